@@ -10,10 +10,11 @@ COPY tasks tasks
 COPY ssrem ssrem
 COPY schemas schemas
 COPY sql sql
-RUN pip install --no-cache-dir -c constraints.txt .
+RUN pip install --no-cache-dir -c constraints.txt '.[train,flows]'.[train,flows]'
 
 USER ssrem
-# Paths of entrypoints and home folders in prefect.yaml are relative to this folder.
+# `prefect deploy --all` in /opt/ssrem of the image makes deployments that run in it; they name the home folder by its
+# whole path, /home/ssrem/warehouse.
 WORKDIR /home/ssrem
 ENV SSREM_HOME=/home/ssrem/warehouse
 CMD ["ssrem", "--help"]

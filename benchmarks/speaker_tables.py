@@ -18,9 +18,9 @@ from benchmarks.measure import measure
 
 def build(home: str, corpus: str) -> None:
     """Build the tables in a stage that publishes nothing; print seconds and peak memory."""
-    from ssrem.tables.speaker_sets import TableSettings, create_tables
-    from ssrem.tasks.stage.ledger import Recipe
-    from ssrem.tasks.stage.stage import open_stage
+    from ssrem.settings import TableSettings
+    from ssrem.tables.speaker_sets import create_tables
+    from ssrem.tasks.stage.stage import Recipe, open_stage
     from ssrem.tasks.warehouse.home import Warehouse
 
     with open_stage(Warehouse.at(home), "tables", lambda: Recipe({}, {})) as stage:
@@ -55,7 +55,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         home = arguments.home or scratch
         for dump in arguments.dump:
-            from ssrem.tasks.ingest.land import land
+            from ssrem.tasks.ingest import land
 
             corpus, _ = land(dump, home)
             for _ in range(arguments.rounds):

@@ -21,13 +21,13 @@ import numpy as np
 
 from ssrem.encoders import load_encoder
 from ssrem.evaluators import load_evaluator
-from ssrem.flows.orchestration.options import RunnerOptions
-from ssrem.flows.orchestration.workers import opened
 from ssrem.samples import TEST, TRAIN, Candidates
 from ssrem.tables.candidates import load_candidates
-from ssrem.tasks.scoring.batches import score_candidates
-from ssrem.tasks.speaker_tables import vectors
-from ssrem.tasks.speaker_tables.similarity import similarity_in_shards
+from ssrem.tasks.score import score_candidates
+from ssrem.tasks.settings import Runner
+from ssrem.tasks.stage.shards import opened
+from ssrem.tasks.tables import vectors
+from ssrem.tasks.tables.speaker_tables import similarity_in_shards
 from ssrem.tasks.warehouse.home import Warehouse
 
 CORPUS = "chitchat"
@@ -95,7 +95,7 @@ def main() -> None:
             work = works[name]
             seconds, results = [], []
             for count in (1, 2):
-                with opened(RunnerOptions(name="dask", workers=count)):
+                with opened(Runner(runner="dask", workers=count)):
                     work(2)  # one shard would not go to the workers
                     start = time.perf_counter()
                     results.append(work(SHARDS))

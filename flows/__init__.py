@@ -1,1 +1,1 @@
-"""Prefect flows, which run the stages in order, and the command line that starts them."""
+"""Prefect flows: when the stages of ssrem.tasks run, with retries, names, artifacts, events and notifications."""

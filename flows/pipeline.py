@@ -1,41 +1,40 @@
 """Flow `pipeline`: every stage in order; work that is done already is skipped."""
 
-from __future__ import annotations
+from prefect import flow, tags
 
-from ssrem.errors import DumpError
+from ssrem.errors import AnnotationError, DumpError
+from ssrem.flows.artifacts import shown
 from ssrem.flows.correlate import correlate
 from ssrem.flows.drop_folder import drop_folder
+from ssrem.flows.hooks import flow_options
 from ssrem.flows.ingest import ingest
-from ssrem.flows.orchestration.options import (
-    AnnotatedSetOptions,
-    DumpOptions,
-    PipelineOptions,
-    RunnerOptions,
-    TableOptions,
-    TrainingOptions,
-)
-from ssrem.flows.orchestration.workers import on_workers
 from ssrem.flows.report import report
 from ssrem.flows.retrain import retrain
+from ssrem.flows.steps import correlate_landed, study
 from ssrem.flows.tables import tables
 from ssrem.flows.train import train
-from ssrem.tasks.agreement.annotated_sets import annotated_file
-from ssrem.tasks.agreement.correlate import correlate_all
-from ssrem.tasks.stage.stage import Resources
-from ssrem.tasks.studies.study import study_behaviour
-from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.correlate import annotated_files
+from ssrem.tasks.ingest import RejectedError
+from ssrem.tasks.query import AFTER_RUN
+from ssrem.tasks.settings import AnnotatedSets, DumpSettings, PipelineSettings, Resources, Runner
+from ssrem.tasks.stage.shards import opened
+from ssrem.tasks.tables import without_tables
+from ssrem.tasks.warehouse.home import Warehouse, landed_corpora
 
 
-@on_workers
+@flow(**flow_options("source", "landed"))
 def pipeline(
     source: str | list[str] | None = "chitchat",
     home: str = "warehouse",
-    dump: DumpOptions = DumpOptions(),
-    annotated_sets: AnnotatedSetOptions = AnnotatedSetOptions(),
+    dump: DumpSettings = DumpSettings(),
+    inbox: str | None = None,
+    annotations: list[str] | None = None,
+    sets: AnnotatedSets = AnnotatedSets(),
     evaluators: list[str] | None = None,
-    options: PipelineOptions = PipelineOptions(),
+    options: PipelineSettings = PipelineSettings(),
+    retrain_outdated: bool = False,
     resources: Resources = Resources(),
-    runner: RunnerOptions = RunnerOptions(),
+    runner: Runner = Runner(),
 ) -> str:
     """Land a dump, build its speaker tables, train, score, correlate, study the behaviour and report; returns the
     report's path.
@@ -44,35 +43,41 @@ def pipeline(
 
     Args:
         source: Dump or dumps, as the flow ingest takes them; chitchat is the corpus that comes with ssrem
+        inbox: Folder whose complete dumps land as well
+        annotations: Annotated sets: files, folders or names of pulled sets
         evaluators: Names of evaluators; by default ssrem and rsrem
+        retrain_outdated: Retrain all evaluators in use that have not seen every landed corpus
     """
-    for file in annotated_sets.files:  # an unreadable file is reported before the first stage, not the last
-        annotated_file(Warehouse.at(home), file, annotated_sets.layout, annotated_sets.mapping)
-    rejected: DumpError | None = None
-    # Not announced: a deployment that listens to the event would train at the same time in the same home folder.
-    if source:
-        corpus, _ = ingest(source, home, dump, announce=False, resources=resources)
-        table = TableOptions(**options.model_dump(include=set(TableOptions.model_fields)))
-        tables(home, [corpus], table, resources)
-    if options.drop_folder:
-        try:
-            unnamed = DumpOptions(
-                **dump.model_dump(
-                    include={"max_quarantine", "not_people", "pseudonymise", "pseudonym_key_file"}
-                )
-            )
-            drop_folder(options.drop_folder, home, dump=unnamed, announce=False, resources=resources)
-        except DumpError as error:  # a rejected dump does not stop the others from being used
-            rejected = error
-    training = TrainingOptions(encoder=options.encoder, config={"seed": options.seed})
-    train(home, evaluators, training=training, margins=options.margins, resources=resources)
-    if options.retrain:
-        retrain(home, margins=options.margins, resources=resources)
-    if annotated_sets.files:
-        correlate(annotated_sets, home, evaluators, resources=resources)
-    correlate_all(home, resources=resources)  # also for annotated sets that landed before
-    study_behaviour(home, resources=resources)
-    path = report(home, anew=False)
+    # What cannot be used is reported before the first stage, not after the last.
+    if dump != DumpSettings() and not (source or inbox):
+        raise DumpError("dump says how to land what neither source nor inbox names; leave it out")
+    if dump.name and inbox:
+        raise DumpError(f"the corpora of an inbox are named as their files; leave out the name {dump.name}")
+    if sets != AnnotatedSets() and not annotations:
+        raise AnnotationError("sets says how to read annotated sets, but annotations names none")
+    annotated_files(Warehouse.at(home), annotations or (), sets.layout, sets.map)
+    rejected: RejectedError | None = None
+    with tags("pipeline"), opened(runner):
+        # Not announced: a deployment that listens to the event would train at the same time in the same home folder.
+        if source:
+            corpus, _ = ingest(source, home, dump, announce=False, resources=resources)
+            tables(home, [corpus], options.tables, resources)
+        if inbox:
+            try:
+                drop_folder(inbox, home, dump=dump, announce=False, resources=resources)
+            except RejectedError as error:  # a rejected dump does not stop the others from being used
+                rejected = error
+            if missing := without_tables(home, landed_corpora(home)):
+                tables(home, missing, options.tables, resources)
+        train(evaluators, None, home, options.training, options.margin, resources)
+        if retrain_outdated:
+            retrain(None, home, options.margin, resources)
+        if annotations:
+            correlate(annotations, home, evaluators, sets, resources=resources)
+        with shown(home, "study", AFTER_RUN):
+            correlate_landed(home, resources=resources)  # also of sets that landed before
+            study(home, resources=resources)
+        path = report(home, anew=False)
     if rejected:
         raise rejected
     return path

@@ -1,12 +1,14 @@
 """Flow `prune`: delete the files of a home folder that nothing needs any more."""
 
-from __future__ import annotations
+from prefect import flow
 
-from ssrem.tasks.warehouse.garbage import KEPT_FAILURES, KEPT_RUNS
-from ssrem.tasks.warehouse.garbage import prune as delete_unused
-from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.flows import steps
+from ssrem.flows.artifacts import table
+from ssrem.flows.hooks import flow_options
+from ssrem.tasks.warehouse.prune import KEPT_FAILURES, KEPT_RUNS
 
 
+@flow(**flow_options("home"))
 def prune(
     home: str = "warehouse", keep_runs: int = KEPT_RUNS, keep_failures: int = KEPT_FAILURES
 ) -> dict[str, int]:
@@ -18,5 +20,6 @@ def prune(
         keep_runs: Unused run folders to keep
         keep_failures: Failed runs whose rows to keep
     """
-    pruned = delete_unused(Warehouse.at(home), keep_runs, keep_failures)
-    return {"removed": len(pruned.removed), "bytes": pruned.bytes}
+    pruned = steps.prune(home, keep_runs, keep_failures)
+    table([pruned], "pruned", "files and folders deleted, and their bytes")
+    return pruned

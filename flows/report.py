@@ -1,12 +1,13 @@
 """Flow `report`: the published tables on one page."""
 
-from __future__ import annotations
+from prefect import flow
 
-from ssrem.flows.orchestration.artifacts import link_report
-from ssrem.tasks.maintenance.repair import repair
-from ssrem.tasks.report.report import write_figures, write_report
+from ssrem.flows.artifacts import link
+from ssrem.flows.hooks import flow_options
+from ssrem.flows.steps import write_report
 
 
+@flow(**flow_options("home"))
 def report(home: str = "warehouse", figures: str | None = None, raw: bool = False, anew: bool = True) -> str:
     """Write the report of a home folder; returns its path.
 
@@ -15,9 +16,6 @@ def report(home: str = "warehouse", figures: str | None = None, raw: bool = Fals
         raw: In CSV, write text as it is, even where a spreadsheet would take it for a formula
         anew: Write it even if it is up to date
     """
-    repair(home)
-    path = write_report(home, anew=anew)
-    link_report(path)
-    if figures is not None:
-        write_figures(home, figures, raw=raw)
+    path = write_report(home, figures, raw=raw, anew=anew)
+    link(path, "report")
     return path

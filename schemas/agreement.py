@@ -62,7 +62,7 @@ AGREEMENT = Table(
         seed="BIGINT?: seed of these draws",
         outcome="VARCHAR: ok: there is a figure; otherwise the kind of reason why there is none",
         reason="VARCHAR?: why there is no figure or, where there is one, no interval",
-        signature="VARCHAR: what ssrem reproduce SIGNATURE computes the figure from again",
+        signature="VARCHAR: what determines the figure: evaluator, weights, set, options, draws and versions",
     ),
     expectations=(
         References(("evaluator", "version"), "evaluators"),

@@ -13,7 +13,7 @@ from itertools import takewhile
 @cache
 def statement(name: str) -> str:
     """Text of the statement `FOLDER/TABLE`, such as `2_speaker_tables/turns`, with the comments that give its grain."""
-    return files("sql").joinpath(f"{name}.sql").read_text(encoding="utf-8")
+    return files(__name__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def shared(stage: str) -> list[Query]:
 
 def _read(folder: str) -> Iterator[Query]:
     """The queries of a folder, in order of the files; none if there is no such folder."""
-    path = files("sql").joinpath(folder)
+    path = files(__name__).joinpath(folder)
     entries = path.iterdir() if path.is_dir() else ()
     for entry in sorted((e for e in entries if e.name.endswith(".sql")), key=lambda e: e.name):
         lines = entry.read_text(encoding="utf-8").splitlines()

@@ -12,6 +12,9 @@ from ssrem.errors import EvaluatorError
 LARGEST = 2**31 - 1
 """Largest whole number of a setting, of either sign: every library that gets a seed or count can hold it."""
 
+DEFAULT_ENCODER = "wordllama"
+"""Encoder of utterances, unless another is chosen."""
+
 SIMILARITY_SPEAKERS = 1_500
 """Speakers whose sets' similarity is measured, unless another number is chosen: the cost then does not grow with the
 corpus, and the interval is about as wide as that of the default corpus."""

@@ -17,12 +17,13 @@ from ssrem.files import temporary_folder
 from ssrem.readers.python_data import Columns, in_python, reader_of
 from ssrem.registry import did_you_mean
 from ssrem.schemas import TABLES
+from ssrem.settings import TableSettings
 from ssrem.tables.builder import TableBuilder
 from ssrem.tables.candidates import load_candidates
 from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, scope_to_files, seats
 from ssrem.tables.people import people_notes
 from ssrem.tables.places import order_note, replies_note
-from ssrem.tables.speaker_sets import DRAWS, TableSettings, create_tables
+from ssrem.tables.speaker_sets import DRAWS, create_tables
 
 if TYPE_CHECKING:
     import duckdb

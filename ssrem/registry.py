@@ -7,11 +7,16 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
+from ssrem.extras import explained
+
 
 def registered(place: str) -> Any:
-    """The object at "module:name"."""
+    """The object at "module:name"; SsremError, with the extra to install, where its module needs a package of one."""
     module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        raise explained(error) or error from None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

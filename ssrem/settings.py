@@ -8,37 +8,49 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Annotated, Any
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
-from ssrem.errors import SsremError
+from ssrem.config import DEFAULT_ENCODER, SIMILARITY_SPEAKERS
+from ssrem.errors import SsremError, short_repr
 from ssrem.registry import did_you_mean
 
 LARGEST = 2**31 - 1
 """Largest whole number of a setting: every library that gets a seed or count can hold it."""
 
 
-class Settings(BaseModel, frozen=True, extra="forbid"):
-    """Immutable settings; an unknown one is refused, and so is a value that is out of range."""
+class Settings(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=True):
+    """Immutable settings; an unknown one is refused, and so is a value that is out of range.
+
+    The text below a field is its description: the option's help, and what Prefect's form says.
+    """
 
     def __init__(self, **values: Any) -> None:
         """SsremError, in one line, for a setting that does not exist or a value that does not fit."""
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise SsremError(explained(error, list(type(self).model_fields))) from None
+            raise SsremError(explained(error, type(self).model_fields)) from None
 
 
-def explained(error: ValidationError, names: list[str]) -> str:
-    """The first thing that is wrong with settings, in one line; names: the settings that there are."""
-    first = error.errors()[0]
-    name = ".".join(map(str, first["loc"])) or "settings"
+def explained(error: ValidationError, names: Iterable[str] = (), option: str | None = None) -> str:
+    """What is wrong with settings, in one line: their first error, or every reason why no type of a union fits.
+
+    names: the settings that there are. option: what the value was given by, in place of its field's name.
+    """
+    first, *others = error.errors()
+    name = option or str(first["loc"][0] if first["loc"] else "settings")
     if first["type"] == "extra_forbidden":
         return f"no setting {name}{did_you_mean(name, names)}; there are {', '.join(names)}"
     if first["type"] == "value_error":
         return f"{name}: {first['ctx']['error']}"
-    return f"{name}: {first['msg'][0].lower()}{first['msg'][1:]}, not {first['input']!r}"
+    said = [one["msg"].partition(", unable to parse")[0] for one in (first, *others)]
+    reasons = [f"{text[0].lower()}{text[1:]}" for text in said]
+    choices = [one for reason in reasons for one in re.findall(r"'([^']*)'", reason)]
+    near = did_you_mean(str(first["input"])[:40], choices)
+    return f"{name}: {' or '.join(reasons)}, not {short_repr(first['input'])}{near}"
 
 
 def seconds(value: object) -> object:
@@ -85,31 +97,54 @@ def pairs(texts: object) -> object:
     return values
 
 
-Seed = Annotated[int, Field(ge=0, le=LARGEST)]
-"""Seed of a draw: a whole number from 0."""
+def columns(texts: object) -> object:
+    """`FIELD=COLUMN` texts as a mapping of texts. Anything but a list of texts stays as it is."""
+    if not isinstance(texts, list | tuple):
+        return texts
+    values: dict[str, str] = {}
+    for text in texts:
+        field, equals, column = str(text).partition("=")
+        if not equals or not all((field, *column.split("+"))):
+            raise ValueError(f"{text!r}: write FIELD=COLUMN or FIELD=COLUMN+COLUMN, for example speaker=Name")
+        if field in values:
+            raise ValueError(f"{field} is given twice; join columns with +, as in {field}=A+B")
+        values[field] = column
+    return values
+
 
 Natural = Annotated[int, Field(ge=0, le=LARGEST)]
-"""A whole number from 0."""
-
+"""A whole number from 0, such as a seed."""
+Seed = Natural
 Count = Annotated[int, Field(ge=1, le=LARGEST)]
-"""A whole number from 1."""
-
 Positive = Annotated[float, Field(gt=0, le=1e9)]
-"""A number above 0."""
-
 Share = Annotated[float, Field(gt=0, le=1)]
 """A share above 0, up to 1."""
-
 Percentage = Annotated[float, BeforeValidator(_percentage), Field(ge=0, le=1)]
 """A share from 0 to 1; as text, a percentage such as 5%."""
-
 Seconds = Annotated[float, BeforeValidator(seconds), Field(ge=0)]
 """A duration in seconds; as text, with s, m, h or d after it."""
-
-Memory = Annotated[
-    str, BeforeValidator(lambda value: value if not isinstance(value, str) else _memory(value))
-]
+Memory = Annotated[str, AfterValidator(_memory)]
 """An amount of memory, such as 2GB."""
-
 Pairs = Annotated[dict[str, Any], BeforeValidator(pairs)]
 """A mapping; as text, KEY=VALUE pairs, whose values are JSON or else text."""
+Numbers = Annotated[dict[str, float], BeforeValidator(pairs)]
+"""Names to numbers; as text, NAME=NUMBER pairs."""
+Columns = Annotated[dict[str, str], BeforeValidator(columns)]
+"""Field to column, or columns joined by +; as text, FIELD=COLUMN pairs."""
+
+
+class TableSettings(Settings):
+    """What determines the speaker tables of a corpus."""
+
+    seed: Seed = 0
+    """seed of every draw"""
+    context_turns: Count = 5
+    """turns of a context at most"""
+    encoder: str = DEFAULT_ENCODER
+    """encoder of the set similarity: wordllama, word2vec, glove-6b-50d, all-minilm-l6-v2, a vectors file, a
+    transformer's folder or hf:NAME, a gensim.downloader name, or A+B"""
+    addressees: Literal["all", "stated"] = "all"
+    """turns in SP, the same-partner sets: all, or only those whose addressee the dump states or that reply to a message
+    (the addressee of the others is the previous speaker)"""
+    similarity: Count | Literal["all", "none"] = SIMILARITY_SPEAKERS
+    """measure how similar the turns in the speakers' sets are: for how many speakers, drawn by --seed, all, or none"""

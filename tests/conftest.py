@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,10 +13,15 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from ssrem.cli.main import close_stderr
 from ssrem.tasks.warehouse.home import Warehouse
 
-atexit.register(close_stderr)
+
+@atexit.register
+def close_stderr() -> None:
+    """Suppress the list of leaked objects that DuckDB's bindings print at exit if Great Expectations used them."""
+    sys.stderr.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
 
 # The same examples on every day, but for `make test-slow`, which asks for other ones by --hypothesis-profile random.
 # No deadline: how long one takes says how busy the machine is.

@@ -145,7 +145,7 @@ def test_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(ROOT / "sql", tmp_path / "sql")
     example = EXAMPLES["A check"]
     (tmp_path / example.path).write_text(example.code, encoding="utf-8")
-    monkeypatch.setattr("ssrem.sql.files", lambda package: tmp_path / package)
+    monkeypatch.setattr("ssrem.sql.files", lambda _: tmp_path / "sql")
     with duckdb.connect() as connection:
         connection.execute("CREATE SCHEMA published")
         for table in TABLES.values():

@@ -22,8 +22,7 @@ from ssrem.errors import SsremError
 from ssrem.files import sha256
 from ssrem.samples import Candidates
 from ssrem.tables.candidates import load_candidates
-from ssrem.tasks.warehouse.corpora import landed_corpus
-from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.home import Warehouse, landed_corpus
 
 
 def main() -> int:

@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ssrem.errors import AnnotationError
+from pydantic import Field, TypeAdapter, model_validator
+
+from ssrem.errors import AnnotationError, SsremError
+from ssrem.settings import Count, Natural, Seed, Settings
 
 FORMAT = "ssrem-annotation-batch-1"
 
@@ -50,27 +53,31 @@ class Item:
     expected: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Settings of a batch. redundancy: raters for each response. checks: attention checks for each rater. scale: scores
-    are whole numbers from 1 to it. on_topic: whether raters answer ON_TOPIC_QUESTION, too."""
+class Plan(Settings):
+    """Settings of a batch."""
 
-    contexts: int = 24
-    raters: int = 3
-    redundancy: int = 3
-    checks: int = 4
-    seed: int = 0
-    criterion: str = "overall"
-    question: str = "How well does the response fit the conversation?"
-    scale: int = 5
-    on_topic: bool = False
+    contexts: Count = Field(24, description="contexts, each rated with every system's response")
+    raters: Count = Field(3, description="raters, each with a sheet")
+    redundancy: Count = Field(3, description="raters of each response")
+    checks: Natural = Field(4, description="attention checks of each rater")
+    seed: Seed = Field(0, description="seed of every draw")
+    criterion: str = Field("overall", description="what is rated")
+    question: str = Field(
+        "How well does the response fit the conversation?", description="question to the raters"
+    )
+    scale: int = Field(5, ge=2, le=9, description="highest score, 2 to 9; 1 is the lowest")
+    on_topic: bool = Field(
+        False,
+        description=f'ask a second question, "{ON_TOPIC_QUESTION}", whose answers are the criterion {ON_TOPIC}',
+    )
 
     @property
     def questions(self) -> dict[str, str]:
         """Criterion to its question, in the order in which they are asked."""
         return {self.criterion: self.question} | ({ON_TOPIC: ON_TOPIC_QUESTION} if self.on_topic else {})
 
-    def __post_init__(self) -> None:
+    @model_validator(mode="after")
+    def _check(self) -> Plan:
         if self.on_topic and self.criterion == ON_TOPIC:
             raise AnnotationError(
                 f"--criterion {ON_TOPIC} is what --on-topic asks about; leave one of them out"
@@ -80,6 +87,7 @@ class Plan:
                 f"{self.raters} raters cannot give {self.redundancy} ratings of a response; "
                 "give more --raters or less --redundancy"
             )
+        return self
 
 
 @dataclass(frozen=True)
@@ -111,7 +119,7 @@ class Batch:
         )
 
     def _content(self) -> dict[str, Any]:
-        content = asdict(self)
+        content = {**asdict(self), "plan": self.plan.model_dump()}
         if not self.private:
             del content["private"]  # as batches were written before there was such a mark
         return content
@@ -119,15 +127,13 @@ class Batch:
     @classmethod
     def from_json(cls, text: str, where: str) -> Batch:
         """Read what `as_json` wrote. AnnotationError, naming `where`, for anything else, or if it was changed since."""
-        from pydantic import TypeAdapter
-
         try:
             written = json.loads(text)
             if written["format"] != FORMAT:
                 raise ValueError("of another format")
             batch_id = written["batch"]
             batch = TypeAdapter(cls).validate_json(text, strict=True)
-        except (ValueError, TypeError, LookupError, RecursionError):
+        except (ValueError, TypeError, LookupError, RecursionError, SsremError):
             raise AnnotationError(f"{where} is no key of a batch; ssrem ratings collect writes one") from None
         if batch.id != batch_id:
             raise AnnotationError(f"{where} was changed after the batch was made; take the original")

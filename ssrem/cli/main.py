@@ -1,4 +1,4 @@
-"""The `ssrem` command: parse, call, print."""
+"""The `ssrem` command: its verbs, one-line errors, exit statuses and signals."""
 
 from __future__ import annotations
 
@@ -6,75 +6,245 @@ import atexit
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
 
-from ssrem.cli.signals import Stoppable
+from ssrem import __version__
+from ssrem.cli import STDIN, UsageError
 from ssrem.errors import SsremError, printable
+from ssrem.extras import explained
+from ssrem.registry import did_you_mean
+
+if TYPE_CHECKING:
+    from cyclopts import App, CycloptsError
+
+VERBS = {
+    "run": ("data", "land, build tables, train, score, correlate and report"),
+    "ingest": ("data", "land a dump of conversations, or the dumps of a folder"),
+    "tables": ("data", "build the speaker tables of landed corpora"),
+    "negatives": ("data", "make negative responses, as a table"),
+    "train": ("train", "train evaluators, score their test splits, promote those that are not worse"),
+    "score": ("score", "print a score for each response in a file, or for one"),
+    "score-corpus": ("score", "score the test split of a corpus with evaluators that may never have seen it"),
+    "correlate": ("people", "correlate scores with human scores"),
+    "study": ("people", "confounders: what else the scores depend on"),
+    "validate": ("people", "tell on one page how far an evaluator can be trusted, by labels of people"),
+    "report": ("read", "write the report and print its path"),
+    "sql": ("read", "query the published tables, read-only"),
+    "status": ("read", "show what has landed, how far each corpus is, and what went wrong"),
+    "forget": ("data", "delete a person from every table, run folder and cache"),
+    "evaluators list": ("train", "list the available evaluators, and the versions trained here"),
+    "evaluators promote": ("train", "bring a version of an evaluator into use"),
+    "evaluators rollback": ("train", "bring the previous version back into use"),
+    "evaluators export": ("train", "write a trained evaluator into one file, for another home folder"),
+    "evaluators import": ("train", "add an evaluator that ssrem evaluators export wrote"),
+    "evaluators retrain": ("train", "retrain the evaluators that have not seen every landed corpus"),
+    "ratings list": ("ratings", "list the known public annotated sets, with their licences"),
+    "ratings pull": ("ratings", "fetch public annotated sets, which ssrem correlate then takes by name"),
+    "ratings collect": ("ratings", "draw a batch of responses, and write what raters fill in and the key"),
+    "ratings import": ("ratings", "read raters' answers, report agreement, and write an annotated set"),
+    "home prune": ("read", "delete the files that no snapshot needs any more"),
+}
+"""Verb → the module of ssrem.cli with the function of its name, imported when the verb is used; and its help."""
+
+GROUPS = {
+    "evaluators": "list evaluators, choose versions, retrain, and move them between home folders",
+    "ratings": "collect human ratings, and fetch public annotated sets",
+    "home": "prune a home folder",
+}
+
+LEFT = {
+    "reproduce": "a figure's signature and the table runs say how it was made; docs/sql.md compares two runs",
+    "report --compare": "docs/sql.md shows the query that tells how two runs differ",
+    "home repair": "ssrem status --deep names damaged files, and the command that makes each anew",
+    "home backup": "copy the home folder; docs/operations.md says in which order",
+    "home restore": "a copy of a home folder works where it is; name it with --home",
+    "--no-prefect": "a command never runs under a Prefect server; leave it out",
+}
+"""Verbs and options of the version before this one → what to do instead."""
+
+EPILOG = """\
+Examples:
+
+  ssrem run                                      all, of a packaged corpus
+  ssrem run dump.jsonl --annotations people.json all, of your own
+  ssrem sql "SELECT * FROM identification"       query the tables
+"""
 
 UNPUBLISHED = "; nothing of this stage was published, run it again to go on"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns its exit status: 0, 1 after an error or if a figure differs, 130 if interrupted, 143 if
-    terminated. Errors are reported in one line."""
+    """Run a command; returns its exit status.
+
+    0; 1 after an error; 2 for a command that cannot be understood; 130 after Ctrl-C, 143 after SIGTERM, 141 where
+    nobody reads the output any more. An error is one line on stderr: what is wrong, where, and the way out.
+    """
     open_streams()
-    stoppable = Stoppable(UNPUBLISHED)
-    atexit.register(stoppable.end_at_once)  # first registered, so run last
-    atexit.register(close_stderr)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    arrived: list[int] = []
     try:
-        with stoppable:  # also during the imports below, which take a while
-            from ssrem.cli.parser import parse
-            from ssrem.tasks.warehouse import lock
-
-            options = parse(arguments)
-            if options.verb == "sql":  # writes nothing
-                stoppable.message = ""
-            if getattr(options, "wait", None) is not None:
-                os.environ[lock.VARIABLE] = str(options.wait)  # worker processes need it too
-            if getattr(options, "no_prefect", False):
-                os.environ.pop("PREFECT_API_URL", None)
-            from ssrem.cli import dispatch  # after parsing, so that help answers at once
-
-            status = dispatch.run(options)
+        with stopped_by_signals(arrived):
+            status = run(words)
         atexit.register(ignore_signals)
         return status
-    except SsremError as error:
-        print(f"ssrem: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt as stopped:
-        return stoppable.report(stopped)
-    except BrokenPipeError:
+    except BaseException as error:
+        # Whatever error a library makes of that of the signal's handler.
+        if arrived or isinstance(error, KeyboardInterrupt):
+            after, status = ("terminated", 143) if arrived[:1] == [signal.SIGTERM] else ("interrupted", 130)
+            line = f"{after}{'' if words[:1] == ['sql'] else UNPUBLISHED}"
+        else:
+            status, line = outcome(error)
+        if line:
+            print(f"ssrem: {line}", file=sys.stderr)
+        return status
+
+
+def run(words: list[str]) -> int:
+    """Run a command; returns its exit status where it is not an error's."""
+    work = parsed(words)
+    if work is None:
+        return 0
+    from ssrem.files import delete_abandoned
+    from ssrem.tasks.stage.progress import lines_without_terminal
+
+    delete_abandoned()
+    with lines_without_terminal():
+        return work() or 0
+
+
+def parsed(words: list[str]) -> Callable[[], int | None] | None:
+    """The work of a command, every option of which is checked; None where only help was wanted, which is printed.
+
+    UsageError for a command that cannot be understood.
+    """
+    from cyclopts import CycloptsError
+
+    given = {word.partition("=")[0] for word in words}
+    for name, instead in LEFT.items():
+        first, *others = name.split()
+        if first in (given if first.startswith("-") else words[:1]) and given.issuperset(others):
+            raise UsageError(f"ssrem {name} has left: {instead}")
+    if words[:1] == ["evaluators"] and all(
+        one.startswith("-") and one not in ("-h", "--help") for one in words[1:2]
+    ):
+        words = ["evaluators", "list", *words[1:]]  # the group's default
+    try:
+        work, bound, _ = app().parse_args([STDIN if word == "-" else word for word in words])
+    except CycloptsError as error:
+        place = " ".join(["ssrem", *(error.command_chain or ())])
+        raise UsageError(f"{wrong(error)}; see {place} --help".replace(STDIN, "-")) from None
+    work = work(*bound.args, **bound.kwargs)
+    return work if callable(work) else None
+
+
+def app() -> App:
+    """The verbs, as cyclopts takes them."""
+    from cyclopts import App, Group
+
+    top = App(
+        "ssrem",
+        help="Learns from people's own conversations to tell good dialogue responses from bad ones.",
+        help_epilogue=EPILOG,
+        version=f"ssrem {__version__}",
+        version_flags=("--version",),
+        group_commands=Group("Verbs", sort_key=0),
+        group_parameters="Options",
+        print_error=False,
+        exit_on_error=False,
+        help_format="plaintext",
+    )
+    groups = {"": top}
+    for number, (name, (module, help)) in enumerate(VERBS.items()):
+        group, _, word = name.rpartition(" ")
+        if group not in groups:
+            own = App(group, help=GROUPS[group], version_flags=(), help_epilogue="", sort_key=number)
+            groups[group] = top.command(own)
+        place = f"ssrem.cli.{module}:{function(name)}"
+        groups[group].command(place, name=word, help=help, help_epilogue="", sort_key=number)
+    for flag in ("--help", "-h", "--version"):
+        top[flag].group = "Options"
+    return top
+
+
+def function(verb: str) -> str:
+    """The name of a verb's function, beside which there may be a keyword of the same name."""
+    word = verb.rpartition(" ")[2].replace("-", "_")
+    return f"{word}_" if word in ("import", "list") else word
+
+
+def wrong(error: CycloptsError) -> str:
+    """What cyclopts found wrong with a command."""
+    from cyclopts import MissingArgumentError, UnknownCommandError, UnknownOptionError, UnusedCliTokensError
+
+    if isinstance(error, UnknownCommandError):
+        word, group = (error.unused_tokens or [""])[0], " ".join(error.command_chain or ())
+        known = [of for name in (*VERBS, *GROUPS) for own, _, of in [name.rpartition(" ")] if own == group]
+        near = did_you_mean(word, known) or f"; the verbs are {', '.join(known)}"
+        return f"there is no verb {word!r}{near}"
+    if isinstance(error, UnknownOptionError):
+        word = (error.token.keyword or error.token.value).partition("=")[0]
+        known = [name for one in error.argument_collection for name in one.names]
+        return f"there is no option {word}{did_you_mean(word, known)}"
+    if isinstance(error, UnusedCliTokensError):
+        return f"{' '.join(error.unused_tokens or ())}: one argument too many"
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        name = error.argument.name
+        return f"{name} needs a value" if name.startswith("--") else f"{name.strip('-').upper()} is missing"
+    error.verbose = False
+    return str(error).rstrip(".")
+
+
+def outcome(error: BaseException) -> tuple[int, str]:
+    """The exit status after an error, and its line; raises an error that nobody foresaw."""
+    if isinstance(error, SsremError):
+        return 2 if isinstance(error, UsageError) else 1, str(error)
+    if isinstance(error, ModuleNotFoundError) and (needs := explained(error)):
+        return 1, str(needs)
+    if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
-    except MemoryError:
-        print("ssrem: not enough memory; give it more, or a smaller file", file=sys.stderr)
-        return 1
-    except OSError as error:  # a full disk, or a folder without write permission
+        return 141, ""
+    if isinstance(error, MemoryError):
+        return 1, "not enough memory; give it more, or a smaller file"
+    if isinstance(error, OSError):  # a full disk, or a folder without write permission
         where = f"{error.filename}: " if error.filename else ""
-        line = f"ssrem: {where}{error.strerror or error}; make room, or change its permissions"
-        print(printable(line), file=sys.stderr)
-        return 1
+        return 1, printable(f"{where}{error.strerror or error}; make room, or change its permissions")
+    raise error
+
+
+@contextmanager
+def stopped_by_signals(arrived: list[int]) -> Iterator[None]:
+    """A block that Ctrl-C and SIGTERM end by KeyboardInterrupt; `arrived` gets the signal's number.
+
+    A signal that arrives later is ignored, so that it prevents neither the message nor the cleaning up.
+    """
+
+    def stop(number: int, _: object) -> NoReturn:
+        arrived.append(number)
+        ignore_signals()
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        if not arrived:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def ignore_signals() -> None:
+    """Let no signal change the exit status of a command that has ended."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def open_streams() -> None:
     """Open standard streams that are closed, as by `2>&-`, on /dev/null. Else the next file that is opened takes the
     place of such a stream, and messages are written into it."""
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w"))
-
-
-def ignore_signals() -> None:
-    """Keep the exit status of a command that is done, even if a signal arrives while the interpreter shuts down."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-
-
-def close_stderr() -> None:
-    """Suppress the list of leaked objects that DuckDB's bindings print at exit if Great Expectations used them."""
-    sys.stderr.flush()
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    while (number := os.open(os.devnull, os.O_RDWR)) < 3:  # the lowest that is free
+        pass
+    os.close(number)
+    sys.stdin = sys.stdin or os.fdopen(0)
+    sys.stdout, sys.stderr = sys.stdout or os.fdopen(1, "w"), sys.stderr or os.fdopen(2, "w")

@@ -1,274 +1,219 @@
-"""Options that several verbs share, and the types of their values."""
+"""Makes a verb of the command line of a function: its parameters and models of settings become options.
+
+A parameter before `*` is an argument, every other one an option, explained in the docstring. A parameter whose type is
+a model of settings stands for an option for each of its fields; fields of one name in two models are one option, and
+both get its value. The library cyclopts divides a command into texts and writes the help; Pydantic checks each text by
+its type.
+"""
 
 from __future__ import annotations
 
-import argparse
+import inspect
 import os
 import re
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from ssrem.config import LARGEST, SIMILARITY_SPEAKERS
-from ssrem.registry import did_you_mean
-from ssrem.tasks.warehouse import lock
-from ssrem.validation import REQUIRABLE
+from cyclopts import Parameter
+from pydantic import AfterValidator, TypeAdapter, ValidationError
 
-Option = Callable[[Any], Any]
-"""Adds an option to a verb's parser."""
+from ssrem.cli import STDIN, UsageError
+from ssrem.errors import SsremError
+from ssrem.registry import registered
+from ssrem.settings import Seconds, Settings, explained
 
-Verbs = dict[str, tuple[str, *tuple[Option, ...]]]
-"""Verb → its help and its options besides --home and --json; a verb of two words belongs to a group."""
-
-
-def text(usage: str, help: str, **settings: Any) -> Option:
-    """An option that takes a value, such as `--output FILE`, or an argument without dashes; help adds its default."""
-    name, metavar = usage.split()
-    shown = "" if settings.get("default") in (None, []) else " (default: %(default)s)"
-    return lambda verb: verb.add_argument(name, metavar=metavar, help=f"{help}{shown}", **settings)
+if TYPE_CHECKING:
+    from ssrem.tasks.warehouse.home import Warehouse
 
 
-def choice(name: str, choices: Sequence[str], help: str, **settings: Any) -> Option:
-    """An option with one of a few values."""
-    return lambda verb: verb.add_argument(name, choices=choices, help=help, **settings)
+def checked_by(place: str) -> AfterValidator:
+    """A check of a value: the function at "module:name", which raises an SsremError, and is imported only then."""
+
+    def check(value: Any) -> Any:
+        registered(place)(value)
+        return value
+
+    return AfterValidator(check)
 
 
-def flag(name: str, help: str) -> Option:
-    """An option without a value."""
-    return lambda verb: verb.add_argument(name, action="store_true", help=help)
+EvaluatorName = Annotated[str, checked_by("ssrem.evaluators:check_name")]
+SetFile = Annotated[str, checked_by("ssrem.cli.people:check_set")]
+
+Corpora = Annotated[tuple[str, ...], "corpora (default: all that have landed)"]
+DryRun = Annotated[bool, "say how many requests, tokens and how much money it would take, and ask nothing"]
+Raw = Annotated[bool, "in CSV, write text as it is, even where a spreadsheet would take it for a formula"]
 
 
-def several(usage: str, help: str) -> Option:
-    """An option that takes several values and may be repeated, such as `--set KEY=VALUE`."""
-    return text(usage, help, nargs="+", action="extend", default=[])
+@dataclass(frozen=True)
+class Call:
+    """What a verb gets from the options that all verbs have. shown: --home as the next command has to name it, too."""
+
+    home: Warehouse
+    json: bool
+    shown: str
+
+    @classmethod
+    def of(cls, *, home: Path | None = None, json: bool = False) -> Call:
+        """From the values of its options.
+
+        home: home folder (default: $SSREM_HOME, or warehouse in the current folder)
+        json: print JSON instead of tables
+        """
+        from ssrem.tasks.warehouse.home import Warehouse  # imports DuckDB
+
+        root = home or os.environ.get("SSREM_HOME") or "warehouse"
+        return cls(Warehouse.at(root), json, f" --home {shlex.quote(str(home))}" if home else "")
+
+    @property
+    def root(self) -> str:
+        """The home folder as stages take it."""
+        return str(self.home.root)
 
 
-def number(name: str, least: int, default: int | None, help: str) -> Option:
-    """An option that takes a whole number from `least` up."""
-    return text(f"{name} N", help, type=at_least(least), default=default)
+class Writer(Call):
+    """The same for verbs that write into the home folder, one at a time."""
+
+    @classmethod
+    def of(cls, *, wait: Seconds | None = None, **common: Any) -> Call:
+        """From the values of its options; worker processes wait as long.
+
+        wait: how long to wait for another writer, such as 90, 30m or 6h (default: $SSREM_WAIT, or not at all)
+        """
+        if wait is not None:
+            os.environ["SSREM_WAIT"] = str(wait)
+        return super().of(**common)
 
 
-def either(*options: Option) -> Option:
-    """Options that exclude each other."""
+@dataclass
+class Option:
+    """An option, or an argument if it is positional. annotation: its type, with Pydantic's checks."""
 
-    def add(verb: argparse.ArgumentParser) -> None:
-        group = verb.add_mutually_exclusive_group()
-        for one in options:
-            one(group)
+    name: str
+    annotation: Any
+    default: Any
+    help: str
+    positional: bool = False
 
-    return add
+    @property
+    def flag(self) -> str:
+        """As a user knows it: `--context-turns`, or `SOURCE` for an argument."""
+        name = self.name.strip("_")  # beside a module or keyword of the same name
+        return name.upper() if self.positional else f"--{name.replace('_', '-')}"
 
+    @property
+    def kinds(self) -> list[Any]:
+        """The types that a value may have, as `_kinds` gives them."""
+        return _kinds(self.annotation)
 
-def at_least(least: int) -> Callable[[str], int]:
-    """The type of an option that takes a whole number from `least` up to LARGEST."""
+    @property
+    def several(self) -> bool:
+        """Whether it takes several values."""
+        return any(kind in (tuple, dict) or _is_model(kind) for kind in self.kinds)
 
-    def parse(text: str) -> int:
-        if not text.isdecimal() or len(text) > 10 or not least <= int(text) <= LARGEST:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} up to {LARGEST:,}")
-        return int(text)
-
-    return parse
-
-
-def seconds(text: str) -> float:
-    """The type of an option that takes a time, such as 30m, in seconds."""
-    try:
-        return lock.seconds(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def memory(text: str) -> str:
-    """The type of an option that takes an amount of memory, such as 2GB; DuckDB cannot do with 0, or with exabytes."""
-    amount = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT])i?B", text, re.IGNORECASE)
-    if not amount:
-        raise argparse.ArgumentTypeError(f"{text!r} is no amount of memory, such as 2GB or 500MB")
-    if not 1e6 <= float(amount[1]) * 1000 ** (1 + "KMGT".index(amount[2].upper())) <= 1e15:
-        raise argparse.ArgumentTypeError(f"{text!r} is not from 1MB to 1000TB, such as 2GB or 500MB")
-    return text
-
-
-def share(text: str) -> float:
-    """The type of an option that takes a share."""
-    return _number(text, 0, 1, "share above 0, up to 1")
-
-
-def speakers(text: str) -> int | str:
-    """The type of an option that takes a number of speakers, all or none."""
-    return text if text in ("all", "none") else at_least(1)(text)
-
-
-def percentage(text: str) -> float:
-    """The type of an option that takes a percentage, such as 5%, as a share."""
-    number = re.fullmatch(r"(\d+(?:\.\d+)?)%", text)
-    if not number or float(number[1]) > 100:
-        raise argparse.ArgumentTypeError(f"{text!r} is no percentage from 0% to 100%, such as 5%")
-    return float(number[1]) / 100
-
-
-def amount(text: str) -> float:
-    """The type of an option that takes an amount of money."""
-    return _number(text, 0, 1e9, "amount above 0")
-
-
-def bound(text: str) -> float | None:
-    """The type of an option that takes a coefficient, or None for no bound."""
-    return None if text == "none" else _number(text, -1, 1, "number from -1 to 1")
-
-
-def requirement(text: str) -> tuple[str, float]:
-    """The type of an option that requires a measure of a validation to have a value, such as spearman=.5."""
-    name, equals, value = text.partition("=")
-    if equals and name not in REQUIRABLE:
-        near = did_you_mean(name, REQUIRABLE)
-        raise argparse.ArgumentTypeError(
-            f"there is no measure {name!r}{near}; the measures are {', '.join(REQUIRABLE)}"
+    def parameter(self) -> inspect.Parameter:
+        """As cyclopts takes it: a flag, a text or several texts."""
+        words = [one for kind in self.kinds if get_origin(kind) is Literal for one in get_args(kind)]
+        if int in self.kinds or not words:
+            words.insert(0, "N" if int in self.kinds else re.split("[-_]", self.flag)[-1].upper())
+        pair = re.fullmatch(r"([A-Z]+=[A-Z]+): (.*)", self.help)
+        metavar, help = pair.groups() if pair else ("|".join(words), self.help)
+        kind: Any = bool if bool in self.kinds else tuple[str, ...] if self.several else str
+        stated = isinstance(self.default, str | int | float) and kind is str and "(default" not in help
+        about = Parameter(
+            name=None if self.positional else self.flag,
+            help=help,
+            metavar=f"{metavar}..." if self.several else metavar,
+            show_default=str(self.default) if stated and self.default != "" else False,
+            consume_multiple=(1, None) if self.several and not self.positional else None,
+            negative=None if {bool, type(None)} <= set(self.kinds) else (),
         )
-    if not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} is not MEASURE=VALUE, such as spearman=.5")
-    return name, _number(value, -1, 1, f"value of {name}, a number from -1 to 1")
+        own = (one for one in get_args(self.annotation)[1:] if isinstance(one, Parameter))
+        hint = Annotated[kind | None, Parameter.combine(about, *own)]
+        made = inspect.Parameter
+        if self.positional and self.several:
+            return made(self.name, made.VAR_POSITIONAL, annotation=Annotated[str, about])
+        place = made.POSITIONAL_ONLY if self.positional else made.KEYWORD_ONLY
+        default = made.empty if self.default is made.empty else None
+        return made(self.name, place, default=default, annotation=hint)
+
+    def checked(self, given: Any) -> Any:
+        """What was given, as a value of its type; UsageError where it cannot be one."""
+        texts = tuple("-" if text == STDIN else text for text in (given if self.several else (given,)))
+        try:
+            return TypeAdapter(self.annotation).validate_python(texts if self.several else texts[0])
+        except ValidationError as error:
+            raise UsageError(explained(error, option=self.flag)) from None
+        except SsremError as error:
+            if any(map(_is_model, self.kinds)):
+                raise UsageError(f"{self.flag}: {error}") from None
+            raise
 
 
-def _number(text: str, low: float, high: float, description: str) -> float:
-    """A number from low, or above it where it is 0, to high."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not low <= value <= high or value == low == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no {description}")
-    return value
+class Verb:
+    """A verb, which the function `run` carries out.
+
+    Called with the texts of a command, as cyclopts does it, it checks them all, and returns `run` with their values,
+    ready to be called.
+    """
+
+    def __init__(self, run: Callable[..., int | None]) -> None:
+        self.run = run
+        self.hints = get_type_hints(run, include_extras=True)
+        makers = dict.fromkeys((Call.of, self.hints["call"].of))
+        self.common = {option.name: option for of in makers for option in _options(of)}
+        self.options: dict[str, Option] = {}
+        for option in (*_options(run), *self.common.values()):
+            known = self.options.setdefault(option.name, option)
+            known.help = "; ".join(dict.fromkeys([known.help, option.help]))
+        self.__signature__ = inspect.Signature([option.parameter() for option in self.options.values()])
+        self.__annotations__: dict[str, Any] = {}
+        self.__name__ = run.__name__
+
+    def __call__(self, *words: Any, **texts: Any) -> Callable[[], int | None]:
+        places = [name for name, option in self.options.items() if option.positional]
+        texts |= zip(places, words, strict=False)
+        if words and self.options[places[-1]].several:
+            texts[places[-1]] = words[len(places) - 1 :]
+        values = {name: self.options[name].checked(text) for name, text in texts.items()}
+        arguments = {name: values[name] for name in values if name in self.hints}
+        for name, model in self.hints.items():
+            if _is_model(model):
+                arguments[name] = model(**{one: values[one] for one in model.model_fields if one in values})
+        call = self.hints["call"].of(**{name: values[name] for name in values if name in self.common})
+        return partial(self.run, call, **arguments)
 
 
-RAW = flag("--raw", "in CSV, write text as it is, even where a spreadsheet would take it for a formula")
-HOME = text(
-    "--home FOLDER",
-    "home folder; $SSREM_HOME sets the default",
-    type=Path,
-    default=Path(os.environ.get("SSREM_HOME", "warehouse")),
-)
-JSON = flag("--json", "print JSON instead of tables")
-CORPORA = text("--corpus NAME", "corpora (default: all that have landed)", nargs="+")
-SEED = number("--seed", 0, 0, "seed of every draw")
-CONTEXT_TURNS = number("--context-turns", 1, 5, "turns of a context at most")
-ADDRESSEES = choice(
-    "--addressees",
-    ("all", "stated"),
-    "turns in SP, the same-partner sets: all, or only those whose addressee the dump states or that reply to a "
-    "message (default: %(default)s; the addressee of the others is the previous speaker)",
-    default="all",
-)
-SIMILARITY = text(
-    "--similarity SPEAKERS",
-    "measure how similar the turns in the speakers' sets are: for how many speakers, drawn by --seed, for all, or for "
-    f"none (default: {SIMILARITY_SPEAKERS:,})",
-    type=speakers,
-)
-LAYOUT = text(
-    "--layout LAYOUT",
-    "layout of annotated sets: eval, usr, fed, grade, grade:PART, humod, csv, tsv, parquet or jsonl (default: guessed "
-    "from the content)",
-)
-ENCODER = text(
-    "--encoder SPEC",
-    "wordllama, word2vec, glove-6b-50d, all-minilm-l6-v2, a vectors file, a transformer's folder or hf:NAME, a "
-    "gensim.downloader name, or A+B (default: wordllama)",
-)
-MARGINS = several(
-    "--margin MEASURE=VALUE",
-    "how much worse than the version in use a promoted version may be: in identification (share of negatives that the "
-    "true response is above, default 0.01) and in agreement (Spearman with human scores, default 0.05)",
-)
-PSEUDONYM_KEY = text(
-    "--pseudonym-key FILE",
-    "file with the key of the pseudonyms, outside the home folder (default: $SSREM_PSEUDONYM_KEY is the key)",
-)
-WAIT = text(
-    "--wait TIME",
-    "how long to wait for another writer, such as 90, 30m or 6h (default: $SSREM_WAIT, or not at all)",
-    type=seconds,
-)
-RESOURCES = (
-    WAIT,
-    flag("--no-prefect", "run here, though PREFECT_API_URL names a Prefect server to run under"),
-    text(
-        "--memory-limit SIZE",
-        "memory above which DuckDB spills to disk (default: by stage, 2GB at most)",
-        type=memory,
-    ),
-    number("--threads", 1, None, "threads of DuckDB (default: all cores)"),
-)
-RUNNER = (
-    choice(
-        "--runner",
-        ("process", "dask"),
-        "where to encode and score: in this process, or on workers of Dask, which must all see the home folder under "
-        "the same path (default: %(default)s)",
-        default="process",
-    ),
-    text("--runner-address ADDRESS", "a running cluster (default: workers here)"),
-    number("--workers", 1, 2, "workers started here"),
-)
-ASKING = (
-    several(
-        "--set KEY=VALUE",
-        "settings of an evaluator that learns nothing, such as model=NAME base_url=URL prompt=FILE of judge "
-        "(docs/judge.md)",
-    ),
-    number(
-        "--max-requests", 1, None, "requests to an endpoint at most; a rerun goes on where this one stopped"
-    ),
-    text(
-        "--max-cost AMOUNT",
-        "what the requests may cost at most, by the prices of --set prices=FILE",
-        type=amount,
-    ),
-    flag("--send-texts", "send texts to an endpoint though they are pseudonymised or marked private"),
-    flag("--dry-run", "say how many requests, tokens and how much money it would take, and ask nothing"),
-)
-SOURCE = text(
-    "source SOURCE",
-    "dump of conversations: a file, folder, archive, pattern of files such as 'logs/*.txt', URL, or - for what is "
-    "piped in; several are one corpus; chitchat comes with the install",
-    nargs="*",
-)
-DUMP = (
-    text(
-        "--format FORMAT",
-        "a format that docs/formats.md lists, such as jsonl or slack (default: guessed from the content)",
-    ),
-    several("--map FIELD=COLUMN", "which column is which field; FIELD=A+B joins columns to a key"),
-    text(
-        "--encoding NAME",
-        "encoding of text, such as cp1252 or shift_jis (default: UTF-8, UTF-16 by its mark, cp1252 where the content "
-        "is like it)",
-    ),
-    text(
-        "--time-format FORMAT",
-        "how times are written, such as '%%d.%%m.%%Y %%H:%%M' (default: any common form)",
-    ),
-    text("--name NAME", "name of the corpus (default: that of the file, or of the folder of several)"),
-    choice(
-        "--speakers",
-        ("auto", "person", "conversation"),
-        "what a speaker id names: a person, whatever the conversation, or a seat in one conversation (default: person, "
-        "but ids that look like seats stop the ingest)",
-        default="auto",
-    ),
-    several(
-        "--not-people NAME",
-        "speakers that are not people, such as bots, besides those that the format knows, such as AutoModerator: their "
-        "turns serve only as context; none: everyone is a person",
-    ),
-    text(
-        "--max-quarantine PERCENT",
-        "refuse a dump if more than this share of its messages cannot land; 100%% lands the rest, however small",
-        type=percentage,
-        default="5%",
-    ),
-    flag(
-        "--pseudonymise",
-        "land keyed hashes instead of ids, and mask e-mail addresses, phone numbers and user handles",
-    ),
-    PSEUDONYM_KEY,
-)
+def _options(function: Callable[..., Any]) -> Iterator[Option]:
+    """The options of a function's parameters, without `call`; those of models are the models' fields."""
+    hints = get_type_hints(function, include_extras=True)
+    lines = re.findall(r"^(\w+): (.*(?:\n    .*)*)", inspect.getdoc(function) or "", re.MULTILINE)
+    texts = {name: " ".join(text.split()) for name, text in lines}
+    for one in inspect.signature(function).parameters.values():
+        hint = hints[one.name]
+        if _is_model(hint):
+            for name, field in hint.model_fields.items():
+                kind = Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
+                yield Option(name, kind, field.get_default(), " ".join(field.description.split()))
+        elif one.name not in ("call", "common"):
+            about = (getattr(part, "description", part) for part in get_args(hint)[1:])
+            help = texts.get(one.name) or next(text for text in about if isinstance(text, str))
+            yield Option(one.name, hint, one.default, help, one.kind is not inspect.Parameter.KEYWORD_ONLY)
+
+
+def _kinds(annotation: Any) -> list[Any]:
+    """The types of a union, without `Annotated`; a tuple's or dictionary's without those of its parts."""
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _kinds(parts[0])
+    if origin in (Union, UnionType):
+        return [kind for part in parts for kind in _kinds(part)]
+    return [annotation if origin in (None, Literal) else origin]
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Settings)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import SsremError, printable
-from ssrem.tasks.query.summaries import no_better, summary, title
-from ssrem.tasks.warehouse.home import Warehouse
+
+if TYPE_CHECKING:
+    from ssrem.cli.options import Call
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -26,10 +26,12 @@ UNBOUNDED = 100_000
 """Output width when stdout is not a terminal: each row stays on one line, for tools such as grep."""
 
 
-def as_json(value: Any) -> None:
-    """Print JSON: times in ISO 8601, bytes as text, null for NaN and infinity."""
-    json.dump(_plain(value), sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
-    print()
+def answered(call: Call, value: Any) -> bool:
+    """Print the answer as JSON if --json is given: times in ISO 8601, bytes as text, null for NaN and infinity;
+    returns whether it is."""
+    if call.json:
+        print(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+    return call.json
 
 
 def tables(titled: Mapping[str, Rows], *, raw: bool = False) -> None:
@@ -38,10 +40,9 @@ def tables(titled: Mapping[str, Rows], *, raw: bool = False) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    terminal = sys.stdout.isatty()
     # Utterances are shown as they are: [words in brackets] and :names: are not markup.
-    console = Console(
-        width=None if sys.stdout.isatty() else UNBOUNDED, highlight=False, markup=False, emoji=False
-    )
+    console = Console(width=None if terminal else UNBOUNDED, highlight=False, markup=False, emoji=False)
     for heading, rows in titled.items():
         table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
         for name in rows[0]:
@@ -51,37 +52,50 @@ def tables(titled: Mapping[str, Rows], *, raw: bool = False) -> None:
                 printable(name), justify="right" if number else "left", overflow="fold", no_wrap=whole
             )
         for row in rows:
-            table.add_row(*(_raw(value) if raw else _cell(name, value) for name, value in row.items()))
+            table.add_row(*(_cell("" if raw else name, value, raw) for name, value in row.items()))
         with console.capture() as capture:
             console.print(table)
-        print(_bold(heading))
-        print("\n".join(line.rstrip() for line in capture.get().splitlines()))
-        print()
+        lines = (line.rstrip() for line in capture.get().splitlines())
+        print(f"\033[1m{heading}\033[0m" if terminal else heading, *lines, "", sep="\n")
 
 
 def outcome(
-    options: argparse.Namespace,
-    home: Warehouse,
-    names: list[str],
-    outcomes: Mapping[str, str],
-    datasets: Collection[str] | None = None,
+    call: Call, names: Sequence[str], outcomes: Mapping[str, str], datasets: Collection[str] | None = None
 ) -> None:
     """Print what a command did, the named summaries of the home folder, and, if they contain figures of evaluators,
     which evaluators are no better than chance or a baseline. outcomes: name → what was done; datasets: annotated sets
     to which these figures are limited."""
-    rows = summary(home, names)
+    from ssrem.tasks.query import no_better, summary
+
+    rows = summary(call.home, names)
     if datasets is not None:
         rows = {name: [row for row in some if row["dataset"] in datasets] for name, some in rows.items()}
-        rows = {name: some for name, some in rows.items() if some}
-    if options.json:
-        as_json({"done": outcomes, **rows, "no_better": no_better(home, datasets)})
+    rows = {name: some for name, some in rows.items() if some}
+    known = call.json or {"identification", "agreement"} & rows.keys()
+    findings = no_better(call.home, datasets) if known else []
+    if answered(call, {"done": outcomes, **rows, "no_better": findings}):
         return
-    for name, what in outcomes.items():
-        print(f"{name}: {what}")
+    listed(outcomes)
     print()
     summaries(rows)
-    if {"identification", "agreement"} & rows.keys():
-        sentences(no_better(home, datasets))
+    sentences(findings)
+
+
+def listed(outcomes: Mapping[str, str]) -> None:
+    """Print what was done, a line for each name."""
+    for name, what in outcomes.items():
+        print(f"{name}: {what}", flush=True)
+
+
+def bills(call: Call, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print rows of `bill_row`, what a run would ask of an endpoint, without those that ask nothing."""
+    rows = [row for row in rows if row["requests"] or row["answered_before"]]
+    if answered(call, rows):
+        return
+    if rows:
+        tables({"what would be asked; prompt tokens are estimated, completion tokens are the most": rows})
+    else:
+        print("nothing would be asked of an endpoint")
 
 
 def sentences(lines: Sequence[str]) -> None:
@@ -95,13 +109,13 @@ def summaries(rows: Mapping[str, Rows]) -> None:
 
     Signatures, which are too long for a table, follow the table of evaluators.
     """
+    from ssrem.tasks.query import title
+
     for name, some in rows.items():
         shown = {key for row in some for key, value in row.items() if value is not None} - {"signature"}
         tables({title(name): [{k: v for k, v in row.items() if k in shown} for row in some]})
         if name == "evaluators":
-            for row in some:
-                print(f"{row['evaluator']} version {row['version']}: {row['signature']}")
-            print()
+            sentences([f"{row['evaluator']} version {row['version']}: {row['signature']}" for row in some])
 
 
 def count(number: int, what: str) -> str:
@@ -118,37 +132,25 @@ def writing(target: Path | None) -> Iterator[None]:
         raise SsremError(f"cannot write {target}: {error.strerror}; choose another --output") from None
 
 
-def _bold(text: str) -> str:
-    return f"\033[1m{text}\033[0m" if sys.stdout.isatty() else text
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
-def _cell(name: str, value: Any) -> str:
+def _cell(name: str, value: Any, raw: bool) -> str:
+    """A value as a table shows it: rounded by what its column holds, unless it is to be raw."""
+    if value is None or isinstance(value, bool):
+        return {None: "–", True: "yes", False: "no"}[value]
     if isinstance(value, float):
         if name in ("p", "p_holm"):
             return "<.001" if value < 0.001 else f"{value:.3f}"
-        if name in SHARES:
-            return f"{value:.1%}"
-        return f"{value:.1f}" if name == "seconds" else f"{value:.3f}"
-    if _is_number(value) and name != "version":
+        return format(
+            value, ".6g" if raw else ".1%" if name in SHARES else ".1f" if name == "seconds" else ".3f"
+        )
+    if _is_number(value) and name != "version" and not raw:
         return f"{value:,}"
-    if isinstance(value, datetime):
+    if isinstance(value, datetime) and not raw:
         return f"{value:%Y-%m-%d %H:%M}"
-    return _raw(value)
-
-
-def _raw(value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    text = str(_plain(value)) if isinstance(value, bytes | datetime) else str(value)
-    return printable(text)
+    return printable(str(_plain(value) if isinstance(value, bytes | datetime) else value))
 
 
 def _plain(value: Any) -> Any:
@@ -156,10 +158,8 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
-    if isinstance(value, Decimal):
-        value = float(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
+    if isinstance(value, float | Decimal):
+        return float(value) if math.isfinite(value) else None
     if isinstance(value, date):  # datetime is one
         return value.isoformat()
     if isinstance(value, bytes):

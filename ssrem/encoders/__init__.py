@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from ssrem.config import DEFAULT_ENCODER
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.files import expanded, read_json
@@ -22,8 +23,6 @@ ENCODERS: dict[str, str] = {
     "hierarchical-gru": "ssrem.encoders.recurrent.hierarchical_gru:HierarchicalGru",
 }
 """Kind → module:class. A spec goes to the first class that accepts it."""
-
-DEFAULT_ENCODER = "wordllama"
 
 
 def load_encoder(spec: str, *, train_texts: Sequence[str] | None = None, seed: int = 0) -> Encoder:

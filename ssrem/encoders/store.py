@@ -62,12 +62,11 @@ class VectorStore:
     """`folder`/ENCODER-SIGNATURE/*.parquet: text_hash uint64 and vector, a fixed-size list of float16.
 
     Files are written aside, then renamed, and carry page checksums; a file that cannot be read back is deleted
-    and its texts are encoded again. into: another folder for what is new, which `adopt` takes over later.
+    and its texts are encoded again.
     """
 
-    def __init__(self, folder: Path, *, into: Path | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.into = into or folder
 
     def encode(
         self,
@@ -85,21 +84,9 @@ class VectorStore:
         for start in range(0, len(missing), _ENCODE_CHUNK):
             positions = missing[start : start + _ENCODE_CHUNK]
             vectors = (compute or encoder.encode)([texts[row] for row in rows.first[positions]])
-            _write(self.into / encoder.signature, rows.hashes[positions], vectors)
+            _write(self.folder / encoder.signature, rows.hashes[positions], vectors)
             rows.place(positions, vectors)
         return rows.result
-
-    def stored(self, encoder: Encoder, texts: Sequence[str]) -> tuple[Vectors, NDArray[np.bool_]]:
-        """Vectors float32 (n, d), zero for a text that is not stored, and whether each is stored, bool (n,)."""
-        rows = self._look_up(encoder, texts)
-        return rows.result, rows.known[rows.inverse]
-
-    def adopt(self, folder: Path) -> None:
-        """Move in the files that a store wrote into `folder`."""
-        for part in sorted(folder.glob("*/*.parquet")):
-            target = self.folder / part.parent.name / part.name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            part.replace(target)
 
     def retain(self, hashes: Hashes) -> int:
         """Delete the vectors of all texts except those with these hashes, for every encoder; returns how many."""

@@ -124,6 +124,11 @@ def best_packaged() -> tuple[str, dict[str, list[str]]]:
     raise EvaluatorError(f"no packaged evaluator can be used: {', '.join(missing)} need more packages")
 
 
+def usable_baselines() -> tuple[str, ...]:
+    """Those of BASELINES whose packages are installed."""
+    return tuple(name for name in BASELINES if not evaluator_class(name).missing_packages(PACKAGED / name))
+
+
 def comes_packaged(name: str, signature: str) -> bool:
     """Whether an evaluator of that name and signature comes with the package."""
     return (

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.parts import PARTS, overall_part
+from ssrem.extras import not_installed
 from ssrem.samples import Floats, Sample
 
 EMPTY_RESPONSE = "empty response"
@@ -131,6 +132,8 @@ class Evaluator(ABC):
     """Number of test responses that are scored for the identification figures of a slow evaluator; None: all."""
     shard: ClassVar[int] = 5_000
     """Number of responses, each with all of its candidates, that are scored as one unit of work."""
+    packages: ClassVar[tuple[str, ...]] = ()
+    """Modules that it needs besides those of the core."""
     asks: ClassVar[bool] = False
     """Whether it may ask an endpoint; `asks_from` says whether it does."""
     encoder: Encoder | None = None
@@ -195,7 +198,7 @@ class Evaluator(ABC):
     @classmethod
     def missing_packages(cls, folder: Path) -> list[str]:
         """What has to be installed before the evaluator saved in `folder` can be loaded; nothing is loaded."""
-        return []
+        return not_installed(*cls.packages)
 
     @classmethod
     def asks_from(cls, folder: Path) -> bool:

@@ -1,16 +1,15 @@
 """Masks: e-mail addresses, user handles and phone numbers in text become [email], [user] and [phone].
 
-The regular expressions run in an engine without backtracking, so time is linear in the length of the text. The engine
-has no look-around: what must precede a match is captured and put back.
+The regular expressions run in RE2, which does not backtrack, so time is linear in the length of the text. RE2 has no
+look-around: what must precede or follow a match is captured and put back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 
 EMAIL, USER, PHONE = "[email]", "[user]", "[phone]"
 
@@ -19,7 +18,7 @@ _SITES = "twitter|x|instagram|facebook|fb|tiktok|snapchat|linkedin|github|youtub
 
 # Not after a digit with a decimal point, a letter or a currency sign, as part of a number, a word or a price.
 _BEFORE_NUMBER = r"(^|[^\w.,$€£¥+]|[^\d][.,+])"
-_GAP = r"[ .\u00a0‑–-]"
+_GAP = r"[ .\x{a0}‑–-]"
 
 RULES: tuple[tuple[str, str, str], ...] = (
     # name@host.tld, "name"@host, name@host where the host begins with a letter
@@ -62,24 +61,31 @@ RULES: tuple[tuple[str, str, str], ...] = (
 """(placeholder, characters of which a text must contain one, expression whose first group is put back), in order."""
 
 
-def mask(texts: pl.Series) -> pl.Series:
-    """The texts with identifying parts masked; null stays null, and masking again changes nothing."""
-    import polars as pl
+_CLASSES = {r"\w": r"\pL\pM\p{Nd}\p{Nl}\p{Pc}", r"\d": r"\p{Nd}"}
+"""Letters and digits of all scripts, where RE2 means those of ASCII."""
 
-    texts = texts.clone()  # scatter writes into what it is called on
+
+def mask(texts: pa.Array) -> pa.Array:
+    """The texts with identifying parts masked; null stays null, and masking again changes nothing."""
     for placeholder, signs, expression in RULES:
-        pattern = f"[{signs}]" if len(signs) > 1 else signs
-        candidates = texts.str.contains(pattern, literal=len(signs) == 1).fill_null(value=False)
-        if not candidates.any():
+        candidates = pc.fill_null(pc.match_substring_regex(texts, f"[{signs}]"), False)
+        if not pc.any(candidates).as_py():
             continue
-        masked = texts.filter(candidates).str.replace_all(expression, "${1}" + placeholder)
-        texts = texts.scatter(candidates.arg_true(), masked) if not candidates.all() else masked
-    return texts.cast(pl.String)
+        masked, pattern = texts.filter(candidates), expression
+        # A number ends where no letter or digit follows. The sign that follows may also begin the next number, which is
+        # then found by a second pass.
+        passes, ending = (2, "\\2") if expression.endswith(r"\b") else (1, "")
+        if ending:
+            pattern = expression.removesuffix(r"\b") + r"($|[^\w])"
+        for sign, signs_of_all_scripts in _CLASSES.items():
+            pattern = pattern.replace(sign, signs_of_all_scripts)
+        for _ in range(passes):
+            masked = pc.replace_substring_regex(masked, pattern, f"\\1{placeholder}{ending}")
+        texts = pc.replace_with_mask(texts, candidates, masked)
+    return texts
 
 
 def mask_texts(texts: Sequence[str]) -> list[str]:
     """`mask` for a few texts."""
-    import polars as pl
-
-    masked: list[str] = mask(pl.Series(list(texts), dtype=pl.String)).to_list()
+    masked: list[str] = mask(pa.array(texts, pa.string())).to_pylist()
     return masked

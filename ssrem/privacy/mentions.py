@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from ssrem.privacy.masks import USER
-
-if TYPE_CHECKING:
-    import polars as pl
 
 SHORTEST, SHORTEST_NUMBER = 3, 6
 """Minimum length of an id, and of a numeric id, that is masked; shorter ones are likely ordinary words or numbers."""
@@ -41,6 +39,8 @@ class Mentions:
 
     def mask(self, text: str) -> str:
         """The text with every mention replaced."""
+        if self._by_word.keys().isdisjoint([word.lower() for word in _WORD.findall(text)]):
+            return text
         pieces, done = [], 0
         for word in _WORD.finditer(text):
             if word.start() < done:
@@ -53,18 +53,12 @@ class Mentions:
                     break
         return "".join([*pieces, text[done:]]) if pieces else text
 
-    def mask_series(self, texts: pl.Series) -> pl.Series:
+    def mask_all(self, texts: pa.Array) -> pa.Array:
         """The texts with every mention replaced; null stays null."""
-        import polars as pl
-
         if not self._by_word:
             return texts
-        ids = [id for same in self._by_word.values() for id in same]
-        candidates = texts.is_not_null()
-        if all(id.isascii() for id in ids):  # the prefilter ignores the case of ASCII letters only
-            candidates &= texts.str.contains_any(ids, ascii_case_insensitive=True)
-        masked = [self.mask(text) for text in texts.filter(candidates).to_list()]
-        return texts.clone().scatter(candidates.arg_true(), pl.Series(masked, dtype=pl.String))
+        masked = [None if text is None else self.mask(text) for text in texts.to_pylist()]
+        return pa.array(masked, pa.string())
 
 
 def _same(id: str, written: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,9 +14,6 @@ from ssrem.privacy.masks import mask, mask_texts
 from ssrem.privacy.mentions import Mentions
 from ssrem.privacy.traces import Traces
 from ssrem.readers.people import DELETED_ACCOUNTS
-
-if TYPE_CHECKING:
-    import polars as pl
 
 FORGOTTEN = "forgotten"
 
@@ -83,7 +79,7 @@ def pseudonymised(
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name, kind in _KINDS.items():
             columns[name] = _each_value(columns[name], partial(_pseudonym, key, kind))
-        columns["text"] = _masked(columns["text"], mentions)
+        columns["text"] = mentions.mask_all(mask(columns["text"]))
         described = pc.equal(columns["record"], "conversation")
         metadata = pc.if_else(described, columns["metadata"], pa.scalar(None, pa.string()))
         columns["metadata"] = _each_value(metadata, lambda value: ratings_alone(value, ids))
@@ -130,10 +126,3 @@ def _each_value(column: pa.Array, change: Callable[[str], str | None]) -> pa.Arr
     coded = column.dictionary_encode()
     changed = pa.array([change(value) for value in coded.dictionary.to_pylist()], pa.string())
     return changed.take(coded.indices)
-
-
-def _masked(column: pa.Array, mentions: Mentions) -> pa.Array:
-    import polars as pl
-
-    texts: pl.Series = pl.Series(pl.from_arrow(column), dtype=pl.String)
-    return mentions.mask_series(mask(texts)).to_arrow().cast(pa.string())

@@ -12,8 +12,14 @@ from typing import Any
 from ssrem.privacy.masks import USER
 from ssrem.privacy.mentions import is_telling
 
+SHORTEST_WORDS = 4
+"""Minimum length of a message that is searched inside unreadable rows; shorter ones occur in anyone's."""
+
 _REMOVED = object()
 """Stands for a value that was one of the ids."""
+
+_ESCAPES = re.compile(r'(?:\\u[0-9a-fA-F]{4})+|\\["\\/bfnrt]')
+"""Escapes of JSON; those of one character may be two in a row."""
 
 
 def digest(id: str, salt: bytes) -> str:
@@ -24,11 +30,12 @@ def digest(id: str, salt: bytes) -> str:
 class Traces:
     """The ids of one or several people, in clear, and how they are removed from what mentions them.
 
-    An id that may be an ordinary word or number (see `is_telling`) is recognised only as a whole value.
+    An id that may be an ordinary word or number (see `is_telling`) is recognised only as a whole value. words: messages
+    of theirs, by which an unreadable row is recognised that names nobody.
     """
 
-    def __init__(self, ids: Collection[str]) -> None:
-        self.ids = frozenset(ids)
+    def __init__(self, ids: Collection[str], words: Collection[str] = ()) -> None:
+        self.ids, self.words = frozenset(ids), words
         telling = sorted((id for id in self.ids if is_telling(id)), key=len, reverse=True)
         joined = "|".join(re.escape(id) for id in telling)
         # An underscore separates ids as a hyphen does: ann_bob names two people.
@@ -60,26 +67,16 @@ class Traces:
         number = isinstance(value, int) and not isinstance(value, bool)
         return _REMOVED if number and str(value) in self.ids and is_telling(str(value)) else value
 
-    def in_json(self, text: str) -> bool:
-        """Whether cleaning would change the JSON object; of other text, whether it mentions an id."""
+    def in_bytes(self, raw: bytes) -> bool:
+        """Whether an unreadable row names one of the ids or repeats their words, also where it writes them as JSON does
+        in ASCII."""
+        plain, before = (text := raw.decode("utf-8", "replace")), ""
+        while plain != before:  # JSON may be a text within JSON
+            plain, before = _ESCAPES.sub(lambda match: str(json.loads(f'"{match[0]}"')), plain), plain
+        if self.mentions(plain) or any(word in plain for word in self.words):
+            return True
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
-            return self.mentions(text) or any(f'"{id}"' in text for id in self.ids)
+            return any(f'"{id}"' in plain for id in self.ids)
         return bool(self._clean(value) != value)
-
-    def clean_row(self, raw: bytes) -> bytes:
-        """A readable quarantined row (its columns as JSON) as `record_batches.without` would have changed it."""
-        before = json.loads(raw)
-        row = dict(before)
-        for name in ("conversation_id", "utterance_id", "reply_to"):
-            row[name] = row[name] and self.clean_id(row[name])
-        row["addressee"] = None if row["addressee"] in self.ids else row["addressee"]
-        row["metadata"] = row["metadata"] and self.clean_json(row["metadata"])
-        if row == before:
-            return raw
-        return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode()
-
-    def in_bytes(self, raw: bytes) -> bool:
-        """Whether a quarantined row mentions one of the ids."""
-        return self.in_json(raw.decode("utf-8", "replace"))

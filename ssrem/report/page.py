@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from ssrem.report import cases, numbers
 from ssrem.report.answer import answer
-from ssrem.report.comparison import Comparison
 from ssrem.report.data import COLUMNS, KIND_NAMES, ReportData, Row, Rows, grouped
 from ssrem.report.drawing import Panel
 from ssrem.report.formats import csv_link, file_name
@@ -111,15 +110,6 @@ def render(data: ReportData) -> str:
     )
 
 
-def render_comparison(comparison: Comparison) -> str:
-    """The comparison of two runs as one self-contained HTML document; every text is escaped."""
-    return (
-        jinja_environment()
-        .get_template("comparison.html")
-        .render(c=comparison, style=template_text("page.css"))
-    )
-
-
 @cache
 def jinja_environment() -> Environment:
     """The Jinja environment of all pages: texts are escaped, and the filters write figures.
@@ -138,7 +128,6 @@ def jinja_environment() -> Environment:
     for name in ("real", "count", "percent", "p_value", "interval", "moment", "plain", "signed", "change"):
         environment.filters[name] = getattr(numbers, name)
     environment.filters["csv_link"] = csv_link
-    environment.filters["differing"] = lambda pairs: [pair for pair in pairs if pair.differs]
     environment.filters["tested"] = lambda test: TESTS[test].removeprefix("a ")
     environment.globals["tests"] = TESTS
     environment.globals["is_figure"] = numbers.is_figure

@@ -38,7 +38,7 @@ Sentences = Callable[[Sequence[Finding]], tuple[str, str]]
 class Study(Generic[Data]):
     """A study of one evaluator on one dataset.
 
-    data: the class of data that `findings` takes, with a seed; tasks/studies loads each class. sentences: the findings
+    data: the class of data that `findings` takes, with a seed; tasks/study.py loads each class. sentences: the findings
     about the evaluator in two sentences. title, note and axis (the meaning of the values): for the report.
     """
 

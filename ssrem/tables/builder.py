@@ -74,13 +74,12 @@ class TableBuilder:
 
     def create_from_rows(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Create the table by its contract and fill it with `rows`, a mapping of column to value each."""
-        import polars as pl
+        import pyarrow as pa
 
         self.create(table)
         if rows:
             names = TABLES[table].column_names
-            frame = pl.DataFrame([{n: row[n] for n in names} for row in rows], infer_schema_length=None)
-            self.insert(table, frame.to_arrow())
+            self.insert(table, pa.table({name: [row[name] for row in rows] for name in names}))
 
     def insert(self, table: str, rows: pa.Table) -> None:
         """Append rows to a table, column by column name."""

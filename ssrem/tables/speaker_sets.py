@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
-from ssrem.config import SIMILARITY_SPEAKERS
-from ssrem.encoders import DEFAULT_ENCODER
-from ssrem.settings import Count, Seed, Settings
+from ssrem.settings import TableSettings
 from ssrem.sql import statement
 from ssrem.tables.builder import TableBuilder
 
@@ -23,28 +19,6 @@ KIND_CODES = {"SC": 1, "SP": 2, "SS": 3, "Rand": 4}
 """Code of a kind in the hash of a draw. Do not change them: the draws would change."""
 
 MACROS = ("mul64", "mix64_first", "mix64_middle", "mix64_last", "mix64", "drawer_hash", "draw_hash")
-
-
-class TableSettings(Settings):
-    """What determines the speaker tables of a corpus."""
-
-    seed: Seed = Field(0, description="seed of every draw")
-    context_turns: Count = Field(5, description="turns of a context at most")
-    encoder: str = Field(
-        DEFAULT_ENCODER,
-        description="encoder of the set similarity: wordllama, word2vec, glove-6b-50d, all-minilm-l6-v2, a "
-        "vectors file, a transformer's folder or hf:NAME, a gensim.downloader name, or A+B",
-    )
-    addressees: Literal["all", "stated"] = Field(
-        "all",
-        description="turns in SP, the same-partner sets: all, or only those whose addressee the dump states "
-        "or that reply to a message (the addressee of the others is the previous speaker)",
-    )
-    similarity: Count | Literal["all", "none"] = Field(
-        SIMILARITY_SPEAKERS,
-        description="measure how similar the turns in the speakers' sets are: for how many speakers, drawn "
-        "by --seed, for all, or for none",
-    )
 
 
 def create_tables(tables: TableBuilder, corpus: str, speaker_scope: str, settings: TableSettings) -> None:

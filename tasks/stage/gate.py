@@ -1,47 +1,65 @@
-"""Gates: the staged DuckDB tables are checked by their contracts and the SQL checks.
+"""Gates: the staged tables are checked by their contracts and the SQL checks.
 
-Every rule is a query for the rows that break it. In a flow run Great Expectations evaluates the queries; elsewhere
-DuckDB alone does, since a command would spend most of its time on importing the library.
+Every rule is a query for the rows that break it, which DuckDB evaluates, or what `evaluated_by` names, as flows do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ssrem.errors import GateError
 from ssrem.schemas import TABLES
+from ssrem.schemas.contract import OfRows, Table
 from ssrem.sql import checks, shared
-from ssrem.tasks.stage.rules import Rule, not_checked, rules, shortened
-from ssrem.tasks.stage.steps import in_flow_run
 
 if TYPE_CHECKING:
     import duckdb
 
-SHOWN_ROWS = 3
-"""Rows that a message shows of those that break a rule."""
+SHOWN_ROWS, SAVED_ROWS = 3, 1000
+"""Most rows that a message shows and that are saved of those that break a rule."""
 
 RESPONSES_AT_ONCE = 6_000_000
 """Most response ids whose candidates are joined at once, by which the space that a check takes is bounded."""
 
-SAVED_ROWS = 1000
-"""Most rows that are saved of those that break a rule."""
-
 
 @dataclass(frozen=True)
-class Result:
+class Rule:
+    """One expectation: its table, what it says, and the query for the rows that break it.
+
+    of_rows: whether that query only filters the rows of the table, and so takes no memory.
+    """
+
+    table: str
+    says: str
+    offending: str
+    of_rows: bool = False
+
+
+Evaluate = Callable[["duckdb.DuckDBPyConnection", Sequence[Rule]], list[int]]
+"""How many rows break each rule, in order; those of a table stand together. GateError where one is not evaluated."""
+
+_EVALUATE: ContextVar[Evaluate | None] = ContextVar("what evaluates rules instead of DuckDB", default=None)
+
+
+@contextmanager
+def evaluated_by(evaluate: Evaluate) -> Iterator[None]:
+    """Let `evaluate` count the rows that break the rules of all gates, until the block ends."""
+    token = _EVALUATE.set(evaluate)
+    try:
+        yield
+    finally:
+        _EVALUATE.reset(token)
+
+
+class Result(NamedTuple):
     """Outcome of a rule: the row of `check_results`, and the rule."""
 
     row: dict[str, Any]
     rule: Rule
-
-    def save_rows(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-        """Write the rows that broke the rule, at most SAVED_ROWS, as CSV."""
-        target = str(path).replace("'", "''")
-        connection.execute(
-            f"COPY (SELECT * FROM ({self.rule.offending}) LIMIT {SAVED_ROWS}) TO '{target}' (HEADER)"
-        )
 
 
 def check_tables(
@@ -56,79 +74,85 @@ def check_tables(
     order = list(dict.fromkeys(rule.table for rule in wanted))
     wanted.sort(key=lambda rule: order.index(rule.table))
     create_shared(connection, stage)
-    if in_flow_run():
-        from ssrem.tasks.stage import expectations  # takes seconds to import
+    broken = (_EVALUATE.get() or broken_rows)(connection, wanted)
+    counts = " UNION ALL ".join(f"SELECT '{table}', count(*) FROM {table}" for table in order)
+    sizes = dict(connection.execute(counts).fetchall())
+    names, results = TABLES["check_results"].column_names, []
+    for rule, rows in zip(wanted, broken, strict=True):
+        values = (run_id, stage, rule.table, rule.says, rows == 0, sizes[rule.table], rows)
+        results.append(Result(dict(zip(names, values, strict=True)), rule))
+    return results
 
-        broken = expectations.broken_rows(connection, wanted)
-    else:
-        broken = broken_rows(connection, wanted)
-    sizes = {}
-    for table in order:
-        ((sizes[table],),) = connection.execute(f"SELECT count(*) FROM {table}").fetchall()
-    return [
-        Result(
-            {
-                "run_id": run_id,
-                "stage": stage,
-                "table_name": rule.table,
-                "expectation": rule.says,
-                "passed": rows == 0,
-                "rows_checked": sizes[rule.table],
-                "unexpected": rows,
-            },
-            rule,
-        )
-        for rule, rows in zip(wanted, broken, strict=True)
-    ]
+
+def rules(table: Table) -> Iterator[Rule]:
+    """The rules that a contract implies: its key, its columns that may not be null, and its expectations."""
+    name, key = table.name, ", ".join(table.key)
+    # Grouping by whole keys takes three times the memory; equal hashes of different keys are told apart.
+    hashed, of_each, more = key, "", "1"
+    if table.few:  # one bit for each combination of them: rows with the same bit may be the same key
+        hashed = ", ".join(column for column in table.key if column not in table.few)
+        of_each = f", 1::UBIGINT << (hash({', '.join(table.few)}) % 64)::INTEGER AS bit"
+        more = "bit_count(bit_or(bit))"
+    hashes = f"SELECT hash({hashed}) AS h{of_each} FROM {name}"
+    shared = f"SELECT h FROM ({hashes}) GROUP BY h HAVING count(*) > {more}"
+    repeated = f"FROM {name} WHERE hash({hashed}) IN ({shared}) GROUP BY {key} HAVING count(*) > 1"
+    yield Rule(name, f"({key}) to be unique", f"SELECT {key}, count(*) AS times {repeated}")
+    for column in table.required:
+        yield Rule(name, f"{column} not to be null", f'SELECT * FROM {name} WHERE "{column}" IS NULL', True)
+    for expectation in table.expectations:
+        yield Rule(name, expectation.says, expectation.query(name), isinstance(expectation, OfRows))
 
 
 def create_shared(connection: duckdb.DuckDBPyConnection, stage: str) -> None:
-    """Create the tables that several SQL checks of the stage read, for RESPONSES_AT_ONCE response ids at a time.
-
-    Raises GateError where one cannot be created.
-    """
-    import duckdb
-
+    """Create the tables that several SQL checks of the stage read, RESPONSES_AT_ONCE ids at a time; or GateError."""
     for query in shared(stage):
-        ((lowest, highest),) = connection.execute(
-            "SELECT coalesce(min(response_id), 0), coalesce(max(response_id), 0) FROM responses"
-        ).fetchall()
+        ids = "SELECT coalesce(min(response_id), 0), coalesce(max(response_id), 0) FROM responses"
+        ((lowest, highest),) = connection.execute(ids).fetchall()
         into = f"CREATE OR REPLACE TABLE main.{query.name} AS"
         for first in range(lowest, highest + 1, RESPONSES_AT_ONCE):
             part = {"first": first, "last": first + RESPONSES_AT_ONCE - 1}
-            try:
-                connection.execute(f"{into} {query.text}", part)
-            except duckdb.Error as error:
-                raise not_checked(query.name, error) from error
+            _checked(connection, query.name, f"{into} {query.text}", part)
             into = f"INSERT INTO main.{query.name}"
 
 
 def broken_rows(connection: duckdb.DuckDBPyConnection, wanted: Sequence[Rule]) -> list[int]:
-    """How many rows break each rule. Raises GateError where a rule cannot be evaluated.
-
-    The rules of a table that only filter its rows go into one statement, as most of the time of small tables is that of
-    planning. Each of the others, which may take much memory, has its own.
-    """
-    import duckdb
-
+    """How many rows break each rule. Raises GateError where a rule cannot be evaluated."""
+    # Rules of a table that only filter its rows go into one statement, since planning takes most of a small table's
+    # time. Each of the others, which may take much memory, has its own.
     together: dict[object, list[int]] = {}
     for number, rule in enumerate(wanted):
         together.setdefault(rule.table if rule.of_rows else number, []).append(number)
     counts: dict[int, int] = {}
     for numbers in together.values():
         query = " UNION ALL ".join(f"SELECT {n}, count(*) FROM ({wanted[n].offending})" for n in numbers)
-        try:
-            counts.update(connection.execute(query).fetchall())
-        except duckdb.Error as error:
-            raise not_checked(wanted[numbers[0]].table, error) from error
+        counts.update(_checked(connection, wanted[numbers[0]].table, query))
     return [counts[number] for number in range(len(wanted))]
+
+
+def _checked(connection: duckdb.DuckDBPyConnection, table: str, query: str, values: Any = None) -> list[Any]:
+    """The rows of the answer to a query that checks a table, or GateError."""
+    import duckdb
+
+    try:
+        return connection.execute(query, values).fetchall()
+    except duckdb.Error as error:
+        raise not_checked(table, error) from error
 
 
 def offending_rows(connection: duckdb.DuckDBPyConnection, result: Result) -> str:
     """The first rows that broke a rule, on one line."""
     cursor = connection.execute(f"SELECT * FROM ({result.rule.offending}) LIMIT {SHOWN_ROWS}")
-    names = [d[0] for d in cursor.description or []]
-    rows = [
-        ", ".join(f"{n}={shortened(v)}" for n, v in zip(names, row, strict=True)) for row in cursor.fetchall()
-    ]
-    return "; ".join(f"({row})" for row in rows)
+    names = [column[0] for column in cursor.description or []]
+    rows = (zip(names, row, strict=True) for row in cursor.fetchall())
+    return "; ".join(f"({', '.join(f'{name}={shortened(value)}' for name, value in row)})" for row in rows)
+
+
+def not_checked(table: str, reason: object) -> GateError:
+    """The error of a gate that cannot evaluate a rule."""
+    return GateError(f"the gate could not check table {table}: {shortened(reason)}; nothing was published")
+
+
+def shortened(value: Any) -> str:
+    """The value as text of at most 40 characters on one line."""
+    text = " ".join(str(value).split())
+    return text if len(text) <= 40 else text[:37] + "..."

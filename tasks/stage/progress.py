@@ -6,24 +6,20 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from ssrem.errors import say
 
-HEARTBEAT_SECONDS = 30.0
-"""Without a terminal, seconds between the lines that say how far the work is."""
-
-PATIENCE_SECONDS = 2.0
-"""Seconds before work that is not a stage, such as scoring a file, prints its first line."""
+HEARTBEAT_SECONDS, PATIENCE_SECONDS = 30.0, 2.0
+"""Seconds between lines that say how far the work is; before the first line of work that is not a stage."""
 
 
 class Advance(Protocol):
-    """Reports how far the work is."""
+    """Reports the amount done, in the unit of the total; a total that became known only now; what else to show."""
 
-    def __call__(self, done: float, total: float | None = None, note: str = "", /) -> None:
-        """The amount done so far, in the unit of the total; a total that became known only now; what else to show."""
+    def __call__(self, done: float, total: float | None = None, note: str = "", /) -> None: ...
 
 
 Listener = Callable[[str, float | None], Advance]
@@ -47,101 +43,73 @@ class Work:
     """A piece of work in progress. counts: rows that it has published, by table, to be printed when it ends."""
 
     what: str
-    total: float | None = None
-    done: float = 0
-    note: str = ""
     started: float = field(default_factory=time.monotonic)
     counts: Mapping[str, int] = field(default_factory=dict)
+    share: str = ""
+    told: bool = False
 
-    def advance(self, done: float, new_total: float | None = None, note: str = "") -> None:
-        """As `Advance`."""
-        self.done, self.total, self.note = done, new_total or self.total, note
-
-    @property
-    def elapsed(self) -> str:
-        """The time since it started: `1.5 s`, `2 min 05 s`."""
+    def tell(self, what: str) -> None:
+        """Print a line, with the time since the start for `{}`; if stderr is closed, the work goes on without."""
         seconds = time.monotonic() - self.started
         minutes, rest = divmod(round(seconds), 60)
-        return f"{minutes} min {rest:02} s" if minutes else f"{seconds:.1f} s"
-
-    @property
-    def share(self) -> str:
-        """How much of it is done, if that is known, and the note."""
-        known = [f"{min(self.done / self.total, 1):.0%}"] if self.total else []
-        return f" ({', '.join([*known, *filter(None, [self.note])])})" if known or self.note else ""
+        elapsed = f"{minutes} min {rest:02} s" if minutes else f"{seconds:.1f} s"
+        self.told = True
+        with suppress(BrokenPipeError):
+            say(f"{self.what}: {what.replace('{}', elapsed)}")
 
 
-class Lines:
-    """Lines on stderr: when the outermost work starts and ends, and what is done every HEARTBEAT_SECONDS between.
-
-    Those of a stage begin at once, those of other work only if it takes longer than PATIENCE_SECONDS.
-    """
-
-    def __init__(self) -> None:
-        self._running: list[Work] = []
-
-    @contextmanager
-    def of(self, work: Work, *, patience: float) -> Iterator[None]:
-        """The lines of one piece of work, within others or not. patience: seconds until its first line."""
-        self._running.append(work)
-        try:
-            if len(self._running) > 1:
-                yield
-                return
-            ended, started = threading.Event(), threading.Event()
-            teller = threading.Thread(target=self._tell, args=(work, patience, started, ended), daemon=True)
-            teller.start()
-            if not patience:
-                started.wait()
-            try:
-                yield
-            finally:
-                ended.set()
-                teller.join()
-            if started.is_set():
-                counts = ", ".join(f"{what} {count:,}" for what, count in work.counts.items())
-                say(f"{work.what}: done in {work.elapsed}{counts and f' ({counts})'}")
-        finally:
-            self._running.remove(work)
-
-    def _tell(self, work: Work, patience: float, started: threading.Event, ended: threading.Event) -> None:
-        if ended.wait(patience):
-            return
-        with suppress(BrokenPipeError):  # stderr is closed: the lines end, the work goes on
-            try:
-                say(f"{work.what}: started")
-            finally:
-                started.set()
-            while not ended.wait(HEARTBEAT_SECONDS):
-                now = next(iter(self._running[-1:]), work)
-                doing = "" if now is work else f", {now.what}"
-                say(f"{work.what}: {work.elapsed} so far{doing}{now.share}")
-
-
-_lines: list[Lines] = []
+_told: list[list[Work]] = []
+"""For each `lines_without_terminal` that lasts, the work in progress, each piece within the one before."""
 
 
 @contextmanager
 def lines_without_terminal() -> Iterator[None]:
-    """Until the block ends, print Lines of all progress if stderr is not a terminal."""
+    """Until the block ends, print lines of all progress if stderr is not a terminal."""
     if sys.stderr.isatty():
         yield
         return
-    _lines.append(Lines())
+    _told.append([])
     try:
         yield
     finally:
-        _lines.pop()
+        _told.pop()
+
+
+@contextmanager
+def _lines(work: Work, patience: float) -> Iterator[None]:
+    """A line after `patience` seconds of the outermost work, then what is done in it, and one when it has ended."""
+    running, ended = _told[-1], threading.Event()
+
+    def heartbeat() -> None:
+        if patience and not ended.wait(patience):
+            work.tell("started")
+        while not ended.wait(HEARTBEAT_SECONDS):
+            now = running[-1]
+            work.tell("{} so far" + (f", {now.what}" if now is not work else "") + now.share)
+
+    teller = threading.Thread(target=heartbeat, daemon=True)
+    running.append(work)
+    try:
+        if running[0] is work:
+            if not patience:
+                work.tell("started")
+            teller.start()
+        yield
+    finally:
+        ended.set()
+        if teller.ident:
+            teller.join()
+        running.remove(work)
+    if work.told:
+        counts = ", ".join(f"{table} {rows:,}" for table, rows in work.counts.items())
+        work.tell("done in {}" + (counts and f" ({counts})"))
 
 
 @contextmanager
 def staged(what: str) -> Iterator[Work]:
     """A whole stage, with its pieces of work within it; shown in lines alone, since the pieces have bars."""
     work = Work(what)
-    if not _lines:
-        yield work
-        return
-    with _lines[-1].of(work, patience=0):
+    with _lines(work, 0) if _told else nullcontext():
         yield work
 
 
@@ -154,37 +122,31 @@ def progress(what: str, total: float | None = None) -> Iterator[Advance]:
         for report in reports:
             report(done, new_total, note)
 
-    if _lines:
-        work = Work(what, total)
-        reports.append(work.advance)
-        with _lines[-1].of(work, patience=PATIENCE_SECONDS):
-            yield advance
-        return
-    if not sys.stderr.isatty():
-        yield advance
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        SpinnerColumn,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-    )
+    if _told:
+        work = Work(what)
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        reports.append(
-            lambda done, new=None, note="": bar.update(
-                task, completed=done, total=new or total, description=f"{what} {note}".strip()
-            )
-        )
+        def tell_share(done: float, new_total: float | None = None, note: str = "") -> None:
+            nonlocal total
+            total = new_total or total
+            said = ", ".join(filter(None, (f"{min(done / total, 1):.0%}" if total else "", note)))
+            work.share = said and f" ({said})"
+
+        reports.append(tell_share)
+        with _lines(work, PATIENCE_SECONDS):
+            yield advance
+    elif not sys.stderr.isatty():
         yield advance
+    else:
+        from rich.console import Console
+        from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
+
+        columns = (SpinnerColumn(), *Progress.get_default_columns()[:-1], TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(what, total=total)
+
+            def show(done: float, new_total: float | None = None, note: str = "") -> None:
+                text = f"{what} {note}".strip()
+                bar.update(task, completed=done, total=new_total or total, description=text)
+
+            reports.append(show)
+            yield advance

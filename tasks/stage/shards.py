@@ -3,38 +3,66 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
-from ssrem.errors import RunnerError, SsremError, one_line
+from ssrem.errors import RunnerError, one_line
+from ssrem.tasks.settings import Runner
 
 if TYPE_CHECKING:
     from distributed import Client
 
 R = TypeVar("R")
 
-RETRIES = 2
-"""Further tries of a shard after an error, which may come from a disk or a network."""
+CONNECT_SECONDS = 30
+"""Seconds that a cluster has to answer."""
 
 _CLIENT: ContextVar[Client | None] = ContextVar("Dask client that shards go to", default=None)
 
 
 @contextmanager
-def workers(client: Client) -> Iterator[None]:
-    """Map shards over the workers of a Dask cluster until the block ends."""
-    token = _CLIENT.set(client)
-    try:
+def opened(runner: Runner) -> Iterator[None]:
+    """Map shards on the runner, or on that of an outer block; RunnerError if its cluster does not answer."""
+    if runner.runner == "process" or distributed():
         yield
-    finally:
-        _CLIENT.reset(token)
+        return
+    with connected(runner) as client:
+        token = _CLIENT.set(client)
+        try:
+            yield
+        finally:
+            _CLIENT.reset(token)
+
+
+@contextmanager
+def connected(runner: Runner) -> Iterator[Client]:
+    """A client of the cluster at the runner's address, or of one here that lasts as long as the block."""
+    # Dask logs every worker that starts or ends; failures that matter are raised as errors.
+    os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "critical")
+    import dask
+    from distributed import Client, LocalCluster
+
+    # Workers use as many threads for arithmetic as this process: another number would change the last bits.
+    for kind in ("OMP", "MKL", "OPENBLAS"):
+        dask.config.set({f"distributed.nanny.pre-spawn-environ.{kind}_NUM_THREADS": None})
+    local: dict[str, Any] = {"n_workers": runner.workers, "threads_per_worker": 1, "memory_limit": 0}
+    local["dashboard_address"] = "127.0.0.1:0"
+    with ExitStack() as stack:
+        try:
+            cluster = runner.runner_address or stack.enter_context(LocalCluster(**local))  # type: ignore[no-untyped-call]
+            client = stack.enter_context(Client(cluster, timeout=CONNECT_SECONDS))  # type: ignore[no-untyped-call]
+        except Exception as error:
+            where = runner.runner_address or "this machine"
+            raise RunnerError(
+                f"--runner {runner.runner}: no cluster at {where} ({one_line(error)}); start it, or leave out "
+                "--runner-address for workers here"
+            ) from error
+        yield client
 
 
 def distributed() -> bool:
@@ -50,15 +78,15 @@ def shard_ranges(n: int, size: int) -> list[tuple[int, int]]:
 def map_shards(work: Callable[..., R], shards: Sequence[Mapping[str, Any]]) -> list[R]:
     """Results of `work` for the parameters of each shard, in order; free workers take the next shard.
 
-    `work` goes from names and paths to names and paths and is idempotent: Dask gives a shard whose worker dies to
+    `work` is idempotent: Dask gives a shard whose worker dies to
     another one, some three times. Raises RunnerError where it gives up, and what a shard raises.
     """
     client = _CLIENT.get()
     if client is None:
         return [work(**shard) for shard in shards]
-    futures = [client.submit(_answer, work, dict(shard), pure=False, retries=RETRIES) for shard in shards]
+    futures = [client.submit(work, **shard, pure=False) for shard in shards]
     try:
-        answers: list[R | SsremError] = client.gather(futures)  # type: ignore[no-untyped-call]
+        results: list[R] = client.gather(futures)  # type: ignore[no-untyped-call]
     except Exception as error:
         if type(error).__module__.split(".")[0] != "distributed":
             raise
@@ -66,20 +94,7 @@ def map_shards(work: Callable[..., R], shards: Sequence[Mapping[str, Any]]) -> l
             f"{work.__name__}: the workers of its shards were lost ({one_line(error)}); nothing of this stage was "
             "published; give them more memory or use fewer, then run again"
         ) from error
-    results = []
-    for answer in answers:
-        if isinstance(answer, SsremError):
-            raise answer
-        results.append(answer)
     return results
-
-
-def _answer(work: Callable[..., R], shard: Mapping[str, Any]) -> R | SsremError:
-    """The result of a shard, or the SsremError that it raises: another try would not help."""
-    try:
-        return work(**shard)
-    except SsremError as error:
-        return error
 
 
 def incoming(path: Path) -> Path:
@@ -95,23 +110,5 @@ def incoming(path: Path) -> Path:
 @contextmanager
 def room_for_shards(scratch: Path) -> Iterator[Path]:
     """A new folder for the files of shards, deleted with the block, whatever a lost worker still writes there."""
-    folder = Path(mkdtemp(prefix="shards-", dir=scratch))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def atomic_write(path: Path) -> Iterator[Path]:
-    """A draft to write to, which becomes `path` when the block ends: two workers on one shard leave a complete file."""
-    aside = path.with_name(f".{socket.gethostname()}-{os.getpid()}-{path.name}")
-    yield aside
-    aside.replace(path)
-
-
-def save_arrays(path: Path, arrays: Mapping[str, Any]) -> str:
-    """Write named arrays as `path`, complete or not at all; returns the path as text, for a shard's answer."""
-    with atomic_write(path) as draft, draft.open("wb") as stream:
-        np.savez(stream, **arrays)
-    return str(path)
+    with TemporaryDirectory(prefix="shards-", dir=scratch, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)

@@ -1,52 +1,52 @@
-"""A run of a stage: tables are built in a scratch database, checked by the gate and published in one step."""
+"""A stage, from the ledger's question whether it is done to its published tables: they are built in a scratch
+database under the home folder's lock, checked by the gate and published in one step."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
 import shutil
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from pydantic import BaseModel, Field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ssrem import __version__
-from ssrem.errors import GateError, say
+from ssrem.errors import GateError, HomeError, SsremError
+from ssrem.files import sha256
 from ssrem.schemas import TABLES
 from ssrem.tables.builder import PARQUET, TableBuilder, quoted
-from ssrem.tasks.stage.ledger import Recipe, write_outputs
-from ssrem.tasks.warehouse.catalog import create_views
-from ssrem.tasks.warehouse.clock import utc_now
-from ssrem.tasks.warehouse.error_translation import translated_errors
-from ssrem.tasks.warehouse.files import sync_path
-from ssrem.tasks.warehouse.garbage import prune_runs
-from ssrem.tasks.warehouse.home import Warehouse
-from ssrem.tasks.warehouse.incidents import clean_up
-from ssrem.tasks.warehouse.integrity import find_damage, remember_intact
-from ssrem.tasks.warehouse.partition import Address, Partition, PartitionKey, write_replica
+from ssrem.tasks.settings import Resources
+from ssrem.tasks.stage.progress import progress, staged
+from ssrem.tasks.warehouse.catalog import Address, Partition, PartitionKey, create_views, damage_behind
+from ssrem.tasks.warehouse.files import delete, out_of_room, sync_path
+from ssrem.tasks.warehouse.home import Warehouse, utc_now
+from ssrem.tasks.warehouse.prune import clean_up, leftovers, unused_runs
 
 if TYPE_CHECKING:
     import duckdb
 
+Answer = TypeVar("Answer")
+
 MEMORY_LIMITS = {"ingest": "1200MB", "tables": "1300MB"}
-DEFAULT_MEMORY_LIMIT = "2GB"
-"""What DuckDB takes before it spills, by stage: with 5 M messages ingest and tables then stay under 2 GB."""
+"""What DuckDB takes before it spills, by stage, 2 GB in others: with 5 M messages these two then stay under 2 GB."""
 
 
-class Resources(BaseModel, frozen=True, extra="forbid"):
-    """What DuckDB may use."""
+@dataclass(frozen=True)
+class Recipe:
+    """What determines the outputs of a run: its parameters, and the content hashes of what it reads."""
 
-    memory_limit: str | None = Field(
-        None,
-        description="Memory before DuckDB spills to disk, such as 2GB; by default it depends on the stage",
-    )
-    threads: int | None = Field(None, ge=1, description="Threads of DuckDB; by default all cores")
+    parameters: Mapping[str, Any]
+    inputs: Mapping[str, Any]
+
+    def key(self, stage: str) -> str:
+        """Hash of the stage, the recipe and the version of ssrem: a run with the same key need not be repeated."""
+        content = json.dumps([__version__, stage, self.parameters, self.inputs], sort_keys=True, default=str)
+        return hashlib.sha256(content.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,23 @@ class Output:
     key: PartitionKey
     where: str | None = None
 
-    @property
-    def address(self) -> Address:
-        """The table and the key."""
-        return self.table, self.key
+
+@dataclass(frozen=True)
+class Built(Generic[Answer]):
+    """What a stage has built. answer: what `run_stage` returns.
+
+    outputs: partitions to publish of the staged tables, which the gate checks first; folders (from, to) to move into
+    the home folder with them; retired: partitions that leave the snapshot. Where there is neither of outputs and
+    retired, nothing is published. save: called when the gate has passed, writes the folders. after: called once it is
+    published, still under the lock.
+    """
+
+    answer: Answer
+    outputs: Sequence[Output] = ()
+    folders: Mapping[Path, Path] = field(default_factory=dict)
+    retired: Sequence[Address] = ()
+    save: Callable[[], object] = lambda: None
+    after: Callable[[], object] = lambda: None
 
 
 @dataclass
@@ -87,26 +100,28 @@ class Stage(TableBuilder):
     def gate(self) -> None:
         """Check every staged table against its contract and the stage's SQL checks.
 
-        Raises GateError where one fails: nothing is published then, and what failed lies under `failures/`.
+        GateError where one fails: nothing is published then, and the rows lie under `failures/`.
         """
-        from ssrem.tasks.stage.gate import check_tables, offending_rows
+        from ssrem.tasks.stage.gate import SAVED_ROWS, check_tables, offending_rows
 
         results = check_tables(self.connection, self.name, self.run_id, self.staged)
-        self.create_from_rows("check_results", [r.row for r in results])
-        failed = [r for r in results if not r.row["passed"]]
+        self.create_from_rows("check_results", [result.row for result in results])
+        failed = [result for result in results if not result.row["passed"]]
         if not failed:
             return
         folder = self.home.failures / self.run_id
         folder.mkdir(parents=True, exist_ok=True)
-        self.connection.execute(f"COPY check_results TO '{quoted(folder / 'check_results.csv')}' (HEADER)")
-        for number, result in enumerate(failed, 1):
-            result.save_rows(self.connection, folder / f"{number}-{result.row['table_name']}.csv")
-        first = failed[0]
-        rows = offending_rows(self.connection, first)
+        saved = {"check_results": "FROM check_results"}
+        for number, (row, rule) in enumerate(failed, 1):
+            saved[f"{number}-{row['table_name']}"] = f"SELECT * FROM ({rule.offending}) LIMIT {SAVED_ROWS}"
+        for name, query in saved.items():
+            self.connection.execute(f"COPY ({query}) TO '{quoted(folder / name)}.csv' (HEADER)")
+        first = failed[0].row
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         raise GateError(
-            f"gate of {self.name}: table {first.row['table_name']}: expected {first.row['expectation']}, broken by "
-            f"{first.row['unexpected']:,} rows, such as {rows}{more}; nothing was published; all rows: {folder}",
+            f"gate of {self.name}: table {first['table_name']}: expected {first['expectation']}, broken by "
+            f"{first['unexpected']:,} rows, such as {offending_rows(self.connection, failed[0])}{more}; nothing was "
+            f"published; all rows: {folder}",
             folder,
         )
 
@@ -118,18 +133,14 @@ class Stage(TableBuilder):
         retired: Sequence[Address] = (),
     ) -> dict[str, int]:
         """Write the outputs as Parquet into a new run folder and replace the catalog in one step; returns their rows by
-        table.
-
-        `folders` (from, to) are moved first: a model is in its place before the row that names it is published.
-        `retired` are partitions that leave the snapshot, since the new ones make them outdated.
-        """
+        table. folders, retired: as of `Built`; a model is in its place before the row that names it is published."""
         run = {
             "run_id": self.run_id,
             "stage": self.name,
             "key": self.recipe.key(self.name),
             "parameters": json.dumps(self.recipe.parameters, sort_keys=True, default=str),
             "inputs": json.dumps(self.recipe.inputs, sort_keys=True),
-            "outputs": write_outputs([output.address for output in outputs]),
+            "outputs": json.dumps([{"table": output.table, **output.key.values()} for output in outputs]),
             "started": self.started,
             "ended": self.now(),
             "state": "published",
@@ -137,154 +148,206 @@ class Stage(TableBuilder):
         }
         self.create_from_rows("runs", [run])
         ledger = [Output(name, PartitionKey()) for name in ("runs", "check_results") if name in self.staged]
-        for output in ledger:  # one growing partition, so that no old run's folder stays for its two rows
-            self.connection.execute(
-                f"INSERT INTO main.{output.table} BY NAME SELECT * FROM published.{output.table}"
-            )
-        # The ledger has a folder of its own: the next run writes it anew, but a folder of outputs may stay for years.
+        for name in (output.table for output in ledger):  # they grow: no old run's folder stays for two rows
+            self.connection.execute(f"INSERT INTO main.{name} BY NAME SELECT * FROM published.{name}")
+        # The ledger, which each run writes anew, has a folder of its own: one of outputs may stay for years.
         written = self._write(f"run={self.run_id}", outputs)
-        rows: Counter[str] = Counter()
-        for partition in written:
-            rows[partition.table] += partition.rows
+        rows = {p.table: sum(one.rows for one in written if one.table == p.table) for p in written}
         written += self._write(f"run={self.run_id}.ledger", ledger)
         replaced = {partition.address for partition in written} | set(retired)
-        snapshot = [partition for partition in self.partitions if partition.address not in replaced]
-        snapshot += written
-        self._move_into_place(folders or {}, written, snapshot)
-        remember_intact(self.home.root, snapshot, written)
-        prune_runs(self.home)
-        return dict(rows)
-
-    def _move_into_place(
-        self, folders: Mapping[Path, Path], written: Sequence[Partition], snapshot: list[Partition]
-    ) -> None:
-        """Move folders (from, to) and written run folders into the home folder, and publish the snapshot.
-
-        After an error they are deleted, unless the snapshot was published before it.
-        """
-        moved: list[Path] = []
+        kept = [partition for partition in self.partitions if partition.address not in replaced]
+        lake = self.home.lake
+        moves = {**(folders or {}), **{lake / f".{p.folder}.tmp": lake / p.folder for p in written}}
         try:
-            for source, target in folders.items():
-                if target.exists():  # left by a run that was killed before it published
-                    shutil.rmtree(target)
+            for source, target in moves.items():
+                delete(target)  # left by a run that was killed before it published
                 target.parent.mkdir(parents=True, exist_ok=True)
-                for path in source.rglob("*"):
+                for path in (source, *source.rglob("*")):
                     sync_path(path)
-                moved.append(target)
                 source.replace(target)
                 sync_path(target.parent)
-            for folder in sorted({partition.folder for partition in written}):
-                sync_path(self._draft(folder))
-                moved.append(self.home.lake / folder)
-                self._draft(folder).rename(moved[-1])
-            sync_path(self.home.lake)
-            self.home.write_catalog(snapshot)
+            self.home.write_catalog(kept + written)
         except BaseException:
             if all(partition.run != self.run_id for partition in self.home.partitions()):
-                for leftover in moved:
-                    shutil.rmtree(leftover, ignore_errors=True)
+                for target in moves.values():
+                    delete(target)
             raise
-
-    def _draft(self, folder: str) -> Path:
-        return self.home.lake / f".{folder}.tmp"
+        for folder in unused_runs(self.home):
+            delete(folder)
+        return rows
 
     def _write(self, folder: str, outputs: Sequence[Output]) -> list[Partition]:
-        """Write the outputs into the draft of a folder of the lake; the partitions that they will be."""
-        draft = self._draft(folder)
+        """Write the outputs into the draft of a folder of the lake; or GateError, by their tables' contracts."""
+        draft = self.home.lake / f".{folder}.tmp"
         written: list[Partition] = []
         if outputs:
-            draft.mkdir(parents=True)
+            draft.mkdir()  # not its parents: a home folder that was moved away is not made anew
         for output in outputs:
             number = sum(partition.table == output.table for partition in written)
-            file = draft / f"{output.table}{f'.{number}' if number else ''}.parquet"
-            rows = self._write_file(output, file)
-            written.append(Partition.of_file(output.address, f"lake/{folder}/{file.name}", rows, file))
-            write_replica(output.table, file)
+            path = draft / f"{output.table}{f'.{number}' if number else ''}.parquet"
+            columns = TABLES[output.table].columns
+            parquet = f"read_parquet('{quoted(path)}', hive_partitioning = false)"
+            if output.where is None and self.file(output.table).exists():
+                shutil.move(self.file(output.table), path)
+                query = f"SELECT count(*) FROM {parquet}"
+            else:
+                names = ", ".join(f'"{column.name}"' for column in columns)
+                where = f" WHERE {output.where}" if output.where else ""
+                query = (
+                    f"COPY (SELECT {names} FROM main.{output.table}{where}) TO '{quoted(path)}' ({PARQUET})"
+                )
+            ((rows,),) = self.connection.execute(query).fetchall()
+            described = self.connection.execute(f"DESCRIBE SELECT * FROM {parquet}").fetchall()
+            if [(name, kind) for name, kind, *_ in described] != [(c.name, c.type) for c in columns]:
+                raise GateError(
+                    f"{path} does not have the columns of {output.table}'s contract: {described}; nothing was published"
+                )
+            size, digest = path.stat().st_size, sha256(path)
+            written.append(
+                Partition(output.table, output.key, f"lake/{folder}/{path.name}", rows, size, digest)
+            )
         return written
 
-    def _write_file(self, output: Output, path: Path) -> int:
-        """Write the staged rows of an output as Parquet; how many. GateError where the file has not the columns of the
-        table's contract."""
-        columns = TABLES[output.table].columns
-        if output.where is None and self.file(output.table).exists():
-            shutil.move(self.file(output.table), path)
-            query = f"SELECT count(*) FROM read_parquet('{quoted(path)}', hive_partitioning = false)"
-        else:
-            names = ", ".join(f'"{column.name}"' for column in columns)
-            where = f" WHERE {output.where}" if output.where else ""
-            query = f"COPY (SELECT {names} FROM main.{output.table}{where}) TO '{quoted(path)}' ({PARQUET})"
-        ((rows,),) = self.connection.execute(query).fetchall()
-        described = self.connection.execute(
-            f"DESCRIBE SELECT * FROM read_parquet('{quoted(path)}', hive_partitioning = false)"
-        ).fetchall()
-        if [(name, kind) for name, kind, *_ in described] != [(c.name, c.type) for c in columns]:
-            raise GateError(
-                f"{path} does not have the columns of {output.table}'s contract: {described}; nothing was published"
-            )
-        sync_path(path)
-        return int(rows)
+
+def run_stage(
+    home: Warehouse,
+    name: str,
+    recipe: Callable[[], Recipe],
+    build: Callable[[Stage], Built[Answer]],
+    *,
+    done: Answer | Callable[[Recipe], Answer | None],
+    resources: Resources | None = None,
+) -> Answer:
+    """Run the stage `name`, unless it is done already; returns the answer of `build`, or of `done`.
+
+    recipe: what determines the outputs, asked before the stage opens and again under the lock, as another writer may
+    have published meanwhile. done: the answer where a run of this recipe has published and all of it is still
+    published; or a function that returns the answer where the work is done by another measure, None where it is not.
+    Raises what `recipe`, `done` and `build` raise, GateError, and HomeError where the lock is held or the disk is full.
+    """
+
+    def answer_if_done(wanted: Recipe) -> Answer | None:
+        return done(wanted) if callable(done) else done if already_done(home, name, wanted) else None
+
+    home.check_writable()
+    if (answer := answer_if_done(recipe())) is not None:
+        if leftovers(home) and home.writer() is None:  # of a run that was killed after it had published
+            with suppress(HomeError), home.lock(name):
+                clean_up(home)
+        return answer
+    with open_stage(home, name, recipe, resources) as stage:
+        if (answer := answer_if_done(stage.recipe)) is not None:
+            return answer
+        subjects = ("promote", "import", "study", "evaluator", "generator", "corpus", "dataset")
+        named = [str(value) for key in subjects if (value := stage.recipe.parameters.get(key))]
+        with staged(" ".join([name, *named])) as work:  # such as `train ssrem`
+            built = build(stage)
+            if built.outputs:
+                with progress(f"checking what {name} has built"):
+                    stage.gate()
+            built.save()
+            if built.outputs or built.retired:
+                with progress(f"publishing what {name} has built"):
+                    work.counts = stage.publish(built.outputs, folders=built.folders, retired=built.retired)
+            built.after()
+            return built.answer
 
 
 @contextmanager
 def open_stage(
-    home: Warehouse,
-    name: str,
-    recipe: Callable[[], Recipe],
-    resources: Resources | None = None,
+    home: Warehouse, name: str, recipe: Callable[[], Recipe], resources: Resources | None = None
 ) -> Iterator[Stage]:
-    """Open a stage under the home folder's lock; scratch goes when it closes, whether it published or not.
+    """Open a stage under the home folder's lock, under which `recipe` is asked; scratch goes when it closes.
 
-    recipe: asked under the lock, since another writer may change what is published before it is held.
-
-    Raises HomeError where the lock is held, the layout is another one, or the disk is full.
+    HomeError where the lock is held, a file that it needs damaged, the disk full, or the home folder was moved away.
     """
     import duckdb
 
-    resources = resources or Resources()
-    with translated_errors(home), home.lock(name):
-        snapshot = home.snapshot()
-        for message in clean_up(home, snapshot):
-            say(message)
-        damaged = find_damage(home.root, snapshot.partitions)
-        started = _start(home, snapshot.partitions)
+    with home.lock(name):
+        clean_up(home)
+        partitions = home.partitions()
+        ((ended,),) = home.query("SELECT max(ended) FROM runs")
+        # Just after the last run if the clock was set back to before its end: what is ordered by time stays in order.
+        started = max(utc_now(), ended + timedelta(microseconds=1)) if ended else utc_now()
         run_id = f"{started:%Y%m%dT%H%M%S%f}-{secrets.token_hex(6)}"  # sorts by time, within a second as well
         scratch = home.staging / run_id
         try:
             scratch.mkdir(parents=True)
+            home.lake.mkdir(exist_ok=True)
             about = {"stage": name, "started": f"{started:%F %T}", "pid": os.getpid()}
             (scratch / "run.json").write_text(json.dumps(about))
             with duckdb.connect(str(scratch / "scratch.duckdb")) as connection:
-                _configure(connection, name, resources, scratch)
-                connection.begin()
-                create_views(connection, home.root, snapshot.partitions, "published", damaged)
-                connection.commit()
-                yield Stage(home, name, run_id, recipe(), started, connection, scratch, snapshot.partitions)
+                _configure(connection, name, resources or Resources(), scratch)
+                create_views(connection, home.root, partitions, "VIEW published.")
+                yield Stage(home, name, run_id, recipe(), started, connection, scratch, partitions)
+        except Exception as error:
+            if not scratch.is_dir():
+                raise HomeError(
+                    f"{home.root} was moved or deleted while {name} wrote to it; nothing was published; run it again "
+                    "at the new place"
+                ) from None
+            cause = error.__cause__ if isinstance(error, SsremError) else error
+            why = cause and (out_of_room(home.root, cause) or damage_behind(home.root, partitions, cause))
+            raise why or error from error.__cause__
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-            for draft in home.lake.glob(f".run={run_id}*.tmp"):
-                shutil.rmtree(draft, ignore_errors=True)
+            try:
+                _clear(home, run_id)
+            except KeyboardInterrupt:  # further signals are ignored
+                _clear(home, run_id)
+                raise
+
+
+def _clear(home: Warehouse, run_id: str) -> None:
+    """Delete the scratch of a run, and what it has not published."""
+    for folder in (home.staging / run_id, *home.lake.glob(f".run={run_id}*.tmp")):
+        delete(folder)
 
 
 def _configure(
     connection: duckdb.DuckDBPyConnection, stage: str, resources: Resources, scratch: Path
 ) -> None:
-    limit = resources.memory_limit or MEMORY_LIMITS.get(stage, DEFAULT_MEMORY_LIMIT)
-    connection.execute(f"SET memory_limit = '{quoted(limit)}'")
-    if resources.threads:
-        connection.execute(f"SET threads = {int(resources.threads)}")
-    connection.execute(f"SET temp_directory = '{quoted(scratch / 'spill')}'")
-    connection.execute("SET preserve_insertion_order = false")
+    limit = resources.memory_limit or MEMORY_LIMITS.get(stage, "2GB")
+    threads = f"SET threads = {int(resources.threads)};" if resources.threads else ""
     # Scratch lives for minutes and dies with its run: neither compressing nor syncing it saves anything.
-    connection.execute("SET force_compression = 'uncompressed'")
-    connection.execute("SET fsync_mode = 'NONE'")
-    connection.execute("CREATE SCHEMA published")
-    connection.execute("SET search_path = 'main,published'")
+    connection.execute(f"""
+        SET memory_limit = '{quoted(limit)}'; {threads} SET temp_directory = '{quoted(scratch / "spill")}';
+        SET preserve_insertion_order = false; SET force_compression = 'uncompressed'; SET fsync_mode = 'NONE';
+        CREATE SCHEMA published; SET search_path = 'main,published'
+    """)
 
 
-def _start(home: Warehouse, partitions: Sequence[Partition]) -> datetime:
-    """The current time, or just after the end of the last run if the clock was set back to before it: what is ordered
-    by time stays in order, whatever the clock does."""
-    started, ended = utc_now(), None
-    if any(partition.table == "runs" for partition in partitions):
-        ((ended,),) = home.query("SELECT max(ended) FROM runs", partial=True)
-    return max(started, ended + timedelta(microseconds=1)) if ended else started
+def already_done(home: Warehouse, stage: str, recipe: Recipe) -> bool:
+    """Whether a run of this recipe has published and all its partitions are still published and intact."""
+    rows = home.query("SELECT run_id, outputs FROM runs WHERE key = ?", [recipe.key(stage)])
+    damaged = {damage.partition for damage in home.damage()}
+    current = {(p.address, p.run) for p in home.partitions() if p not in damaged}
+    return any(
+        all((address, run_id) in current for address in read_outputs(outputs) if address[0] in TABLES)
+        for run_id, outputs in rows
+    )
+
+
+def last_parameters(home: Warehouse, corpus: str, *stages: str) -> dict[str, Any]:
+    """Parameters of the newest run of one of the stages for the corpus or annotated set; empty if there is none."""
+    rows = home.query(
+        "SELECT parameters FROM runs WHERE list_contains(?, stage) "
+        "AND ? IN (parameters->>'$.corpus', parameters->>'$.dataset') ORDER BY started DESC LIMIT 1",
+        [stages, corpus],
+    )
+    return dict(json.loads(rows[0][0])) if rows else {}
+
+
+def read_outputs(outputs: str) -> list[Address]:
+    """The partitions that a run published, from the column `outputs` of `runs`."""
+    return [(row.pop("table"), PartitionKey(**row)) for row in json.loads(outputs)]
+
+
+def sources(home: Warehouse, tables: Collection[str], keys: Collection[PartitionKey]) -> list[dict[str, Any]]:
+    """Table, fields of the key, and key of the run that wrote it, of each partition; goes into a recipe's inputs.
+
+    Unlike a path, a run's key stays the same where a damaged file is made anew.
+    """
+    run_keys = dict(home.query("SELECT run_id, key FROM runs"))
+    wanted = [p for p in home.partitions() if p.table in tables and p.key in keys]
+    rows = [{"table": p.table, **p.key.values(), "run": run_keys.get(p.run, p.path)} for p in wanted]
+    return sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))

@@ -1,23 +1,27 @@
-"""The catalog: the small DuckDB file of views that readers open, and the snapshot that it publishes."""
+"""The catalog: the small DuckDB file that lists the published Parquet files and has a view for each table.
+
+Whoever replaces the file publishes a snapshot: all tables change at once. The views in it are for DuckDB clients and
+hold absolute paths; ssrem itself makes views from the list, so that a home folder can be moved and copied.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Sequence
-from dataclasses import astuple, replace
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, astuple, dataclass, fields
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import TYPE_CHECKING
 
 from ssrem.errors import HomeError, one_line
-from ssrem.schemas import TABLES, VIEWS, fingerprint
+from ssrem.files import check_regular, sha256
+from ssrem.schemas import LANDED, TABLES, VIEWS, fingerprint
 from ssrem.sql import statement
 from ssrem.tables.builder import quoted
-from ssrem.tasks.warehouse.files import sync_path
-from ssrem.tasks.warehouse.integrity import Damage, find_damage, refusing_select
-from ssrem.tasks.warehouse.partition import KEY_FIELDS, Partition, PartitionKey
-from ssrem.tasks.warehouse.snapshot import Snapshot
+from ssrem.tasks.warehouse.files import whole_file
 
 if TYPE_CHECKING:
     import duckdb
@@ -25,177 +29,259 @@ if TYPE_CHECKING:
 LAYOUT = f"2-{fingerprint()}"
 """Version of a home folder's files and of the tables' contracts; home folders of another layout are refused."""
 
-READABLE_SINCE = "v1.0.0"
-"""Oldest version of DuckDB whose shell and clients can open the catalog."""
+OTHERWISE = "restore it from a backup copy, or choose a new folder with --home and land the dumps again"
 
 
-class DamagedCatalogError(HomeError):
-    """The catalog cannot be read; the newest manifest in the lake can replace it."""
+@dataclass(frozen=True)
+class PartitionKey:
+    """The values that all rows of a partition share; a field is None where the table is not divided by it.
 
-
-class OtherLayoutError(HomeError):
-    """A home folder or backup of another layout, which is refused."""
-
-    def __init__(self, root: Path, layout: str) -> None:
-        super().__init__(
-            f"{root} was written by another version of ssrem (layout {layout}, this version reads {LAYOUT}); "
-            "choose a new folder with --home, and land its dumps and human ratings there again"
-        )
-        self.layout = layout
-
-
-def read_catalog(catalog: Path) -> Snapshot:
-    """The snapshot that a catalog publishes; an unchanged file is read once, and never by the process that wrote it.
-
-    Raises DamagedCatalogError if it cannot be read, OtherLayoutError if it has another layout.
+    corpus: the landed corpus that the rows are of; dataset: the annotated set, or what a study is of; evaluator and
+    version: what trained, scored or was measured; generator and split: of negatives; study: the study's name. The
+    tables `runs` and `check_results` have one partition, whose key has no field.
     """
-    try:
-        file = catalog.stat()
-    except OSError as error:
-        raise DamagedCatalogError(f"{catalog} cannot be opened ({error.strerror})") from None
-    key = _key(catalog, file)
-    snapshot = _last_written.get(key) or _read(*key)
-    return replace(snapshot, partitions=[*snapshot.partitions])
+
+    corpus: str | None = None
+    dataset: str | None = None
+    evaluator: str | None = None
+    version: int | None = None
+    generator: str | None = None
+    split: str | None = None
+    study: str | None = None
+
+    def values(self) -> dict[str, str | int]:
+        """The fields that are not None, by name: the form in which a key is stored."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value}" for name, value in self.values().items()) or "all rows"
 
 
-def _key(catalog: Path, file: os.stat_result) -> tuple[Path, int, int, int]:
-    """The catalog and what changes whenever its file does."""
-    return catalog, file.st_ino, file.st_mtime_ns, file.st_size
+Address = tuple[str, PartitionKey]
+"""A table and the key of one of its partitions; a snapshot has at most one file for each."""
 
 
-_last_written: dict[tuple[Path, int, int, int], Snapshot] = {}
-"""The catalog that this process published last, and its snapshot as `read_catalog` returns it."""
+@dataclass(frozen=True)
+class Partition:
+    """A published Parquet file with the rows of `table` under `key`.
+
+    path: relative to the home folder. rows: their number. bytes, sha256: of the file as it was published.
+    """
+
+    table: str
+    key: PartitionKey
+    path: str
+    rows: int
+    bytes: int
+    sha256: str
+
+    @property
+    def address(self) -> Address:
+        """The table and the key."""
+        return self.table, self.key
+
+    @property
+    def folder(self) -> str:
+        """The folder in the lake: `run=ID`, or `run=ID.ledger` for the tables `runs` and `check_results`."""
+        return self.path.split("/")[1]
+
+    @property
+    def run(self) -> str:
+        """Id of the run that wrote it."""
+        return self.folder.removeprefix("run=").split(".")[0]
 
 
-def publish_catalog(draft: Path, catalog: Path, snapshot: Snapshot) -> None:
-    """Replace the catalog by the draft, which holds this snapshot."""
+@dataclass(frozen=True)
+class Snapshot:
+    """The partitions published together. number: rises with every publish, from 0. root: into which the views look."""
 
-    def nulls_last(partition: Partition) -> list[tuple[bool, Any]]:
-        return [
-            (value is None, value) for value in (partition.table, *astuple(partition.key), partition.path)
-        ]
-
-    written = replace(snapshot, partitions=sorted(snapshot.partitions, key=nulls_last))
-    key = _key(catalog, draft.stat())
-    draft.replace(catalog)
-    _last_written.clear()
-    _last_written[key] = written
-
-
-@lru_cache(maxsize=4)
-def _read(catalog: Path, *_file: int) -> Snapshot:
-    """The snapshot of the catalog; `_file`, what changes with the file, is part of the cache's key alone."""
-    import duckdb
-
-    # Attached: connect() returns a database that this process has open already, even if its file was replaced since.
-    with duckdb.connect(":memory:") as connection:
-        try:
-            connection.execute(f"ATTACH '{quoted(catalog)}' AS catalog (READ_ONLY)")
-            connection.execute("USE catalog")
-            ((layout,),) = connection.execute("SELECT layout FROM ssrem.home").fetchall()
-            if layout != LAYOUT:
-                raise OtherLayoutError(catalog.parent, layout)
-            ((number,),) = connection.execute("SELECT snapshot FROM ssrem.home").fetchall()
-            rows = connection.execute(
-                f"SELECT {', '.join(_COLUMNS)} FROM ssrem.partitions ORDER BY ALL"
-            ).fetchall()
-        except (duckdb.Error, ValueError) as error:  # ValueError: a table without its only row
-            raise DamagedCatalogError(f"{catalog} cannot be read ({one_line(error)})") from None
-    partitions = [Partition(row[0], PartitionKey(*row[1:-4]), *row[-4:]) for row in rows]
-    return Snapshot(number, layout, partitions)
+    number: int
+    partitions: list[Partition]
+    root: str = ""
 
 
 _COLUMNS = {
     "table_name": "VARCHAR",
-    **{name: "BIGINT" if name == "version" else "VARCHAR" for name in KEY_FIELDS},
+    **{one.name: "BIGINT" if one.name == "version" else "VARCHAR" for one in fields(PartitionKey)},
     **{"path": "VARCHAR", "rows": "BIGINT", "bytes": "BIGINT", "sha256": "VARCHAR"},
 }
 """Columns of the catalog's table of partitions."""
 
 
-@cache
-def _engine() -> duckdb.DuckDBPyConnection:
-    """DuckDB as it writes catalogs, one for the process: to start it takes longer than to write one."""
+def new_engine() -> duckdb.DuckDBPyConnection:
+    """A DuckDB in memory of its own, whose settings do not affect other readers."""
     import duckdb
 
-    return duckdb.connect(":memory:")
+    connection = duckdb.connect(":memory:")
+    # It would keep in memory everything that was read, and flush drafts, which are flushed to the disk as a whole.
+    connection.execute("SET enable_external_file_cache = false; SET fsync_mode = 'NONE'")
+    return connection
 
 
-def draft_catalog(root: Path, snapshot: Snapshot, published_at: datetime) -> Path:
-    """Write a catalog of the snapshot to a file beside the current one; returns its path. An error leaves no file."""
-    draft = root / ".catalog.tmp"
-    draft.unlink(missing_ok=True)
-    partitions = snapshot.partitions
+engine = cache(new_engine)
+"""The process's own, of which whoever reads or writes a catalog takes a cursor: to start one takes 15 ms."""
+
+_attaching = Lock()  # DuckDB does not attach the same file twice
+
+
+@contextmanager
+def _attached(catalog: Path, option: str = "READ_ONLY") -> Iterator[duckdb.DuckDBPyConnection]:
+    """The engine with a catalog as its database `catalog`; connect() would not notice that its file was replaced."""
+    with _attaching, engine().cursor() as cursor:
+        cursor.execute(f"ATTACH '{quoted(catalog)}' AS catalog ({option})")
+        try:
+            yield cursor
+        finally:
+            cursor.execute("USE memory")
+            cursor.execute("DETACH catalog")
+
+
+def read_catalog(catalog: Path) -> Snapshot:
+    """The snapshot that a catalog publishes; HomeError if it cannot be read or has another layout."""
+    import duckdb
+
     try:
-        with _engine().cursor() as connection:
-            connection.execute(f"ATTACH '{quoted(draft)}' AS draft (STORAGE_VERSION '{READABLE_SINCE}')")
-            connection.execute("USE draft")
-            connection.begin()  # committed once: each commit is a write that waits for the disk
-            connection.execute("CREATE SCHEMA ssrem")
-            connection.execute(
-                "CREATE TABLE ssrem.home (layout VARCHAR, published_at TIMESTAMP, snapshot BIGINT)"
-            )
-            connection.execute(
-                "INSERT INTO ssrem.home VALUES (?, ?, ?)", [LAYOUT, published_at, snapshot.number]
-            )
-            columns = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
-            connection.execute(f"CREATE TABLE ssrem.partitions ({columns})")
-            if partitions:  # in one statement: row by row thousands of partitions take seconds
-                rows = [(p.table, *astuple(p.key), p.path, p.rows, p.bytes, p.sha256) for p in partitions]
-                values = ", ".join(f"unnest(?::{kind}[])" for kind in _COLUMNS.values())
-                connection.execute(
-                    f"INSERT INTO ssrem.partitions SELECT {values}",
-                    [list(column) for column in zip(*rows, strict=True)],
+        catalog.stat()
+        check_regular(catalog)
+        with _attached(catalog) as cursor:
+            ((layout, *more),) = cursor.execute("FROM catalog.ssrem.home").fetchall()
+            if layout != LAYOUT:
+                raise HomeError(
+                    f"{catalog.parent} was written by another version of ssrem (layout {layout}, this version reads "
+                    f"{LAYOUT}); choose a new folder with --home, and land its dumps and human ratings there again"
                 )
-            create_views(connection, root, partitions, damaged=find_damage(root, partitions))
-            connection.commit()
-            connection.execute("CHECKPOINT")
-            connection.execute("USE memory")
-            connection.execute("DETACH draft")
-        sync_path(draft)
-    except BaseException:
-        _engine.cache_clear()  # with what is attached to it
-        for file in (draft, draft.with_name(f"{draft.name}.wal")):
-            file.unlink(missing_ok=True)
-        raise
-    return draft
+            query = f"SELECT {', '.join(_COLUMNS)} FROM catalog.ssrem.partitions ORDER BY ALL"
+            rows = cursor.execute(query).fetchall()
+    except OSError as error:
+        raise HomeError(f"{catalog} {error.strerror or error}; {OTHERWISE}") from None
+    except (duckdb.Error, ValueError) as error:  # ValueError: a table without its only row
+        way_out = OTHERWISE
+        if "lock" in str(error):
+            way_out = "a program has it open for writing; close that, or let it open the file read-only"
+        raise HomeError(f"{catalog} cannot be read ({one_line(error)}); {way_out}") from None
+    partitions = [Partition(row[0], PartitionKey(*row[1:-4]), *row[-4:]) for row in rows]
+    return Snapshot(more[1], partitions, *more[2:])  # an older catalog does not say its root
 
 
-def names_in(query: str | None) -> set[str]:
-    """The tables and views that a query needs, all if None. To create only these saves most of a short query's time."""
-    if query is None or any(name in query for name in VIEWS):
-        return {*TABLES, *VIEWS}
-    return {name for name in TABLES if name in query}
+def write_catalog(catalog: Path, snapshot: Snapshot, published_at: datetime) -> None:
+    """Replace the catalog by one of this snapshot; after an error the old one stays."""
+    home = "layout VARCHAR, published_at TIMESTAMP, snapshot BIGINT, root VARCHAR"
+    row = [LAYOUT, published_at, snapshot.number, str(catalog.parent)]
+    columns = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
+    rows = [(p.table, *astuple(p.key), p.path, p.rows, p.bytes, p.sha256) for p in snapshot.partitions]
+    # That version is the oldest of DuckDB whose clients can open the catalog.
+    with whole_file(catalog) as draft, _attached(draft, "STORAGE_VERSION 'v1.0.0'") as cursor:
+        cursor.execute("USE catalog")  # so that views of views find them
+        cursor.execute(f"CREATE SCHEMA ssrem; CREATE TABLE ssrem.home ({home})")
+        cursor.execute("INSERT INTO ssrem.home VALUES (?, ?, ?, ?)", row)
+        cursor.execute(f"CREATE TABLE ssrem.partitions ({columns})")
+        if rows:  # in one statement: row by row thousands of partitions take seconds
+            values = ", ".join(f"unnest(?::{kind}[])" for kind in _COLUMNS.values())
+            insert = f"INSERT INTO ssrem.partitions SELECT {values}"
+            cursor.execute(insert, [list(column) for column in zip(*rows, strict=True)])
+        create_views(cursor, catalog.parent, snapshot.partitions, "VIEW ")
+        cursor.execute("CHECKPOINT")
 
 
 def create_views(
     connection: duckdb.DuckDBPyConnection,
     root: Path,
     partitions: Sequence[Partition],
-    schema: str = "main",
-    damaged: Sequence[Damage] = (),
-    names: Collection[str] | None = None,
+    into: str,
+    query: str | None = None,
 ) -> None:
-    """Create in `schema` a view for each table over its partitions, without rows if it has none, and `VIEWS`.
+    """Create a view for each table over its partitions, without rows if it has none, and `VIEWS`.
 
-    Querying a view over a `damaged` partition raises an error that names the damage. names: the views to create, all if
-    None.
+    into: `TEMP VIEW `, or `VIEW ` with a schema. query: create only what it needs: all take 15 ms, most queries less.
+    Those of damaged files are left out; `damage_behind` explains the error of a query that needs one.
     """
-    names = names_in(None) if names is None else names
-    damage_of = {damage.partition.table: damage for damage in damaged}
-    paths: dict[str, list[str]] = {}
+    import duckdb
+
+    tables: dict[str, list[Partition]] = {name: [] for name in TABLES}
     for partition in partitions:
-        paths.setdefault(partition.table, []).append(quoted(root / partition.path))
-    for table in (table for name, table in TABLES.items() if name in names):
-        if table.name in damage_of:
-            body = refusing_select([(c.name, c.type) for c in table.columns], damage_of[table.name])
-        elif table.name in paths:
-            files = ", ".join(f"'{path}'" for path in paths[table.name])
-            columns = ", ".join(f'"{c.name}"' for c in table.columns)
+        tables[partition.table].append(partition)
+    every, complete = query is None or any(name in query for name in VIEWS), True
+    for name in (*TABLES, *VIEWS):
+        if not every and name not in str(query):
+            continue
+        if own := tables.get(name, []):
+            files = ", ".join(f"'{quoted(root / partition.path)}'" for partition in own)
+            columns = ", ".join(f'"{column}"' for column in TABLES[name].column_names)
             body = f"SELECT {columns} FROM read_parquet([{files}], hive_partitioning = false)"
         else:
-            body = table.empty_select()
-        connection.execute(f'CREATE OR REPLACE VIEW {schema}."{table.name}" AS {body}')
-    for view in (view for name, view in VIEWS.items() if name in names):
-        body = statement(f"views/{view.name}")
-        connection.execute(f'CREATE OR REPLACE VIEW {schema}."{view.name}" AS {body}')
+            body = statement(f"views/{name}") if name in VIEWS else TABLES[name].empty_select()
+        try:
+            connection.execute(f'CREATE OR REPLACE {into}"{name}" AS {body}')
+        except duckdb.Error:
+            if complete if name in VIEWS else not find_damage(root, own, deep=True):
+                raise
+            complete = False
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A partition whose file is missing, truncated or changed, and what is wrong with it."""
+
+    partition: Partition
+    what: str
+
+    def __str__(self) -> str:
+        lost = self.partition
+        way_out = "restore it from a backup copy of the home folder; nothing else holds these rows"
+        if command := made_by(lost.table, lost.key):
+            # A stage takes a file of the right size for sound, and so does not make it anew.
+            first = "delete it, then " if "changed" in self.what else ""
+            way_out = f"{first}run {command} to make it anew"
+        return f"{lost.path} (table {lost.table}, {lost.key}) {self.what}; {way_out}"
+
+
+def made_by(table: str, key: PartitionKey) -> str | None:
+    """The command that makes a partition anew; None if it holds what no command can make again."""
+    if table in ("runs", "check_results", "evaluators", "learning_curves"):
+        return None
+    if table in LANDED:
+        return f"ssrem ingest SOURCE --name {key.corpus} --replace"
+    if table == "negatives":
+        return f"ssrem negatives {key.generator} --corpus {key.corpus}"
+    if table == "studies":
+        return f"ssrem study {key.study} --of {key.dataset} --evaluator {key.evaluator}"
+    if key.dataset is not None:
+        of_one = f" --evaluator {key.evaluator}" if key.evaluator else ""
+        return f"ssrem correlate FILE{of_one}, FILE being that of {key.dataset},"
+    if key.evaluator is not None:
+        return f"ssrem score-corpus --corpus {key.corpus} --evaluator {key.evaluator}"
+    return f"ssrem tables --corpus {key.corpus}"
+
+
+def find_damage(root: Path, partitions: Iterable[Partition], *, deep: bool = False) -> list[Damage]:
+    """Those of the partitions that are missing or of another size or, if `deep`, of other content."""
+    damages = []
+    for partition in partitions:
+        path, what = root / partition.path, ""
+        try:
+            if (size := path.stat().st_size) != partition.bytes:
+                what = f"has {size:,} of {partition.bytes:,} bytes"
+            elif deep and sha256(path) != partition.sha256:
+                what = "was changed after it was published"
+        except FileNotFoundError:
+            what = "is missing"
+        except OSError as error:
+            what = f"cannot be read ({error.strerror or error})"
+        if what:
+            damages.append(Damage(partition, what))
+    return damages
+
+
+def damage_behind(root: Path, partitions: Sequence[Partition], error: BaseException) -> HomeError | None:
+    """The HomeError that names the damaged file, if one caused an error of DuckDB; None otherwise."""
+    import duckdb
+
+    kind = type(error).__name__.removesuffix("Exception")
+    of_queries = {"Binder", "Parser", "Syntax", "InvalidType", "Conversion", "OutOfMemory", "Interrupt"}
+    if not isinstance(error, duckdb.Error) or kind in of_queries:
+        return None
+    if kind == "Catalog":  # of a view that was left out, or of any other unknown name
+        words = set(re.findall(r"\w+", str(error)))
+        partitions = [p for p in partitions if p.table in words or words & VIEWS.keys()]
+    damaged = find_damage(root, partitions) or find_damage(root, partitions, deep=True)
+    return HomeError(damaged[0]) if damaged else None

@@ -1,16 +1,17 @@
-"""Files and folders that appear on the disk complete or not at all."""
+"""Files and folders that appear on the disk complete or not at all, and what is wrong with those that do not."""
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ssrem.files import check_regular, sha256
+from ssrem.errors import EvaluatorError, HomeError
+from ssrem.evaluators import MANIFEST
+from ssrem.files import check_regular, read_json, sha256
 
 
 def sync_path(path: Path) -> None:
@@ -39,12 +40,10 @@ def check_target(path: Path) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A file to write. When the block ends it becomes `path`, flushed to the disk; after an error it is deleted.
-
-    Raises OSError as `check_target`, before the block runs.
-    """
+    """A file to write, which becomes `path` when the block ends without an error; OSError first as `check_target`."""
     check_target(path)
     draft = path.with_name(f".{path.name}.tmp")
+    draft.unlink(missing_ok=True)
     try:
         yield draft
         sync_path(draft)
@@ -56,8 +55,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """A folder to write into. When the block ends it becomes `folder`, flushed to the disk; after an error it is
-    deleted."""
+    """A folder to write into, which becomes `folder` when the block ends, on the disk; after an error it is deleted."""
     draft = folder.with_name(f"{folder.name}.tmp")
     delete(draft)
     draft.mkdir(parents=True)
@@ -73,20 +71,32 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 
 def folder_damage(folder: Path, manifest: str, *, deep: bool = False) -> str | None:
-    """What is missing from a saved folder or, if `deep`, was changed in it; None if nothing.
-
-    manifest: name of the folder's JSON file, in which `sha256`, if present, maps each file name to its digest.
-    """
+    """What is missing from a saved folder or, if `deep`, was changed in it, by `sha256` in its JSON file; else None."""
     try:
-        content = json.loads((folder / manifest).read_text(encoding="utf-8"))
-        digests = content.get("sha256")
-        for name, digest in digests.items() if isinstance(digests, dict) else ():
-            if not (folder / name).is_file():
-                return f"{folder / name} is missing"
-            if deep and sha256(folder / name) != digest:
-                return f"{folder / name} was changed"
-    except FileNotFoundError:
-        return f"{folder / manifest} is missing"
-    except (OSError, ValueError, AttributeError) as error:
-        return f"{folder / manifest} cannot be read ({error})"
+        digests = read_json(folder / manifest, ()).get("sha256")
+    except EvaluatorError as error:
+        return str(error)
+    for name, digest in digests.items() if isinstance(digests, dict) else ():
+        if not (folder / name).is_file():
+            return f"{folder / name} is missing"
+        if deep and sha256(folder / name) != digest:
+            return f"{folder / name} was changed"
     return None
+
+
+def model_damage(models: Path, name: str, version: int, *, deep: bool = False) -> str | None:
+    """What is missing from the model of an evaluator's version or, if `deep`, was changed in it; None if nothing."""
+    return folder_damage(models / name / str(version), MANIFEST, deep=deep)
+
+
+def out_of_room(root: Path, error: BaseException) -> HomeError | None:
+    """The HomeError of a full disk under the home folder `root`, or of too little memory; None for other errors."""
+    text = str(error)
+    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+    if full or "No space left" in text or "File too large" in text:
+        lack, way_out = f"no room left on the disk of {root}", "free some space and run again"
+    elif "Out of Memory" in text or "could not allocate" in text.lower():
+        lack, way_out = "DuckDB ran out of memory", "raise --memory-limit or lower --threads"
+    else:
+        return None
+    return HomeError(f"{lack}; nothing was published; {way_out}")

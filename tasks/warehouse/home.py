@@ -1,114 +1,65 @@
-"""The home folder: its paths, its lock, and its published snapshot."""
+"""The home folder: its paths, its lock, its published tables, and the corpora that have landed in it."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import HomeError
 from ssrem.files import resolved
-from ssrem.tasks.warehouse.catalog import (
-    LAYOUT,
-    DamagedCatalogError,
-    OtherLayoutError,
-    create_views,
-    draft_catalog,
-    names_in,
-    publish_catalog,
-    read_catalog,
-)
-from ssrem.tasks.warehouse.clock import utc_now
-from ssrem.tasks.warehouse.files import sync_path
-from ssrem.tasks.warehouse.integrity import Damage, damage_behind, find_damage
-from ssrem.tasks.warehouse.lock import lock_holder, locked
-from ssrem.tasks.warehouse.partition import Partition
-from ssrem.tasks.warehouse.snapshot import (
-    KEPT_SNAPSHOTS,
-    Snapshot,
-    drop_manifests,
-    last_number,
-    manifests,
-    write_manifest,
-)
+from ssrem.registry import did_you_mean
+from ssrem.tasks.warehouse import catalog as catalogs
+from ssrem.tasks.warehouse.catalog import Damage, Partition, PartitionKey, Snapshot, create_views
+from ssrem.tasks.warehouse.lock import cannot_write, lock_holder, locked
 
 if TYPE_CHECKING:
     import duckdb
 
-_PATTERN_SIGNS = "*?[]\\"
-"""Signs in a path that make it a pattern for DuckDB, which may match the files of another home folder."""
 
-Values = Sequence[Any] | Mapping[str, Any]
-"""Values of a query's parameters, by position or by name."""
+def utc_now() -> datetime:
+    """The current time in UTC, without a zone: the form that tables store."""
+    return datetime.now(UTC).replace(tzinfo=None)
 
 
-@dataclass(frozen=True)
 class Warehouse:
-    """A home folder. It is created by the first write."""
+    """A home folder. It is created by the first write. made_anew: see `anew`."""
 
-    root: Path
+    def __init__(self, root: Path, made_anew: PartitionKey = PartitionKey()) -> None:
+        self.root, self.made_anew = root, made_anew
+        self.catalog = root / "catalog.duckdb"  # the small file that lists what is published
+        self.lake = root / "lake"  # immutable run folders of Parquet files
+        self.staging = root / "staging"  # scratch of the run in progress
+        self.failures = root / "failures"  # rows refused by failed gates, a folder a run
+        self.models = root / "models"  # trained evaluators: NAME/VERSION
+        self.vectors = root / "vectors"  # cached encodings by encoder signature
+        self.judgments = root / "judgments"  # answers of endpoints, a journal for each judge
+        self.reports = root / "reports"  # rendered reports
 
     @classmethod
     def at(cls, root: str | Path) -> Warehouse:
         """The home folder at `root`, which need not exist yet; HomeError if it is no folder, or DuckDB cannot read such
         a path."""
         path = resolved(root, HomeError)
-        text = str(path)
-        if unreadable := next(
-            (sign for sign in text if sign in _PATTERN_SIGNS or not sign.isprintable()), None
-        ):
-            shown = text.encode("utf-8", "backslashreplace").decode()
+        signs = [sign for sign in str(path) if sign in "*?[]\\" or not sign.isprintable()]
+        if signs:
+            shown = str(path).encode("utf-8", "backslashreplace").decode()
             raise HomeError(
-                f"a home folder cannot lie at {shown!r}: DuckDB does not read paths with {unreadable!r}; choose "
-                "another --home"
+                f"a home folder cannot lie at {shown!r}: DuckDB does not read paths with {signs[0]!r}; choose another "
+                "--home"
             )
         if path.is_symlink() or (path.exists() and not path.is_dir()):  # a link to itself
             raise HomeError(f"{path} is not a folder; choose another --home")
         return cls(path)
 
-    @property
-    def catalog(self) -> Path:
-        """The small file of views that readers open."""
-        return self.root / "catalog.duckdb"
-
-    @property
-    def lake(self) -> Path:
-        """Immutable run folders of Parquet files."""
-        return self.root / "lake"
-
-    @property
-    def staging(self) -> Path:
-        """Scratch of the run in progress."""
-        return self.root / "staging"
-
-    @property
-    def failures(self) -> Path:
-        """Rows refused by failed gates, a folder a run."""
-        return self.root / "failures"
-
-    @property
-    def models(self) -> Path:
-        """Trained evaluators: NAME/VERSION."""
-        return self.root / "models"
-
-    @property
-    def vectors(self) -> Path:
-        """Cached encodings by encoder signature."""
-        return self.root / "vectors"
-
-    @property
-    def judgments(self) -> Path:
-        """Answers of endpoints, a journal for each judge."""
-        return self.root / "judgments"
-
-    @property
-    def reports(self) -> Path:
-        """Rendered reports."""
-        return self.root / "reports"
+    def anew(self, **key: Any) -> Warehouse:
+        """The home folder for a stage whose partitions have these fields in their key: those whose files are missing or
+        of another size count as not published, so that the stage makes them anew."""
+        return Warehouse(self.root, PartitionKey(**key))
 
     def lock(self, what: str) -> AbstractContextManager[None]:
         """Hold the home folder for writing; see `ssrem.tasks.warehouse.lock.locked`."""
@@ -118,127 +69,115 @@ class Warehouse:
         """Who holds the lock: pid, host, what, since; None where nobody does."""
         return lock_holder(self.root)
 
+    def check_writable(self) -> None:
+        """HomeError if nobody can write to the home folder, for work that is lost if it cannot be saved in the end."""
+        if self.root.exists() and not os.access(self.root, os.W_OK | os.X_OK):
+            raise cannot_write(self.root, "it is read-only")
+
     def partitions(self) -> list[Partition]:
         """Partitions of the published snapshot; empty where nothing was published."""
         return self.snapshot().partitions
 
     def snapshot(self) -> Snapshot:
-        """The published snapshot; if the catalog is damaged or missing, that of the newest manifest in the lake.
-
-        Raises HomeError if the home folder has another layout, or no manifest can replace a damaged catalog.
-        """
-        damage = None
-        if self.catalog.exists():
-            try:
-                return read_catalog(self.catalog)
-            except DamagedCatalogError as error:
-                damage = str(error)
-        newest = next(manifests(self.lake), None)
-        if newest is None:
-            if damage:
-                raise HomeError(f"{damage}; restore it from a backup or use another --home")
-            return Snapshot(0, LAYOUT, [])
-        if newest.layout != LAYOUT:
-            raise OtherLayoutError(self.root, newest.layout)
-        return replace(newest, damage=damage or f"{self.catalog} is missing")
+        """The published snapshot; HomeError if its catalog is missing, cannot be read or has another layout."""
+        if os.path.lexists(self.catalog):
+            snapshot = catalogs.read_catalog(self.catalog)
+            wanted = self.made_anew.values().items()
+            own = [p for p in snapshot.partitions if wanted and wanted <= p.key.values().items()]
+            damaged = {damage.partition for damage in catalogs.find_damage(self.root, own)}
+            return replace(snapshot, partitions=[p for p in snapshot.partitions if p not in damaged])
+        interrupted = {f"run={scratch.name}" for scratch in self.staging.glob("*")}
+        if {folder.name.split(".")[0] for folder in self.lake.glob("run=*")} - interrupted:
+            raise HomeError(
+                f"{self.catalog} is missing, which says what the files in {self.lake} are; {catalogs.OTHERWISE}"
+            )
+        return Snapshot(0, [])
 
     def damage(self, *, deep: bool = False) -> list[Damage]:
-        """Published partitions that are missing, truncated or changed; `deep` reads all of them completely."""
-        return find_damage(self.root, self.partitions(), deep=deep)
-
-    def readable(self) -> tuple[Snapshot, list[Damage]]:
-        """The published snapshot, and its damaged partitions."""
-        snapshot = self.snapshot()
-        while damaged := find_damage(self.root, snapshot.partitions):
-            now = self.snapshot()
-            if now.number == snapshot.number:
-                return now, damaged
-            snapshot = now  # another run has published since; what is missing was deleted as garbage
-        return snapshot, []
+        """Published files that are missing or of another size or, if `deep`, which reads them, of other content."""
+        return catalogs.find_damage(self.root, self.partitions(), deep=deep)
 
     @contextmanager
     def reader(
-        self, *, partial: bool = False, snapshot: Snapshot | None = None, query: str | None = None
+        self, *, snapshot: Snapshot | None = None, query: str | None = None
     ) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection to the published snapshot, with a view for each table. Later publishes do not change what it
-        sees.
+        """A connection to the published snapshot, which later publishes do not change, with a view for each table.
 
-        Raises HomeError, naming the partition, if a query needs a damaged one. partial: damaged partitions are left out
-        instead. snapshot: another snapshot to read, in a database of its own, so that settings of the connection do not
-        affect other readers. query: if given, only its views are created.
+        snapshot: the one to read, in a database of its own, so that settings of the connection do not affect other
+        readers. query: if given, only its views are created. Raises HomeError, naming the file, if a query needs a
+        damaged one.
         """
         import duckdb
 
-        connect = _database if snapshot is None else _Database
-        if snapshot is None:
-            snapshot, damaged = self.readable()
-        else:
-            damaged = find_damage(self.root, snapshot.partitions)
-        partitions = snapshot.partitions
-        if partial:
-            left_out = {damage.partition for damage in damaged}
-            partitions, damaged = [p for p in partitions if p not in left_out], []
-        root = self.root if partitions else Path()  # views of nothing are the same in any home
-        with connect(root, tuple(partitions), tuple(damaged)).cursor(query) as connection:
+        with catalogs.new_engine() if snapshot else catalogs.engine().cursor() as connection:
+            shown = snapshot or self.snapshot()
+            kind = "VIEW " if snapshot else "TEMP VIEW "
+            create_views(connection, self.root, shown.partitions, kind, query)
             try:
                 yield connection
             except duckdb.Error as error:
-                raise damage_behind(self.root, partitions, error) or error from None
+                raise catalogs.damage_behind(self.root, shown.partitions, error) or error from None
 
-    def query(self, query: str, values: Values = (), *, partial: bool = False) -> list[tuple[Any, ...]]:
-        """Rows of the answer to a query of the published snapshot; raises, and takes `partial`, as `reader` does."""
-        with self.reader(partial=partial, query=query) as connection:
+    def query(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Rows of the answer to a query of the published snapshot; raises as `reader` does."""
+        with self.reader(query=query) as connection:
             return connection.execute(query, values).fetchall()
 
     def write_catalog(self, partitions: list[Partition]) -> None:
-        """Publish the snapshot of these partitions: its manifest goes to the lake, then a new catalog replaces the old.
+        """Publish the snapshot of these partitions by replacing the catalog in one step; call it under the lock.
 
-        If either cannot be written, the old catalog stays and the new manifest is deleted.
+        Folders of the lake that are not used any more get the current time, from which `prune` counts.
         """
-        before = last_number(self.lake) or self.snapshot().number
-        published_at = utc_now()
-        snapshot = Snapshot(before + 1, LAYOUT, partitions)
-        manifest = write_manifest(self.lake, snapshot, published_at)
-        try:
-            draft = draft_catalog(self.root, snapshot, published_at)
-        except BaseException:
-            manifest.unlink(missing_ok=True)
-            raise
-        publish_catalog(draft, self.catalog, snapshot)
-        sync_path(self.root)
-        drop_manifests(self.lake, keep=KEPT_SNAPSHOTS)
+        before = self.snapshot()
+        used = {partition.folder for partition in partitions}
+        for folder in {partition.folder for partition in before.partitions} - used:
+            if (self.lake / folder).is_dir():
+                os.utime(self.lake / folder)
+        catalogs.write_catalog(self.catalog, Snapshot(before.number + 1, partitions), utc_now())
 
 
-class _Database:
-    """A database in memory with views of a snapshot, which are created when a query first names them."""
-
-    def __init__(self, root: Path, partitions: tuple[Partition, ...], damaged: tuple[Damage, ...]) -> None:
-        import duckdb
-
-        self._connection = duckdb.connect(":memory:")
-        # Otherwise it would keep in memory everything that was read.
-        self._connection.execute("SET enable_external_file_cache = false")
-        self._of, self._created, self._lock = (root, partitions, damaged), set[str](), Lock()
-
-    def cursor(self, query: str | None) -> duckdb.DuckDBPyConnection:
-        """A connection with the views that the query names, or with all."""
-        root, partitions, damaged = self._of
-        with self._lock:
-            names = names_in(query) - self._created
-            create_views(self._connection, root, partitions, damaged=damaged, names=names)
-            self._created |= names
-        return self._connection.cursor()
-
-
-@lru_cache(maxsize=2)
-def _database(root: Path, partitions: tuple[Partition, ...], damaged: tuple[Damage, ...]) -> _Database:
-    """The database that readers of the newest snapshot share, and that of readers of no snapshot: a run with nothing to
-    do opens dozens of connections, and creating the views takes longer than the queries."""
-    return _Database(root, partitions, damaged)
-
-
-def records(connection: duckdb.DuckDBPyConnection, query: str, values: Values = ()) -> list[dict[str, Any]]:
+def records(
+    connection: duckdb.DuckDBPyConnection, query: str, values: Sequence[Any] | Mapping[str, Any] = ()
+) -> list[dict[str, Any]]:
     """The answer to a query, a mapping of column to value for each row."""
     cursor = connection.execute(query, values)
     names = [column[0] for column in cursor.description or []]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def landed(home: Warehouse) -> dict[str, tuple[str, str]]:
+    """Name of each corpus, oldest first → its content hash and speaker scope."""
+    rows = home.query("SELECT corpus, sha256, speaker_scope FROM corpora ORDER BY landed_at")
+    return {name: (digest, scope) for name, digest, scope in rows}
+
+
+def landed_corpora(
+    home: str | Path, chosen: Sequence[str] | None = None, *, even_none: bool = False
+) -> list[str]:
+    """Names of the chosen corpora, by default of all, oldest first.
+
+    HomeError for one that has not landed, or where none has, unless `even_none`.
+    """
+    warehouse = Warehouse.at(home)
+    names = list(landed(warehouse))
+    if not names and not even_none:
+        raise HomeError(f"no corpus has landed in {warehouse.root}; run ssrem ingest SOURCE first")
+    _check(warehouse, names, chosen or ())
+    return [name for name in names if not chosen or name in chosen]
+
+
+def landed_corpus(home: Warehouse, corpus: str) -> tuple[str, str]:
+    """Content hash and speaker scope of a corpus; HomeError, which lists those that have landed, without it."""
+    corpora = landed(home)
+    _check(home, list(corpora), [corpus])
+    return corpora[corpus]
+
+
+def _check(home: Warehouse, names: Sequence[str], chosen: Sequence[str]) -> None:
+    """HomeError for a chosen name that is not among those of the landed corpora."""
+    for name in chosen:
+        if name not in names:
+            raise HomeError(
+                f"no corpus {name!r} has landed in {home.root} (landed: {', '.join(names) or 'none yet'})"
+                f"{did_you_mean(name, names) or '; run ssrem ingest first'}"
+            )

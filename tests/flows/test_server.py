@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from ssrem.tasks.warehouse.home import Warehouse
-from ssrem.tasks.warehouse.partition import PartitionKey
 from support.prefect_server import ROOT, PrefectServer, wait_for
 from support.small_home import command, write_conversations
 
@@ -57,6 +56,23 @@ def dump(folder: Path, name: str, conversations: int) -> str:
     return str(path)
 
 
+def task_runs(server: PrefectServer) -> set[str]:
+    return {run["name"] for run in server.post("task_runs/filter", {"limit": 200})}
+
+
+def tell_of_nights(server: PrefectServer, url: str, folder: Path, within: int) -> None:
+    """Create the automation of automations.yaml, which posts to a URL what it says after so many seconds."""
+    code = (
+        "from prefect.blocks.notifications import CustomWebhookNotificationBlock as Block; "
+        f"print(Block(name='ops', url={url!r}, json_data={{'subject': '{{{{subject}}}}'}}).save('ops'))"
+    )
+    block = server.python(code).split()[-1]
+    text = (ROOT / "automations.yaml").read_text().replace("00000000-0000-0000-0000-000000000000", block)
+    file = folder / "automations.yaml"
+    file.write_text(re.sub(r"within: \d+", f"within: {within}", text))
+    server.prefect("automation", "create", "--from-file", str(file))
+
+
 def artifacts(server: PrefectServer) -> dict[str, str]:
     return {a["key"]: str(a["data"]) for a in server.post("artifacts/filter", {"limit": 200})}
 
@@ -64,16 +80,23 @@ def artifacts(server: PrefectServer) -> dict[str, str]:
 @pytest.fixture
 def home(copy: Warehouse) -> Warehouse:
     """A home folder with one evaluator to retrain."""
-    copy.write_catalog(
-        [part for part in copy.partitions() if part.key != PartitionKey(evaluator="rsrem", version=1)]
-    )
+    of_rsrem = {("evaluators", "rsrem"), ("learning_curves", "rsrem")}
+    copy.write_catalog([p for p in copy.partitions() if (p.table, p.key.evaluator) not in of_rsrem])
     return copy
 
 
 @pytest.mark.slow
-def test_an_operators_day(server: PrefectServer, home: Warehouse, tmp_path: Path) -> None:
+def test_an_operators_day(
+    server: PrefectServer, home: Warehouse, web: tuple[str, list[Any]], tmp_path: Path
+) -> None:
     server.start()
     deploy(server, home, tmp_path)
+
+    # No worker has come yet: the server tells that no nightly run was completed.
+    url, posted = web
+    tell_of_nights(server, url, tmp_path, within=10)
+    wait_for(lambda: posted, 120)
+    assert posted[0]["subject"] == "ssrem: the nightly run did not finish"
     server.start_worker()
     wait_for(lambda: server.runs("pipeline") and server.runs("prune"), 180)  # of the schedules
 
@@ -82,9 +105,9 @@ def test_an_operators_day(server: PrefectServer, home: Warehouse, tmp_path: Path
     inbox.mkdir()
     (inbox / "bad.jsonl").write_text('{"conversation_id": "c"}\n')
     dump(inbox, "second", 40)
-    looked = server.run("drop_folder/drop_folder", folder=str(inbox), settle=0.1)
+    looked = server.run("drop-folder/drop-folder", folder=str(inbox), settle=0.1)
     assert server.finish(looked) == "FAILED"
-    (run,) = server.runs("drop_folder")
+    (run,) = server.runs("drop-folder")
     assert "bad.jsonl was moved to" in run["state"]["message"]
     assert "no key is known as speaker or text" in (inbox / "rejected" / "bad.jsonl.reason.txt").read_text()
     assert (inbox / "done" / "second.jsonl").exists()
@@ -94,6 +117,11 @@ def test_an_operators_day(server: PrefectServer, home: Warehouse, tmp_path: Path
     (retraining,) = server.runs("retrain")
     assert retraining["parameters"]["home"] == str(home.root)
     assert server.finish(retraining["id"]) == "COMPLETED"
+    (retraining,) = server.runs("retrain")
+    assert retraining["name"] == "retrain-all"
+    assert {"land", "build tables of second", "train ssrem", "score second with ssrem 2"} <= {
+        name.split(" /")[0] for name in task_runs(server)
+    }
     (decided,) = ask(
         home,
         "SELECT promoted, why, comparison, corpora FROM evaluators WHERE (evaluator, version) = ('ssrem', 2)",
@@ -131,7 +159,7 @@ def test_an_operators_day(server: PrefectServer, home: Warehouse, tmp_path: Path
     fourth = command("ingest", dump(tmp_path, "fourth", 20), "--retrain", "--home", str(home.root), "--json")
     assert fourth.returncode == 0, fourth.stderr
     assert set(json.loads(fourth.stdout)["retrained"]) == {"ssrem"}
-    assert "was interrupted" in command("status", "--home", str(home.root)).stdout
+    assert "was interrupted" in fourth.stderr
     seen = ask(home, "SELECT corpora FROM evaluators WHERE (evaluator, version) = ('ssrem', 3)")
     assert [set(json.loads(corpora)) for (corpora,) in seen] == [{"tiny", "second", "third", "fourth"}]
 

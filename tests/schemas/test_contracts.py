@@ -46,8 +46,9 @@ VALUES: dict[str, Any] = {
     "evaluator": "e",
     "champion": 1,
     "challenger": 2,
-    "people": ["a"],
-    "theirs": [1],
+    "seats": False,
+    "unreadable": ["not_json"],
+    "fields": '{"text": "VARCHAR"}',
     "version": 1,
     "split": "valid",
     "part": "f",
@@ -78,6 +79,10 @@ def empty_tables() -> duckdb.DuckDBPyConnection:
     opened = duckdb.connect()
     for table in TABLES.values():
         opened.execute(table.ddl())
+    opened.execute("CREATE SCHEMA published")
+    for name in TABLES:
+        opened.execute(f"CREATE VIEW published.{name} AS FROM main.{name}")
+    opened.execute("CREATE TABLE forgotten_people (id VARCHAR)")
     opened.register("empty", SCHEMA.empty_table())
     for records in ("raw", "without_files", "without_conversations"):
         opened.execute(f"CREATE TABLE {records} AS FROM empty")
@@ -95,7 +100,7 @@ def empty_tables() -> duckdb.DuckDBPyConnection:
 def _created(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
     text = statement(name)
     try:
-        connection.execute(f"CREATE TABLE {name.split('/')[1]} AS {text}", bound(text, VALUES))
+        connection.execute(f"CREATE OR REPLACE TABLE {name.split('/')[1]} AS {text}", bound(text, VALUES))
     except duckdb.CatalogException:
         return False
     return True

@@ -13,7 +13,8 @@ import duckdb
 import pytest
 
 from ssrem.errors import DumpError, SsremError
-from ssrem.tasks.ingest.land import land
+from ssrem.tasks.ingest import land
+from ssrem.tasks.settings import DumpSettings
 from ssrem.tasks.stage.stage import _configure as stage_configure
 from ssrem.tasks.warehouse.home import Warehouse
 
@@ -119,7 +120,7 @@ def ring(*ids: str) -> dict[str, str | None]:
 def test_what_cannot_land_is_quarantined(
     home: Warehouse, write_dump: Dump, rows: list[Any], expected: list[tuple[int, str]], kept: str
 ) -> None:
-    land(write_dump([*rows, GOOD]), str(home.root), max_quarantine=1.0)
+    land(write_dump([*rows, GOOD]), str(home.root), DumpSettings(max_quarantine=1.0))
     assert reasons(home) == expected
     assert landed(home) == set(kept)
     counts = fetch(home, "SELECT messages_read, utterances, quarantined FROM corpora")
@@ -128,14 +129,14 @@ def test_what_cannot_land_is_quarantined(
 
 def test_the_first_good_message_keeps_the_id(home: Warehouse, write_dump: Dump) -> None:
     rows = [said("a", by=""), said("a", text="second"), said("a", text="third")]
-    land(write_dump(rows), str(home.root), max_quarantine=1.0)
+    land(write_dump(rows), str(home.root), DumpSettings(max_quarantine=1.0))
     assert fetch(home, "SELECT utterance_id, text FROM utterances") == [("a", "second")]
 
 
 def test_quarantine_holds_the_row_whole(home: Warehouse, write_dump: Dump) -> None:
     broken = b'{"conversation": "c", "text": "\xfe\xff", "odd": [1]}'
     row = said("a", text=" ", by="bob", reply_to="good", addressee="ann", time="2020-01-02T03:04:05", odd=[1])
-    land(write_dump([broken, row, GOOD]), str(home.root), max_quarantine=1.0)
+    land(write_dump([broken, row, GOOD]), str(home.root), DumpSettings(max_quarantine=1.0))
     (first, file, record), (second, *_) = fetch(
         home, "SELECT raw, file, record FROM quarantine ORDER BY row_no"
     )
@@ -172,7 +173,7 @@ def test_partners_turns_and_positions(home: Warehouse, write_dump: Dump) -> None
         said("5", by="bob", addressee="cy"),
         said("6", by="ann", reply_to="1"),
     ]
-    land(write_dump(rows), str(home.root), max_quarantine=1.0)
+    land(write_dump(rows), str(home.root), DumpSettings(max_quarantine=1.0))
     found = fetch(home, "SELECT utterance_id, position, turn, addressee FROM utterances ORDER BY position")
     assert found == [
         ("1", 0, 0, None),
@@ -194,7 +195,7 @@ def test_conversation_rows_describe_or_are_quarantined(home: Warehouse, write_du
         {"conversation": "d", "utterances": []},
         {"conversation": "e", "utterances": [said("f", conversation="e", text="")]},
     ]
-    land(write_dump(rows), str(home.root), max_quarantine=1.0)
+    land(write_dump(rows), str(home.root), DumpSettings(max_quarantine=1.0))
     (row,) = fetch(home, "SELECT conversation_id, ratings, messages, participants FROM conversations")
     assert (row[0], json.loads(row[1]), *row[2:]) == ("c", {"fun": 5}, 2, 2)
     found = fetch(home, "SELECT record, line, reason FROM quarantine ORDER BY row_no")
@@ -220,22 +221,22 @@ def test_the_same_content_lands_once(home: Warehouse, write_dump: Dump) -> None:
         (
             {},
             {"speakers": "conversation"},
-            "one landed with --speakers person; add --replace to land it again",
+            "one landed with another --speakers; add --replace to land it again",
         ),
         (
             {"not_people": ["bob"]},
             {"not_people": ["ann"]},
-            "one landed with other --not-people; add --replace",
+            "one landed with another --not-people; add --replace",
         ),
         ({}, {"not_people": ["ann"]}, "one landed without --not-people; add --replace"),
         (
-            {"mapping": {"text": "text", "speaker": "speaker"}},
-            {"mapping": {"speaker": "text", "text": "speaker"}},
-            "one landed with --map speaker=speaker text=text; add --replace",
+            {"map": {"text": "text", "speaker": "speaker"}},
+            {"map": {"speaker": "text", "text": "speaker"}},
+            "one landed with another --map; add --replace",
         ),
-        ({"encoding": "utf-8"}, {"encoding": "cp1252"}, "one landed with --encoding utf-8; add --replace"),
+        ({"encoding": "utf-8"}, {"encoding": "cp1252"}, "one landed with another --encoding; add --replace"),
         ({}, {"time_format": "%d.%m.%Y"}, "one landed without --time-format; add --replace"),
-        ({"name": "one"}, {"name": "other"}, "landed as 'one'; add --replace to land it as 'other' too"),
+        ({"name": "one"}, {"name": "other"}, "landed as 'one'; --replace lands it as 'other' too"),
     ],
 )
 def test_content_that_has_landed_with_other_options_is_told_so(
@@ -243,16 +244,16 @@ def test_content_that_has_landed_with_other_options_is_told_so(
 ) -> None:
     rows = [said("a"), said("b", by="bob")]
     source = write_dump(rows, "one")
-    land(source, str(home.root), **options)
+    land(source, str(home.root), DumpSettings(**options))
     for again in (options, {}, {"speakers": "person", "format": "jsonl"}):
-        assert land(source, str(home.root), **again) == ("one", False)
-    assert land(write_dump(rows, "two"), str(home.root), **options) == ("one", False)
+        assert land(source, str(home.root), DumpSettings(**again)) == ("one", False)
+    assert land(write_dump(rows, "two"), str(home.root), DumpSettings(**options)) == ("one", False)
     with pytest.raises(DumpError, match=re.escape(says)) as error:
-        land(source, str(home.root), **others)
+        land(source, str(home.root), DumpSettings(**others))
     assert "\n" not in str(error.value)
     corpus = others.get("name", "one")
-    assert land(source, str(home.root), **others, replace=True) == (corpus, True)
-    assert land(source, str(home.root), **others) == (corpus, False)
+    assert land(source, str(home.root), DumpSettings(**others, replace=True)) == (corpus, True)
+    assert land(source, str(home.root), DumpSettings(**others)) == (corpus, False)
 
 
 def test_other_content_under_a_name_is_refused_or_replaces(home: Warehouse, write_dump: Dump) -> None:
@@ -263,8 +264,8 @@ def test_other_content_under_a_name_is_refused_or_replaces(home: Warehouse, writ
         land(source, str(home.root))
     assert "\n" not in str(error.value)
     assert home.partitions() == before
-    assert land(source, str(home.root), name="other") == ("other", True)
-    assert land(write_dump([said("z")]), str(home.root), replace=True) == ("dump", True)
+    assert land(source, str(home.root), DumpSettings(name="other")) == ("other", True)
+    assert land(write_dump([said("z")]), str(home.root), DumpSettings(replace=True)) == ("dump", True)
     assert fetch(home, "SELECT corpus, utterance_id FROM utterances ORDER BY ALL") == [
         ("dump", "z"),
         ("other", "b"),
@@ -288,7 +289,7 @@ def test_seats_stop_the_ingest(home: Warehouse, write_dump: Dump) -> None:
 
 
 def test_seats_scoped_to_the_conversation(home: Warehouse, write_dump: Dump) -> None:
-    land(write_dump(SEATS), str(home.root), speakers="conversation")
+    land(write_dump(SEATS), str(home.root), DumpSettings(speakers="conversation"))
     assert fetch(home, "SELECT speakers, speaker_scope FROM corpora") == [(12, "conversation")]
     found = fetch(
         home, "SELECT speaker, addressee FROM utterances WHERE conversation_id = 'c3' ORDER BY position"
@@ -297,7 +298,7 @@ def test_seats_scoped_to_the_conversation(home: Warehouse, write_dump: Dump) -> 
 
 
 def test_seats_that_are_people(home: Warehouse, write_dump: Dump) -> None:
-    land(write_dump(SEATS), str(home.root), speakers="person")
+    land(write_dump(SEATS), str(home.root), DumpSettings(speakers="person"))
     assert fetch(home, "SELECT speakers, speaker_scope FROM corpora") == [(2, "person")]
 
 
@@ -313,9 +314,9 @@ def test_people_are_no_seats(home: Warehouse, write_dump: Dump, people: tuple[st
     assert fetch(home, "SELECT speaker_scope FROM corpora") == [("person",)]
 
 
-def test_a_scope_that_there_is_not_is_refused(home: Warehouse, write_dump: Dump) -> None:
-    with pytest.raises(SsremError, match="speakers"):
-        land(write_dump([GOOD]), str(home.root), speakers="seat")
+def test_a_scope_that_there_is_not_is_refused() -> None:
+    with pytest.raises(SsremError, match=r"speakers: .*'auto', 'person' or 'conversation', not 'seat'"):
+        DumpSettings.model_validate({"speakers": "seat"})
 
 
 @pytest.mark.parametrize(
@@ -375,7 +376,7 @@ def test_a_scoped_id_is_still_quarantined_where_its_conversation_has_it_twice(
         said("z", reply_to="b"),  # the other conversation's
         said("a", conversation=None),
     ]
-    land(write_dump(rows), str(home.root), max_quarantine=1.0)
+    land(write_dump(rows), str(home.root), DumpSettings(max_quarantine=1.0))
     assert reasons(home) == [(3, "duplicate_id"), (6, "no_conversation")]
     assert fetch(home, "SELECT utterance_id, reply_to, reply_absent FROM utterances ORDER BY ALL") == [
         ("c/a", None, False),
@@ -391,7 +392,7 @@ def test_a_scoped_id_is_still_quarantined_where_its_conversation_has_it_twice(
 def test_ids_that_do_not_repeat_across_conversations_stay(
     home: Warehouse, write_dump: Dump, rows: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    land(write_dump(rows), str(home.root), max_quarantine=1.0)
+    land(write_dump(rows), str(home.root), DumpSettings(max_quarantine=1.0))
     assert landed(home) <= {"a", "b"}
     assert "CONVERSATION/ID" not in capsys.readouterr().err
 
@@ -403,7 +404,7 @@ def test_a_column_taken_as_the_id_by_its_name_that_starts_anew_in_each_dialogue(
     path = tmp_path / "series.csv"
     path.write_text("\n".join(["Dialogue_ID,Utterance_ID,Speaker,Utterance", *lines]))
     mapping = {"conversation": "Dialogue_ID", "speaker": "Speaker", "text": "Utterance"}
-    land(str(path), str(home.root), mapping=mapping)
+    land(str(path), str(home.root), DumpSettings(map=mapping))
     assert fetch(home, "SELECT utterances, quarantined, conversations FROM corpora") == [(150, 0, 30)]
 
 
@@ -423,7 +424,7 @@ def test_a_dump_of_which_too_much_is_quarantined_is_refused(home: Warehouse, wri
     ):
         land(source, str(home.root))
     assert home.partitions() == [] and not list(home.staging.glob("*"))
-    assert land(source, str(home.root), max_quarantine=0.06) == ("dump", True)
+    assert land(source, str(home.root), DumpSettings(max_quarantine=0.06)) == ("dump", True)
     assert fetch(home, "SELECT quarantined FROM corpora") == [(12,)]
 
 
@@ -439,7 +440,7 @@ def test_replies_to_what_is_gone_do_not_precede_the_message_that_opens(
 ) -> None:
     removed = said("c1", text="[removed]", reply_to="s")
     rows = [removed, *replies(c2="c1", c3="s", c4="c2", s=None, c5="never")]
-    land(write_dump(rows), str(home.root), max_quarantine=1.0)
+    land(write_dump(rows), str(home.root), DumpSettings(max_quarantine=1.0))
     order = fetch(home, "SELECT utterance_id, answers FROM utterances ORDER BY position")
     assert order == [("s", None), ("c2", None), ("c3", 0), ("c4", 1), ("c5", None)]
 
@@ -474,9 +475,9 @@ def test_a_dump_of_which_little_is_quarantined_lands(home: Warehouse, write_dump
 
 
 @pytest.mark.parametrize("share", [-0.01, 1.01, float("nan")])
-def test_what_is_no_share_is_refused(home: Warehouse, write_dump: Dump, share: float) -> None:
-    with pytest.raises(DumpError, match="share from 0 to 1"):
-        land(write_dump([GOOD]), str(home.root), max_quarantine=share)
+def test_what_is_no_share_is_refused(share: float) -> None:
+    with pytest.raises(SsremError, match="max_quarantine"):
+        DumpSettings(max_quarantine=share)
 
 
 def messy(rng: random.Random) -> list[Any]:
@@ -509,7 +510,7 @@ def messy(rng: random.Random) -> list[Any]:
 def test_counts_are_conserved_whatever_comes(home: Warehouse, write_dump: Dump, seed: int) -> None:
     rows = messy(random.Random(seed))
     source = write_dump(rows)
-    land(source, str(home.root), speakers="person", max_quarantine=1.0)
+    land(source, str(home.root), DumpSettings(speakers="person", max_quarantine=1.0))
     ((read, utterances, quarantined),) = fetch(
         home, "SELECT messages_read, utterances, quarantined FROM corpora"
     )

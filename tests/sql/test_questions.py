@@ -10,15 +10,15 @@ import pytest
 
 from ssrem.schemas import TABLES, VIEWS
 from ssrem.sql import Query, queries, statement
-from ssrem.tasks.query.sandbox import ask
+from ssrem.tasks.query import ask
 from support.small_home import Made
 
 NOTHING_WRONG = "01_quarantine_reasons"
 """What has no rows where everything landed."""
 
 
-def test_there_are_fifteen_of_one_form() -> None:
-    assert len(queries("questions")) == 15
+def test_there_are_sixteen_of_one_form() -> None:
+    assert len(queries("questions")) == 16
     for number, question in enumerate(queries("questions").values(), 1):
         assert question.name.startswith(f"{number:02}_")
         assert question.title.endswith("?") and question.notes.endswith((".", ":"))
@@ -243,3 +243,27 @@ def test_what_people_like_and_ssrem_does_not_comes_first() -> None:
         ("r1", 0.5, 1.0),
     ]
     assert rows[0]["said_before"] == "before 2"
+
+
+def test_a_run_differs_from_the_one_before_in_what_is_listed() -> None:
+    runs = [
+        {
+            "run_id": "1",
+            "stage": "train",
+            "parameters": '{"config": {"seed": 0, "epochs": 9}}',
+            "inputs": "{}",
+        },
+        {
+            "run_id": "2",
+            "stage": "train",
+            "parameters": '{"config": {"seed": 1, "epochs": 9}}',
+            "inputs": '{"c": "h"}',
+        },
+        {"run_id": "3", "stage": "tables", "parameters": '{"seed": 5}', "inputs": "{}"},
+    ]
+    runs = [{**row, "started": f"2026-01-0{row['run_id']}", "ssrem_version": "1"} for row in runs]
+    rows = answer("what_differs_between_two_runs", runs=runs)
+    assert [(row["before"], row["run_id"], *list(row.values())[3:]) for row in rows] == [
+        ("1", "2", "parameters", "$.config.seed", "0", "1"),
+        ("1", "2", "inputs", "$.c", None, '"h"'),
+    ]

@@ -13,9 +13,10 @@ import pytest
 from scipy.stats import chisquare
 
 from ssrem.errors import SsremError
-from ssrem.tables.speaker_sets import DRAWS, KIND_CODES, TableSettings, create_tables, draw, seed_hash
-from ssrem.tasks.speaker_tables.similarity import SET_TABLES
-from ssrem.tasks.stage.stage import Resources
+from ssrem.settings import TableSettings
+from ssrem.tables.speaker_sets import DRAWS, KIND_CODES, create_tables, draw, seed_hash
+from ssrem.tasks.settings import Resources
+from ssrem.tasks.tables.speaker_tables import SET_TABLES
 from ssrem.tasks.warehouse.home import Warehouse
 from support.speaker_sets import (
     RAND,

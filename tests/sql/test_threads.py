@@ -15,11 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ssrem.samples import Candidates
+from ssrem.settings import TableSettings
 from ssrem.tables.candidates import load_candidates
-from ssrem.tables.speaker_sets import TableSettings, create_tables
-from ssrem.tasks.ingest.land import land
-from ssrem.tasks.speaker_tables.similarity import SET_TABLES
-from ssrem.tasks.stage.stage import Resources, Stage
+from ssrem.tables.speaker_sets import create_tables
+from ssrem.tasks.ingest import land
+from ssrem.tasks.settings import DumpSettings, Resources
+from ssrem.tasks.stage.stage import Stage
+from ssrem.tasks.tables.speaker_tables import SET_TABLES
 from ssrem.tasks.warehouse.home import Warehouse
 from support.random_examples import TIMES
 from support.speaker_sets import Turn, check_draws, context_of, fetch, own_sets, responses_of
@@ -176,7 +178,7 @@ def tables_of(rows: Sequence[Message], context_turns: int, addressees: str = "al
         dump = Path(folder) / "toy.jsonl"
         dump.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         home = Warehouse.at(Path(folder) / "home")
-        land(str(dump), str(home.root), max_quarantine=1.0, speakers="person")
+        land(str(dump), str(home.root), DumpSettings(max_quarantine=1.0, speakers="person"))
         with staging(home, "tables", resources=Resources(threads=1)) as stage:
             settings = TableSettings(context_turns=context_turns, addressees=addressees)
             create_tables(stage, "toy", "person", settings)

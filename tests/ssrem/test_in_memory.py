@@ -22,8 +22,9 @@ from ssrem.errors import DumpError, EvaluatorError, SsremError
 from ssrem.responses import read_responses
 from ssrem.schemas import TABLES
 from ssrem.tables.speaker_sets import DRAWS
-from ssrem.tasks.ingest.land import land
-from ssrem.tasks.speaker_tables.build import build
+from ssrem.tasks.ingest import land
+from ssrem.tasks.settings import DumpSettings
+from ssrem.tasks.tables import build
 from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import Made, made
 
@@ -131,7 +132,7 @@ def threads(home: Warehouse, tmp_path: Path) -> Warehouse:
     """A home folder in which the threads landed."""
     path = tmp_path / "threads.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in THREADS), encoding="utf-8")
-    land(str(path), str(home.root), max_quarantine=1)
+    land(str(path), str(home.root), DumpSettings(max_quarantine=1))
     build("threads", str(home.root))
     return home
 

@@ -74,8 +74,15 @@ class PrefectServer:
 
     def prefect(self, *arguments: str) -> str:
         """A `prefect` command against this server; what it printed."""
+        return self._printed("-m", "prefect", *arguments)
+
+    def python(self, code: str) -> str:
+        """Run the code with this server; what it printed."""
+        return self._printed("-c", code)
+
+    def _printed(self, *arguments: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "prefect", *arguments],
+            [sys.executable, *arguments],
             capture_output=True,
             text=True,
             env=self.environment,

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ssrem.tables.speaker_sets import DRAWS, TableSettings, create_tables
-from ssrem.tasks.stage.stage import Resources, Stage
+from ssrem.settings import TableSettings
+from ssrem.tables.speaker_sets import DRAWS, create_tables
+from ssrem.tasks.settings import Resources
+from ssrem.tasks.stage.stage import Stage
 from ssrem.tasks.warehouse.home import Warehouse
 from support.stages import staging
 

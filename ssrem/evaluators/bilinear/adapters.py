@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ssrem import extras
 from ssrem.encoders.base import Encoder
 from ssrem.encoders.transformer.adapted_transformer import AdaptedTransformer
 from ssrem.encoders.transformer.hub import MINILM
@@ -32,6 +33,7 @@ class SSREMMiniLM(SSREM):
     config_class: ClassVar[type[Any]] = AdapterConfig
     form: ClassVar[str] = "ssrem-adapters-1"
     default_encoder: ClassVar[str] = MINILM
+    packages: ClassVar[tuple[str, ...]] = extras.MINILM
     unfit: ClassVar[str] = (
         "learns adapters of a transformer, and {} is none: give --encoder all-minilm-l6-v2, hf:NAME or a model's "
         "folder, or train ssrem, which learns a table"

@@ -34,7 +34,7 @@ class ChitchatReader(Reader):
         folder = package_folder("chitchat_dataset")
         if folder is None or not (folder / "dataset.json").is_file():
             raise DumpError(
-                "chitchat: the corpus is not installed; run pip install chitchat-dataset, or give a path"
+                "chitchat: the corpus is not installed; pip install 'ssrem[train]', or give a path"
             )
         return folder / "dataset.json"
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from ssrem.cli.main import main
-from ssrem.tasks.ingest.land import land
+from ssrem.tasks.ingest import land
+from ssrem.tasks.settings import DumpSettings
 from ssrem.tasks.warehouse.home import Warehouse
 from support.tiny_transformer import write_bert, write_json
 
@@ -23,7 +24,7 @@ def test_code_in_the_folder_of_an_encoder_does_not_run(
         for turn in range(4)
     ]
     (tmp_path / "dump.jsonl").write_text("".join(json.dumps(row) + "\n" for row in talk))
-    land(str(tmp_path / "dump.jsonl"), str(home.root), speakers="person")
+    land(str(tmp_path / "dump.jsonl"), str(home.root), DumpSettings(speakers="person"))
     folder, mark = write_bert(tmp_path / "own"), tmp_path / "executed"
     for name in ("own", "__init__", "modeling_own", "bert", "transformers", "pickle"):
         (folder / f"{name}.py").write_text(f"open({str(mark)!r}, 'w')\nclass Own: pass\n")

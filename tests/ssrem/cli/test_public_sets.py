@@ -5,18 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from importlib import import_module
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ssrem.annotated_sets.known import KnownSet
-from ssrem.cli.commands import correlate, ratings, run
 from ssrem.cli.main import main
-from ssrem.tasks.training.settings import Margins
+from ssrem.tasks.settings import Margins
 from ssrem.tasks.warehouse.home import Warehouse
+
+Capture = pytest.CaptureFixture[str]
 
 CONTENT = b'[{"context": "a", "responses": [{"response": "b", "model": "m", "Overall": [1, 2]}]}]'
 
@@ -30,30 +29,24 @@ def sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, KnownSet]
     mine = KnownSet("mine", source.as_uri(), digest, len(CONTENT), "usr", 1, "CC BY 4.0", "Me: Mine. 2020.")
     other = KnownSet("other", "https://x.invalid/o.json", None, None, "usr", 1, "none stated", "You. 2020.")
     sets_by_name = {one.name: one for one in (mine, other)}
-    monkeypatch.setattr(ratings, "known_sets", lambda: sets_by_name)
+    monkeypatch.setattr("ssrem.annotated_sets.known.known_sets", lambda: sets_by_name)
     return sets_by_name
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    assert main([str(a) for a in arguments]) == 1
+def said(capsys: Capture, *arguments: object, status: int = 1) -> str:
+    assert main([str(a) for a in arguments]) == status
     (line,) = capsys.readouterr().err.splitlines()
     return line
 
 
 @pytest.mark.usefixtures("sets")
-def test_pull_shows_checksum_licence_and_citation(
-    home: Warehouse, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pull_shows_checksum_licence_and_citation(home: Warehouse, capsys: Capture) -> None:
     assert main(["ratings", "pull", "mine", "--home", str(home.root)]) == 0
     shown = capsys.readouterr().out
     path = home.root / "annotated-sets" / "mine.json"
     assert path.read_bytes() == CONTENT
-    for word in (
-        f"mine: fetched, {path}",
-        "CC BY 4.0",
-        "Me: Mine. 2020.",
-        hashlib.sha256(CONTENT).hexdigest(),
-    ):
+    digest = hashlib.sha256(CONTENT).hexdigest()
+    for word in (f"mine: fetched, {path}", "CC BY 4.0", "Me: Mine. 2020.", digest):
         assert word in shown
     assert shown.endswith("next: ssrem correlate mine\n")
     assert main(["ratings", "pull", "mine", "--home", str(home.root), "--json"]) == 0
@@ -62,7 +55,7 @@ def test_pull_shows_checksum_licence_and_citation(
 
 
 @pytest.mark.usefixtures("sets")
-def test_pull_to_another_folder(home: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pull_to_another_folder(home: Warehouse, tmp_path: Path, capsys: Capture) -> None:
     assert main(["ratings", "pull", "mine", "--to", str(tmp_path / "x"), "--home", str(home.root)]) == 0
     assert (tmp_path / "x" / "mine.json").exists()
     assert not home.root.exists()
@@ -70,7 +63,7 @@ def test_pull_to_another_folder(home: Warehouse, tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.usefixtures("sets")
-def test_list_says_what_is_there(home: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_says_what_is_there(home: Warehouse, capsys: Capture) -> None:
     def listed() -> dict[str, Any]:
         assert main(["ratings", "list", "--home", str(home.root), "--json"]) == 0
         return {row["name"]: row for row in json.loads(capsys.readouterr().out)}
@@ -86,7 +79,7 @@ def test_list_says_what_is_there(home: Warehouse, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.usefixtures("sets")
-def test_pull_of_what_cannot_be(home: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pull_of_what_cannot_be(home: Warehouse, capsys: Capture) -> None:
     line = said(capsys, "ratings", "pull", "bogus", "--home", home.root)
     assert line == "ssrem: there is no set 'bogus'; the sets are mine, other"
     line = said(capsys, "ratings", "pull", "other", "--home", home.root)
@@ -97,119 +90,85 @@ def test_pull_of_what_cannot_be(home: Warehouse, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "options", "named"),
+    ("content", "options", "named"),
     [
-        ("t.csv", "a,b,c\nx,y,1\n", [], "no column is known as context or response or score"),
-        (
-            "t.csv",
-            "a,b,c\nx,y,1\n",
-            ["--map", "context=z"],
-            "'z', which is not there; the columns are a, b, c",
-        ),
-        ("t.csv", "a,b,c\nx,y,1\n", ["--map", "speaker=a"], "there is no field 'speaker'"),
-        ("t.json", CONTENT.decode(), ["--map", "score=Overall"], "--map does not apply to usr"),
-        ("t.json", CONTENT.decode(), ["--layout", "fed"], "row 1: no annotations"),
-        ("t.json", CONTENT.decode(), ["--layout", "bogus"], "there is no layout 'bogus'"),
-        ("t.dat", "words\n", [], "of no known layout; the layouts are "),
+        ("a,b,c\nx,y,1\n", ["--map", "context=z"], "'z', which is not there; the columns are a, b, c"),
+        ("a,b,c\nx,y,1\n", ["--map", "speaker=a"], "there is no field 'speaker'"),
+        (CONTENT.decode(), ["--map", "score=Overall"], "--map does not apply to usr"),
+        (CONTENT.decode(), ["--layout", "fed"], "row 1: no annotations"),
+        ("[]", [], "nothing to compare with"),
+        (None, [], "does not exist"),
     ],
 )
-def test_what_agree_cannot_read(
-    made: Any,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    content: str,
-    options: list[str],
-    named: str,
+def test_what_cannot_be_correlated(
+    made: Any, tmp_path: Path, capsys: Capture, content: str | None, options: list[str], named: str
 ) -> None:
-    path = tmp_path / name
-    path.write_text(content)
+    path = tmp_path / ("t.json" if content is None or content.startswith("[") else "t.csv")
+    if content is not None:
+        path.write_text(content)
     assert named in said(capsys, "correlate", path, *options, "--home", made.home.root)
 
 
-def test_labels_are_read_as_annotated_sets_are(
-    made: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_labels_are_read_as_annotated_sets_are(made: Any, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "t.json"
     path.write_bytes(CONTENT)
-    line = said(
-        capsys, "train", "ssrem", "--labels", path, "--criterion", "Natural", "--home", made.home.root
-    )
+    line = said(capsys, "train", "adem", "--labels", path, "--criterion", "Natural", "--home", made.home.root)
     assert line.endswith("no criterion 'Natural'; name one of Overall")
 
 
 def test_run_has_one_map_for_dump_and_annotated_sets(
-    home: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    home: Warehouse, tmp_path: Path, capsys: Capture
 ) -> None:
     dump, table = tmp_path / "dump.csv", tmp_path / "table.csv"
     dump.write_text("c,s,t\n1,ann,hi\n")
     table.write_text("before,answer,stars\nhi,ho,4\n")
     fields = ["--map", "conversation=c", "speaker=s", "text=t"]
 
-    def refusal(*pairs: str, files: tuple[object, ...] = ("--annotations", table)) -> str:
-        return said(capsys, "run", dump, *files, *fields, *pairs, "--home", home.root)
+    def refusal(*pairs: str, status: int = 1) -> str:
+        files = ("--annotations", table) if status == 1 else ()
+        return said(capsys, "run", dump, *files, *fields, *pairs, "--home", home.root, status=status)
 
     assert "'stars!', which is not there" in refusal("context=before", "response=answer", "score=stars!")
-    assert "score=… is about annotated sets; give one with --annotations" in refusal("score=stars", files=())
+    assert "score=… is about annotated sets; give one with --annotations" in refusal("score=stars", status=2)
     assert "there is no field 'answer'" in refusal("answer=answer")
 
 
-# What reaches the flows
+# What reaches the stages
 
 
-Called = dict[str, dict[str, Any]]
-
-
-@pytest.fixture
-def called(monkeypatch: pytest.MonkeyPatch) -> Called:
-    """Flow to the arguments that a command called it with, instead of running it."""
-    calls: Called = {}
-
-    def flow(name: str) -> Callable[..., Any]:
-        taken = signature(getattr(import_module(f"flows.{name}"), name))
-
-        def record(*values: Any, **named: Any) -> Any:
-            calls[name] = taken.bind(*values, **named).arguments
-            return "report.html" if name == "pipeline" else {}
-
-        return record
-
-    monkeypatch.setattr(run, "flow", flow)
-    monkeypatch.setattr(correlate, "flow", flow)
-    return calls
-
-
-def test_layout_and_mapping_reach_the_flow_correlate(
-    made: Any, tmp_path: Path, called: Called, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table = tmp_path / "table.csv"
-    table.write_text("before,answer,r1,r2\nhi,ho,4,5\n")
-    pairs = ["context=before", "response=answer", "score.overall=r1+r2", r"separator=\t"]
-    home = str(made.home.root)
-    arguments = ["correlate", str(table), "--layout", "csv", "--map", *pairs, "--replace", "--home", home]
-    assert main(arguments) == 0
-    assert called["correlate"]["annotated_sets"].model_dump() == {
-        "files": [str(table)],
-        "layout": "csv",
-        "mapping": dict(pair.split("=") for pair in pairs),
-        "replace": True,
-    }
-    assert capsys.readouterr().err == "ssrem: beside the untrained baselines cosine and length\n"
-
-
-def test_run_divides_the_mapping(
-    home: Warehouse, tmp_path: Path, called: Called, capsys: pytest.CaptureFixture[str]
+def test_run_divides_the_mapping_and_passes_what_was_given(
+    home: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     dump, table = tmp_path / "dump.csv", tmp_path / "table.csv"
     dump.write_text("c,s,t\n1,ann,hi\n")
     table.write_text("before,answer,stars\nhi,ho,4\n")
+    called: dict[str, tuple[Any, ...]] = {}
+
+    def record(name: str, answer: Any = None) -> Callable[..., Any]:
+        return lambda *values, **_: called.update({name: values}) or answer
+
+    answers = {
+        "ingest.land": ("dump", True),
+        "tables.build": True,
+        "train.train_all": {},
+        "transfer.registered": [],
+        "correlate.correlate_files": {},
+        "correlate.correlate_all": [],
+        "study.study_behaviour": True,
+        "report.write_report": "report.html",
+    }
+    for name, answer in answers.items():
+        monkeypatch.setattr(f"ssrem.tasks.{name}", record(name.partition(".")[2], answer))
     fields = ["conversation=c", "speaker=s", "text=t", "context=before", "response=answer", "score=stars"]
     annotations = ["--annotations", str(table), "--layout", "csv", "--seed", "3", "--margin", "agreement=0.2"]
     assert main(["run", str(dump), *annotations, "--map", *fields, "--home", str(home.root)]) == 0
     assert "report: report.html\n" in capsys.readouterr().out
-    settings = called["pipeline"]
-    assert settings["source"] == str(dump)
-    assert settings["dump"].mapping == {"conversation": "c", "speaker": "s", "text": "t"}
-    assert settings["annotated_sets"].mapping == {"context": "before", "response": "answer", "score": "stars"}
-    assert settings["annotated_sets"].layout == "csv"
-    assert (settings["options"].seed, settings["options"].margins) == (3, Margins(0.01, 0.2))
+    assert list(called) == [name.partition(".")[2] for name in answers]  # every stage in order
+    source, _, of_dump = called["land"]
+    assert (source, of_dump.map) == (str(dump), {"conversation": "c", "speaker": "s", "text": "t"})
+    assert called["build"][2].seed == 3
+    _, _, _, training, margins = called["train_all"]
+    assert (training.seed, training.encoder, margins) == (3, None, Margins(agreement=0.2))
+    files, _, _, sets = called["correlate_files"]
+    assert (files, sets.layout) == ((str(table),), "csv")
+    assert sets.map == {"context": "before", "response": "answer", "score": "stars"}

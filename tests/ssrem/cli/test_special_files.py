@@ -13,6 +13,9 @@ import pytest
 
 from ssrem.cli.main import main
 
+Capture = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
+
 READ = [
     ("ingest", "{}"),
     ("correlate", "{}"),
@@ -23,18 +26,14 @@ READ = [
     ("ratings", "import", "{}", "--batch", "."),
     ("ratings", "import", "answers.json", "--batch", "{}"),
     ("ratings", "collect", "batch", "--responses", "a={}"),
-    ("home", "restore", "{}"),
     ("forget", "ann", "--pseudonym-key", "{}"),
     ("status", "--home", "{}"),
 ]
-WRITTEN = [
-    ("score", "responses.json", "--output", "{}"),
-    ("home", "backup", "{}"),
-]
+WRITTEN = [("score", "responses.json", "--output", "{}")]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: Patch) -> Path:
     """The current folder, with a dump and responses in it; the home folder is new."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SSREM_HOME", str(tmp_path / "home"))
@@ -57,9 +56,7 @@ def test_a_pipe_is_refused_at_once(verb: tuple[str, ...], folder: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["--csv", "--parquet"])
-def test_an_answer_does_not_replace_a_pipe(
-    option: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_answer_does_not_replace_a_pipe(option: str, folder: Path, capsys: Capture) -> None:
     os.mkfifo(folder / "pipe")
     assert main(["ingest", "dump.jsonl", "--max-quarantine", "100%"]) == 0
     capsys.readouterr()
@@ -69,28 +66,24 @@ def test_an_answer_does_not_replace_a_pipe(
 
 
 def test_scores_are_not_computed_for_a_file_that_cannot_be_written(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    folder: Path, capsys: Capture, monkeypatch: Patch
 ) -> None:
-    monkeypatch.setattr("ssrem.cli.commands.score.created", lambda *_: pytest.fail("scored"))
+    monkeypatch.setattr("ssrem.tasks.versions.created", lambda *_: pytest.fail("scored"))
     assert main(["score", "responses.json", "--output", "none/scores.tsv"]) == 1
     message = "cannot write none/scores.tsv: No such file or directory; choose another --output"
     assert capsys.readouterr().err == f"ssrem: {message}\n"
 
 
-def test_too_little_memory_is_one_line(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_little_memory_is_one_line(folder: Path, capsys: Capture, monkeypatch: Patch) -> None:
     def exhausted(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("ssrem.cli.dispatch.run", exhausted)
+    monkeypatch.setattr("ssrem.cli.main.run", exhausted)
     assert main(["status"]) == 1
     assert capsys.readouterr().err == "ssrem: not enough memory; give it more, or a smaller file\n"
 
 
-def test_a_file_of_text_that_is_too_large_is_not_read(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_of_text_that_is_too_large_is_not_read(folder: Path, capsys: Capture) -> None:
     with (folder / "sparse.json").open("wb") as file:
         file.truncate(1 << 40)
     assert main(["score", "sparse.json"]) == 1

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ssrem.cli.commands import sql
+from ssrem.cli import read
 from ssrem.cli.main import main
 from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import Made
@@ -40,7 +40,7 @@ def test_what_the_shell_needs(
     assert "nothing is published" in capsys.readouterr().err
     assert main(["sql", "--csv", "-", "--home", str(made.home.root)]) == 1
     assert "need a query" in capsys.readouterr().err
-    monkeypatch.setattr(sql, "find_spec", lambda package: None)
+    monkeypatch.setattr(read, "find_spec", lambda package: None)
     assert main(["sql", "--home", str(made.home.root)]) == 1
     line = capsys.readouterr().err
     assert (

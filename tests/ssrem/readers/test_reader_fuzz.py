@@ -17,13 +17,13 @@ import zstandard
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.attack.samples import DUMPS, NASTY, UTTERANCES
 from ssrem.errors import SsremError
 from ssrem.readers import FORMATS, open_dump, reader_class
 from ssrem.readers.base import Reader
 from support.exports import EXPORTS, Files, write_dump
 from support.random_examples import TIMES
 from support.reader_rows import rows_of
+from support.sound_dumps import DUMPS, NASTY, UTTERANCES
 
 SOUND = DUMPS | EXPORTS
 assert SOUND.keys() == FORMATS.keys()

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from ssrem.report.comparison import OF_EVALUATOR, Comparison, Side
-from ssrem.report.page import render, render_comparison
+from ssrem.report.page import render
 from support.browser import CONTRAST, browser, opened
-from support.report_data import correlation, make_data
+from support.report_data import make_data
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -56,54 +55,11 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.as_uri()
 
 
-@pytest.fixture(scope="module")
-def compared(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Two runs side by side."""
-    side = Side(
-        {
-            **{
-                "run_id": "20260101T000000-" + "a" * 40,
-                "stage": "correlate",
-                "started": "then",
-                "ended": "now",
-            },
-            **{"ssrem_version": "0.1.0", "parameters": {"x" * 80: "y" * 200}, "inputs": {}},
-        },
-        [dict.fromkeys(OF_EVALUATOR, "fact " * 30) | {"evaluator": "ssrem", "version": 1}],
-        [correlation(version=1), correlation(version=1, dataset="w" * 80, spearman=None)],
-        [{"table": "scores", "key": "k" * 80, "rows": 3, "state": "published"}],
-        lost=["how many rows it wrote to scores"],
-    )
-    other = replace(
-        side, run={**side.run, "parameters": {}}, correlations=[correlation(version=1, spearman=0.5)]
-    )
-    path = tmp_path_factory.mktemp("page") / "compare.html"
-    path.write_text(render_comparison(Comparison("now", "0", "home", side, other)), encoding="utf-8")
-    return path.as_uri()
-
-
 @pytest.fixture
 def context(browser: Any) -> Iterator[Any]:
     context = browser.new_context(viewport={"width": 390, "height": 844}, offline=True)
     yield context
     context.close()
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
-def test_a_comparison_can_be_read(browser: Any, compared: str, scheme: str, width: int) -> None:
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
-    wrong: list[str] = []
-    page = opened(context, compared, wrong)
-    page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    contrasts = page.evaluate(CONTRAST)
-    assert len(contrasts) > 30
-    assert [one for one in contrasts if one[1] < 4.5] == []
-    links = page.locator("a[href^='#']").evaluate_all("all => all.map((one) => one.getAttribute('href'))")
-    assert links and [link for link in links if page.locator(link).count() != 1] == []
-    context.close()
-    assert wrong == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

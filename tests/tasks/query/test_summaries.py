@@ -9,8 +9,8 @@ import duckdb
 import pytest
 
 from ssrem.sql import queries
-from ssrem.tasks.agreement.correlate import correlate
-from ssrem.tasks.query.summaries import no_better
+from ssrem.tasks.correlate import correlate
+from ssrem.tasks.query import no_better
 from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import annotated_rows
 

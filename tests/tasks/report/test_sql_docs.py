@@ -12,9 +12,9 @@ import sys
 import pytest
 
 from ssrem.cli.main import main
+from ssrem.report.sql_docs import renewed
 from ssrem.schemas import TABLES
 from ssrem.sql import queries
-from ssrem.tasks.report.sql_docs import renewed
 from support.paths import ROOT
 from support.small_home import Made
 
@@ -25,7 +25,7 @@ CATALOG = "warehouse/catalog.duckdb"
 
 def shown(language: str) -> list[str]:
     """The blocks of code of the page's own prose."""
-    prose = PAGE.read_text().split("## Fifteen questions")[0]
+    prose = PAGE.read_text().split("## Sixteen questions")[0]
     return re.findall(rf"```{language}\n(.*?)```", prose, re.DOTALL)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ssrem.tasks.report.report import write_report
+from ssrem.tasks.report import write_report
 from ssrem.tasks.warehouse.home import Warehouse
 from support.stages import publish
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ssrem.tasks.ingest.land import land
+from ssrem.tasks.ingest import land
 from ssrem.tasks.warehouse.home import Warehouse
 from support.progress_lines import other_lines
 from support.small_home import command, write_conversations

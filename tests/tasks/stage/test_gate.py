@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,11 +16,18 @@ from ssrem.schemas.contract import Between, OneOf, References, Table
 from ssrem.sql import checks
 from ssrem.tables.speaker_sets import DRAWS
 from ssrem.tasks.stage import gate
-from ssrem.tasks.stage.gate import broken_rows, check_tables, create_shared, offending_rows
-from ssrem.tasks.stage.rules import Rule, rules
+from ssrem.tasks.stage.gate import (
+    Rule,
+    broken_rows,
+    check_tables,
+    create_shared,
+    evaluated_by,
+    offending_rows,
+    rules,
+)
 from ssrem.tasks.stage.stage import Output, Stage
+from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse
-from ssrem.tasks.warehouse.partition import PartitionKey
 from support.paths import ROOT
 from support.stages import staging
 
@@ -473,43 +480,7 @@ def test_each_candidate_of_a_response_has_a_bit_of_its_own(connection: duckdb.Du
     assert connection.execute(bits).fetchall() == [(8, 8)]
 
 
-# One rule of each kind through the engine; that the SQL beside it finds the same rows is tested above.
-KINDS = {
-    "key": ("corpora", "(corpus) to be unique"),
-    "compound key": ("candidates", "(corpus, response_id, kind, k) to be unique"),
-    "null": ("utterances", "text not to be null"),
-    "low": ("turns", "messages to be at least 1"),
-    "range": ("set_similarity", "mean to be at least -1 and at most 1"),
-    "one of": ("candidates", "kind to be one of GT, SC, SP, SS, Rand"),
-    "not empty": ("turns", "at least one row"),
-    "references": ("candidates", "(corpus, turn_id) to be found in turns"),
-    "finite": ("ratings", "(score) to be finite"),
-}
-
-
-@pytest.fixture(params=[False, True], ids=["DuckDB", "Great Expectations"])
-def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What evaluates the rules: DuckDB alone or, as in a flow run, Great Expectations."""
-    monkeypatch.setattr("ssrem.tasks.stage.gate.in_flow_run", lambda: request.param)
-
-
-@pytest.mark.usefixtures("no_checks", "engine")
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_engine_sees_each_kind_of_rule(connection: duckdb.DuckDBPyConnection, kind: str) -> None:
-    name, says = KINDS[kind]
-    table = TABLES[name]
-    row = staged_row(connection, table)
-    (rule,) = (r for r in rules(table) if r.says == says)
-    break_rule(connection, table, rule, row)
-    results = check_tables(connection, "train", "r", [name])
-    own = [r.row for r in results if r.row["table_name"] == name]
-    assert [row["expectation"] for row in own if not row["passed"]] == [says]
-    assert all((row["unexpected"] > 0) is not row["passed"] for row in own)
-    assert [row["expectation"] for row in own] == [r.says for r in rules(table)]
-
-
-@pytest.mark.usefixtures("engine")
-def test_the_engine_reads_what_checks_share(connection: duckdb.DuckDBPyConnection) -> None:
+def test_the_gate_reads_what_checks_share(connection: duckdb.DuckDBPyConnection) -> None:
     fill(connection, "tables").execute(BREAKS["tables"]["negatives_stay_in_the_split"][0])
     results = check_tables(connection, "tables", "r", [])
     (broken,) = (r for r in results if not r.row["passed"])
@@ -560,9 +531,23 @@ def test_a_failed_gate_publishes_nothing_and_shows_the_rows(home: Warehouse) -> 
     assert {f.name for f in home.lake.glob("run=*")} == {p.path.split("/")[1] for p in before}
 
 
-@pytest.mark.usefixtures("engine")
 def test_a_rule_that_cannot_be_checked_is_one_line(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("CREATE TABLE corpora (corpus VARCHAR)")
     with pytest.raises(GateError, match="corpora") as error:
         check_tables(connection, "ingest", "r", ["corpora"])
     assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.usefixtures("no_checks")
+def test_another_evaluator_of_rules_decides_as_long_as_its_block_lasts(home: Warehouse) -> None:
+    seen: list[str] = []
+
+    def evaluate(connection: duckdb.DuckDBPyConnection, wanted: Sequence[Rule]) -> list[int]:
+        seen.extend(rule.says for rule in wanted)
+        assert connection.execute("SELECT count(*) FROM learning_curves").fetchone() == (1,)
+        return [2 * rule.says.startswith("split") for rule in wanted]
+
+    with evaluated_by(evaluate), pytest.raises(GateError, match=r"expected split .* broken by 2 rows"):
+        stage_runs(home, "train")
+    assert len(seen) > 20
+    stage_runs(home, "train")

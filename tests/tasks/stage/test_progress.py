@@ -30,9 +30,10 @@ def test_it_says_when_a_stage_starts_and_ends_and_what_it_published(
         with progress("building"):
             pass
         work.counts = {"turns": 3, "candidates": 12_000}
+        work.started -= 125
     first, last = capsys.readouterr().err.splitlines()
     assert first == "ssrem: tables a: started"
-    assert re.fullmatch(r"ssrem: tables a: done in \d\.\d s \(turns 3, candidates 12,000\)", last)
+    assert re.fullmatch(r"ssrem: tables a: done in 2 min 0[5-9] s \(turns 3, candidates 12,000\)", last)
 
 
 @pytest.mark.usefixtures("quick")
@@ -62,10 +63,9 @@ def test_work_does_not_wait_for_lines_that_nobody_reads(monkeypatch: pytest.Monk
         raise BrokenPipeError(line)
 
     monkeypatch.setattr(module, "say", broken)
-    worked = False
-    with pytest.raises(BrokenPipeError, match="done in"), lines_without_terminal(), staged("tables a"):
-        worked = True
-    assert worked
+    with lines_without_terminal(), staged("tables a") as work:
+        pass
+    assert work.told
 
 
 def test_work_that_is_no_stage_has_lines_if_it_takes_long(
@@ -79,12 +79,6 @@ def test_work_that_is_no_stage_has_lines_if_it_takes_long(
             time.sleep(0.6)
     first, last = capsys.readouterr().err.splitlines()
     assert first == "ssrem: writing: started" and last.startswith("ssrem: writing: done in ")
-
-
-def test_minutes_are_minutes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    with lines_without_terminal(), staged("ingest a") as work:
-        work.started -= 125
-    assert "ingest a: done in 2 min 05 s" in capsys.readouterr().err
 
 
 def test_a_terminal_has_bars_instead(

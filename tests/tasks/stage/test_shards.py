@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ssrem.agreement.similarity import set_similarity
-from ssrem.encoders.store import VectorStore
 from ssrem.errors import RunnerError
 from ssrem.evaluators import load_evaluator
 from ssrem.samples import TEST, Candidates
 from ssrem.tables.candidates import load_candidates
-from ssrem.tasks.scoring import batches as scoring
-from ssrem.tasks.speaker_tables import vectors as encoding
-from ssrem.tasks.speaker_tables.similarity import bucket_edges, similarity_shard
-from ssrem.tasks.speaker_tables.vectors import encode_shard, encoded_in_shards
+from ssrem.tasks import score as scoring
 from ssrem.tasks.stage import shards
-from ssrem.tasks.stage.shards import atomic_write, incoming, map_shards, room_for_shards, shard_ranges
+from ssrem.tasks.stage.shards import incoming, map_shards, room_for_shards, shard_ranges
+from ssrem.tasks.tables import vectors as encoding
+from ssrem.tasks.tables.speaker_tables import bucket_edges, similarity_shard
+from ssrem.tasks.tables.vectors import encode_shard, encoded_in_shards
 from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import Made
 
@@ -34,10 +34,10 @@ def test_cuts_cover_all_rows_once() -> None:
 def test_buckets_are_of_whole_sets() -> None:
     set_id = np.repeat([4, 1, 9, 7, 2], [6, 1, 10, 2, 5])
     assert bucket_edges(set_id, 1) == [0, 6, 7, 17, 19, 24]
-    assert bucket_edges(set_id, 6) == [0, 6, 17, 24]
+    assert bucket_edges(set_id, 6) == [0, 6, 17, 19, 24]
     assert bucket_edges(set_id, 7) == [0, 7, 17, 24]
     assert bucket_edges(set_id, 24) == bucket_edges(set_id, 99) == [0, 24]
-    assert bucket_edges(set_id[:0], 5) == [0]
+    assert bucket_edges(set_id[:0], 5) == [0, 0]
 
 
 def test_without_a_runner_shards_are_worked_on_here_in_order() -> None:
@@ -51,7 +51,7 @@ def test_without_a_runner_shards_are_worked_on_here_in_order() -> None:
     assert done == [3, 1, 2]
 
 
-def test_lost_workers_are_one_line() -> None:
+def test_lost_workers_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     class KilledWorkerError(Exception):
         __module__ = "distributed.scheduler"
 
@@ -62,7 +62,8 @@ def test_lost_workers_are_one_line() -> None:
         def gather(self, _: Any) -> None:
             raise KilledWorkerError("Attempted to run on 4 workers,\nbut all died")
 
-    with shards.workers(Lost()), pytest.raises(RunnerError) as caught:
+    monkeypatch.setattr(shards, "_CLIENT", SimpleNamespace(get=Lost))
+    with pytest.raises(RunnerError) as caught:
         map_shards(encode_shard, [{}])
     assert str(caught.value).startswith(
         "encode_shard: the workers of its shards were lost (Attempted to run on 4 workers, but all died); nothing"
@@ -72,23 +73,16 @@ def test_lost_workers_are_one_line() -> None:
 
 def test_a_worker_that_does_not_see_the_home_folder(tmp_path: Path) -> None:
     for shard in (
-        lambda: encode_shard(str(tmp_path / "encoder"), str(tmp_path / "0.json")),
-        lambda: similarity_shard(str(tmp_path / "vectors.npy"), str(tmp_path / "0.npz")),
-        lambda: scoring.components_shard(str(tmp_path / "model"), str(tmp_path / "0.json")),
+        lambda: encode_shard(str(tmp_path / "encoder"), []),
+        lambda: similarity_shard(str(tmp_path / "vectors.npy"), np.arange(2), np.arange(2)),
+        lambda: scoring.score_shard(str(tmp_path / "model"), "components", ([],)),
     ):
         with pytest.raises(RunnerError, match=r"does not exist on .*; every worker must see the home folder"):
             shard()
     assert incoming(tmp_path) == tmp_path
 
 
-def test_what_a_shard_leaves_is_whole_or_not_there(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="full"), atomic_write(tmp_path / "a.npy") as aside:
-        aside.write_bytes(b"half")
-        raise OSError("full")
-    assert not (tmp_path / "a.npy").exists()
-    with atomic_write(tmp_path / "a.npy") as aside:
-        aside.write_bytes(b"all")
-    assert (tmp_path / "a.npy").read_bytes() == b"all"
+def test_the_room_for_shards_goes_with_its_block(tmp_path: Path) -> None:
     with room_for_shards(tmp_path) as room:
         assert room.is_dir()
     assert not room.exists()
@@ -104,11 +98,8 @@ def test_a_bucket_of_sets_has_the_means_that_they_have_among_all(tmp_path: Path)
     together = set_similarity(vectors, set_id, rows)
     edges = bucket_edges(set_id, 100)
     assert len(edges) > 20
-    means = []
-    for first, last in pairwise(edges):
-        np.savez(tmp_path / "0.npz", set_id=set_id[first:last], rows=rows[first:last])
-        found = similarity_shard(str(tmp_path / "vectors.npy"), str(tmp_path / "0.npz"))
-        means.append(np.load(found)["mean"])
+    vectors_file = str(tmp_path / "vectors.npy")
+    means = [similarity_shard(vectors_file, set_id[a:b], rows[a:b]).mean for a, b in pairwise(edges)]
     assert np.array_equal(np.concatenate(means), together.mean)
 
 
@@ -169,16 +160,3 @@ def test_scores_in_shards_are_the_evaluators(
         np.testing.assert_allclose(found[kind], scores, atol=1e-12)
     # Vectors are cached where encoding is slow.
     assert (set(copy.vectors.rglob("*.parquet")) > cached) == slow
-
-
-def test_vectors_that_shards_made_join_the_store(made: Made, tmp_path: Path) -> None:
-    encoder: Any = load_evaluator(made.home.models / "ssrem" / "1").encoder
-    store = VectorStore(tmp_path / "vectors")
-    store.encode(encoder, ["the train"])
-    aside = VectorStore(tmp_path / "vectors", into=tmp_path / "shard")
-    expected = aside.encode(encoder, ["pizza", "the train"])
-    vectors, there = store.stored(encoder, ["pizza", "the train"])
-    assert there.tolist() == [False, True] and not vectors[0].any()
-    store.adopt(tmp_path / "shard")
-    vectors, there = store.stored(encoder, ["pizza", "the train"])
-    assert there.all() and np.array_equal(vectors, expected)

@@ -11,18 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from ssrem.cli.parser import parser
 from ssrem.errors import DumpError, HomeError
-from ssrem.tasks.ingest.land import land
+from ssrem.tasks.ingest import land
 from ssrem.tasks.warehouse import home as home_module
 from ssrem.tasks.warehouse import lock as lock_module
 from ssrem.tasks.warehouse.home import Warehouse
-from ssrem.tasks.warehouse.lock import VARIABLE, patience, seconds
+from ssrem.tasks.warehouse.lock import VARIABLE
 from support.stages import held, start_python
 
 LAND = """
 import sys
-from ssrem.tasks.ingest.land import land
+from ssrem.tasks.ingest import land
 from ssrem.tasks.stage.stage import Stage
 Stage.gate = lambda stage: None
 print(*land(sys.argv[1], sys.argv[2]))
@@ -39,27 +38,23 @@ ROWS = [
 ]
 
 
-def test_a_writer_waits_and_says_so_once(home: Warehouse, write_dump: Callable[..., str]) -> None:
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_writer_waits_for_the_holder_and_says_so_once(
+    home: Warehouse, write_dump: Callable[..., str], killed: bool
+) -> None:
     dump = write_dump(ROWS)
-    with held(home) as other, start_landing(dump, home, "60") as second:
+    with held(home) as other, start_landing(dump, home, "1h") as second:
         assert second.stderr is not None and other.stdin is not None
         said = second.stderr.readline()
         assert f"waiting for process {other.pid} on " in said and "(train since " in said
-        other.stdin.write("\n")
-        other.stdin.flush()
+        if killed:
+            other.kill()
+        else:
+            other.stdin.write("\n")
+            other.stdin.flush()
         out, more = second.communicate(timeout=60)
     assert (second.returncode, out.splitlines()[-1]) == (0, "dump True"), more
     assert "waiting" not in more
-
-
-def test_it_goes_on_when_the_holder_is_killed(home: Warehouse, write_dump: Callable[..., str]) -> None:
-    dump = write_dump(ROWS)
-    with held(home) as other, start_landing(dump, home, "1h") as second:
-        assert second.stderr is not None
-        assert "waiting" in second.stderr.readline()
-        other.kill()
-        out, more = second.communicate(timeout=60)
-    assert (second.returncode, out.splitlines()[-1]) == (0, "dump True"), more
 
 
 def test_the_same_dump_lands_once_from_writers_at_the_same_time(
@@ -133,7 +128,7 @@ def test_waiting_ends_and_does_not_look_at_the_clock(
             assert duration > 0
             now[0] += duration
 
-    monkeypatch.setenv(VARIABLE, "90")
+    monkeypatch.setenv(VARIABLE, "1.5m")
     monkeypatch.setattr(lock_module, "time", Jumping)
     says = r"still in use by process .* after 90 s"
     with held(home), pytest.raises(HomeError, match=says), home.lock("ingest"):
@@ -180,22 +175,10 @@ def test_a_dump_that_changes_while_it_is_read_does_not_land(
     assert home.partitions() == []
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"), [("0", 0), ("90", 90), ("1.5", 1.5), ("30m", 1800), ("6h", 21600), ("1d", 86400)]
-)
-def test_times(text: str, expected: float) -> None:
-    assert seconds(text) == expected
-    assert parser().parse_args(["ingest", "dump", "--wait", text]).wait == expected
-
-
-@pytest.mark.parametrize("text", ["", "h", "-1", "6 hours", "nan"])
-def test_no_times(text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ValueError, match="no duration"):
-        seconds(text)
-    with pytest.raises(SystemExit):
-        parser().parse_args(["ingest", "dump", f"--wait={text}"])
-    assert "--wait" in capsys.readouterr().err
-    if text:
-        monkeypatch.setenv(VARIABLE, text)
-        with pytest.raises(HomeError, match=VARIABLE):
-            patience()
+@pytest.mark.parametrize("text", ["h", "-1", "6 hours", "nan"])
+def test_a_wait_that_is_no_duration_is_refused(
+    home: Warehouse, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, text)
+    with pytest.raises(HomeError, match=rf"\${VARIABLE}: '{text}' is no duration"), home.lock("ingest"):
+        pass

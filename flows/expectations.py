@@ -1,0 +1,60 @@
+"""Great Expectations evaluates the gates of flow runs, and shows the results on pages. Takes seconds to import."""
+
+import atexit
+import os
+from itertools import groupby
+from typing import Any, ClassVar
+
+import great_expectations as gx
+from duckdb_engine import ConnectionWrapper
+from great_expectations.data_context.types import base
+from great_expectations.expectations.core.unexpected_rows_expectation import UnexpectedRowsExpectation
+from sqlalchemy import Engine, event
+from sqlalchemy.engine.cursor import FullyBufferedCursorFetchStrategy as Fetched
+
+from ssrem.tasks.stage.gate import Rule, not_checked
+
+atexit.register(lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), 2))  # else DuckDB lists leaked objects
+
+
+class NoRows(UnexpectedRowsExpectation):
+    """A query returns no row. The rows are counted only: the library's own expectation runs it again to fetch them."""
+
+    metric_dependencies: ClassVar[tuple[str, ...]] = ("unexpected_rows_query.row_count",)
+
+    def _validate(self, metrics: dict[str, Any], *_: Any, **__: Any) -> dict[str, Any]:
+        count = metrics["unexpected_rows_query.row_count"]
+        return {"success": count == 0, "result": {"observed_value": count}}
+
+
+@event.listens_for(Engine, "after_cursor_execute")
+def _fetch(_: Any, cursor: Any, statement: Any, parameters: Any, context: Any, many: Any) -> None:
+    if context.dialect.name == "duckdb":  # else its result is lost: the library closes the connection first
+        context.cursor_fetch_strategy = Fetched(cursor, initial_buffer=cursor.fetchall())
+
+
+def broken_rows(pages: str, connection: Any, rules: list[Rule]) -> list[int]:
+    """How many rows break each rule, also written as pages. GateError where a rule cannot be evaluated."""
+    store = {"class_name": "TupleFilesystemStoreBackend", "base_directory": pages}
+    sites = {"gates": {"class_name": "SiteBuilder", "store_backend": store}}
+    config: Any = base.DataContextConfig(store_backend_defaults=base.InMemoryStoreBackendDefaults())
+    config.data_docs_sites, config.progress_bars = sites, {"globally": False}
+    context: Any = gx.get_context(mode="ephemeral", project_config=config)
+    search = "SET search_path = 'main,published'"
+    connect = {"creator": lambda: ConnectionWrapper(connection.cursor().execute(search))}
+    source = context.data_sources.add_sql(name="staged", connection_string="duckdb://", kwargs=connect)
+    broken = {}
+    for table, some in groupby(enumerate(rules), key=lambda numbered: numbered[1].table):
+        suite = context.suites.add(gx.ExpectationSuite(table))
+        for number, rule in some:
+            query, meta = f"{rule.offending}\n/* {{batch}} */", {"rule": number}  # it warns without the batch
+            suite.add_expectation(NoRows(unexpected_rows_query=query, description=rule.says, meta=meta))
+        batch = source.add_table_asset(table, table_name=table).add_batch_definition_whole_table("all")
+        validation = gx.ValidationDefinition(name=table, data=batch, suite=suite)
+        for result in context.validation_definitions.add(validation).run().results:
+            if "observed_value" not in result.result:
+                raise not_checked(table, next(iter(result.exception_info.values()))["exception_message"])
+            broken[result.expectation_config.meta["rule"]] = result.result["observed_value"]
+    source.get_engine().dispose()
+    context.build_data_docs()
+    return [broken[number] for number in range(len(rules))]

@@ -1,0 +1,85 @@
+"""Options that all flows have: their runs are named by what they work on, and somebody is told when one fails."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+from prefect import Flow
+from prefect.blocks.core import Block
+from prefect.blocks.system import Secret
+from prefect.client.schemas.objects import FlowRun, State
+from prefect.runtime import flow_run
+
+from ssrem.errors import SsremError, say
+
+VARIABLE = "SSREM_NOTIFY"
+"""Environment variable with the addresses to notify, separated by blanks. An http(s) URL gets a POST of JSON; another
+URL, such as mailto://user:password@host?to=ops@example.org, goes through Apprise; TYPE/NAME is a Prefect notification
+block, and secret/NAME a Prefect secret that holds a URL of either sort."""
+
+
+def flow_options(parameter: str, default: str = "all") -> dict[str, Any]:
+    """Options of a flow whose runs are named after a parameter, such as `train-ssrem+rsrem`, and which notifies.
+
+    default: stands in the name where the parameter is not given.
+    """
+
+    def name() -> str:
+        value = flow_run.parameters.get(parameter) or default
+        names = [value] if isinstance(value, str) else value
+        return f"{flow_run.flow_name}-{'+'.join(Path(one).name or one for one in names)}"[:100]
+
+    return {"flow_run_name": name, "on_failure": [notify], "on_crashed": [notify]}
+
+
+def notify(flow: Flow[..., Any], run: FlowRun, state: State[Any]) -> None:
+    """Send the failure to every address of VARIABLE; one that cannot be reached is reported on stderr.
+
+    A flow that another flow called leaves it to that one, so that one failure is one message.
+    """
+    if run.parent_task_run_id:
+        return
+    error = state.result(raise_on_failure=False)
+    text = str(error) if isinstance(error, SsremError) else f"{type(error).__name__}: {error}"
+    message = {
+        "flow": flow.name,
+        "run": run.name,
+        "run_id": str(run.id),
+        "state": state.name or state.type.value,
+        "home": str(run.parameters.get("home", "")),
+        "message": text if isinstance(error, BaseException) else state.message or "",
+    }
+    for address in os.environ.get(VARIABLE, "").split():
+        try:
+            send(address, message)
+        except Exception as problem:
+            parts = urlsplit(address)
+            where = f"{parts.scheme}://{parts.hostname}" if parts.scheme else address  # without a password
+            say(f"{where} could not be notified: {problem}")
+
+
+def send(address: str, message: dict[str, str]) -> None:
+    """Send the message to one address, as described at VARIABLE. Raises an error if it is not accepted."""
+    if address.startswith("secret/"):
+        secret: Any = Secret.load(address.removeprefix("secret/"))
+        address = str(secret.get())
+    scheme = urlsplit(address).scheme
+    subject = f"ssrem: {message['flow']} {message['state'].lower()} ({message['run']})"
+    text = f"{message['message']}\n\nrun {message['run_id']} on home folder {message['home']}"
+    if scheme in ("http", "https"):
+        request = Request(address, json.dumps(message).encode(), {"Content-Type": "application/json"})
+        urlopen(request, timeout=10).close()
+    elif scheme:
+        from apprise import Apprise
+
+        mailer = Apprise()
+        if not mailer.add(address) or not mailer.notify(body=text, title=subject):
+            raise SsremError("it was not accepted")
+    else:
+        notify_by: Any = getattr(Block.load(address), "notify", None)
+        if notify_by is None:
+            raise SsremError("it is not a notification block")
+        notify_by(text, subject)

@@ -1,1 +1,0 @@
-"""Running flows under Prefect: settings, artifacts, the failure hook and task runners."""

@@ -1,0 +1,84 @@
+-- One row is a record of a landed corpus, as a reader would give it. Grain: order of the rows.
+-- First come the messages that landed, then the quarantined records, then what describes conversations. Of quarantined
+-- records that were readable there are the fields, of others the bytes.
+-- In a thread of their own are the turns that a message without a reply leaves out, since it answers an earlier one.
+WITH answering AS (
+    SELECT conversation_no, turn, coalesce(answers, -1) AS answers
+    FROM published.utterances
+    WHERE corpus = $corpus AND turn > 0
+    GROUP BY conversation_no, turn, answers
+    HAVING NOT arg_min(reply_to IS NOT NULL OR reply_absent, position) AND coalesce(answers, -1) < turn - 1
+),
+
+threads AS (
+    SELECT DISTINCT answering.conversation_no, inner_turn.turn
+    FROM answering
+    CROSS JOIN unnest(range(answering.answers + 1, answering.turn)) AS inner_turn (turn)
+),
+
+quarantined AS (
+    SELECT
+        *,
+        CASE
+            WHEN octet_length(raw) > 0 AND NOT list_contains($unreadable::VARCHAR[], reason)
+                THEN from_json(decode(raw), $fields)
+        END AS fields
+    FROM published.quarantine
+    WHERE corpus = $corpus
+),
+
+spoken AS (
+    SELECT *, CASE WHEN $seats THEN length(conversation_id) + 2 ELSE 1 END AS start
+    FROM published.utterances
+    WHERE corpus = $corpus
+),
+
+-- Who addresses nobody addresses themselves here, so that the message replied to is not looked at.
+records AS (
+    SELECT
+        u.* EXCLUDE (speaker, addressee),
+        1 AS part,
+        u.conversation_no AS place,
+        'message' AS record,
+        '' AS file,
+        substr(u.speaker, u.start) AS speaker,
+        if(u.addressee_from = 'reply', NULL, substr(coalesce(u.addressee, u.speaker), u.start)) AS addressee,
+        t.turn IS NOT NULL AS in_thread
+    FROM spoken AS u
+    LEFT JOIN threads AS t ON u.conversation_no = t.conversation_no AND u.turn = t.turn
+    UNION ALL BY NAME
+    SELECT
+        fields.*,
+        2 AS part,
+        row_no AS place,
+        record,
+        file,
+        line,
+        CASE WHEN fields IS NULL THEN reason END AS problem,
+        CASE WHEN fields IS NULL THEN raw END AS raw
+    FROM quarantined
+    UNION ALL BY NAME
+    SELECT 3 AS part, conversation_no AS place, 'conversation' AS record, '' AS file, conversation_id, metadata
+    FROM published.conversations
+    WHERE corpus = $corpus AND metadata IS NOT NULL
+)
+
+SELECT
+    NULL::VARCHAR AS source,
+    record,
+    file,
+    line,
+    conversation_id,
+    utterance_id,
+    speaker,
+    nullif(is_person, TRUE) AS is_person,
+    addressee,
+    reply_to,
+    in_thread,
+    text,
+    time,
+    metadata,
+    problem,
+    raw
+FROM records
+ORDER BY part, place, position

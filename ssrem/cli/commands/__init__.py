@@ -1,1 +1,0 @@
-"""The verbs of the `ssrem` command, a file for each group of verbs."""

@@ -1,0 +1,239 @@
+"""`ssrem run`, `ingest`, `tables`, `negatives` and `forget`: what lands, and the tables built from it."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from ssrem.cli import UsageError, output
+from ssrem.cli.options import Corpora, EvaluatorName, SetFile, Verb, Writer, checked_by
+from ssrem.errors import SsremError, say
+from ssrem.settings import Seconds, TableSettings
+from ssrem.tasks.settings import (
+    AnnotatedSets,
+    DumpSettings,
+    Margin,
+    Margins,
+    NegativeSettings,
+    PipelineSettings,
+    Resources,
+    Runner,
+)
+
+Source = Annotated[
+    tuple[str, ...],
+    "dump of conversations: a file, folder, archive, pattern of files such as 'logs/*.txt', URL, or - for what is "
+    "piped in; several are one corpus; chitchat comes with the install",
+]
+
+
+@Verb
+def run(
+    call: Writer,
+    source: Source = (),
+    *,
+    dump: DumpSettings = DumpSettings(),
+    annotations: tuple[SetFile, ...] = (),
+    sets: AnnotatedSets = AnnotatedSets(),
+    evaluator: tuple[EvaluatorName, ...] = (),
+    settings: PipelineSettings = PipelineSettings(),
+    resources: Resources = Resources(),
+    runner: Runner = Runner(),
+) -> None:
+    """Run every stage in order; print what came out, the report's path and possible next steps.
+
+    annotations: annotated sets: files, folders or pulled sets
+    evaluator: evaluators to train (default: ssrem rsrem)
+    """
+    from ssrem.annotated_sets.columns import divided
+    from ssrem.evaluators import DEFAULT_EVALUATORS
+    from ssrem.readers.fields import checked_mapping
+    from ssrem.tasks import correlate, ingest, query, report, study, tables, train, transfer, versions
+    from ssrem.tasks.stage.shards import opened
+
+    of_dump, of_sets = divided(dump.map)
+    dump, sets = dump.model_copy(update={"map": of_dump}), sets.model_copy(update={"map": of_sets})
+    if of_sets and not annotations:
+        raise UsageError(
+            f"--map {next(iter(of_sets))}=… is about annotated sets; give one with --annotations"
+        )
+    # What is wrong with a later stage is said before the first one.
+    checked_mapping(of_dump)
+    train.checked(evaluator or DEFAULT_EVALUATORS, settings.training, call.home)
+    correlate.annotated_files(call.home, annotations, sets.layout, sets.map)
+    with opened(runner):
+        corpus, _ = ingest.land(single(source) or "chitchat", call.root, dump, resources=resources)
+        tables.build(corpus, call.root, settings.tables, resources=resources)
+        train.train_all(evaluator, None, call.root, settings.training, settings.margin, resources=resources)
+        if annotations:
+            names = versions.to_correlate(call.home, evaluator)
+            chosen = transfer.registered(call.root, names, {}, resources=resources)
+            correlate.correlate_files(annotations, chosen, call.root, sets, resources=resources)
+        correlate.correlate_all(call.root, resources=resources)  # also the annotated sets that landed before
+        study.study_behaviour(call.root, resources=resources)
+        page = report.write_report(call.root, anew=False)
+    rows, findings = query.summary(call.home, query.AFTER_RUN), query.no_better(call.home)
+    if output.answered(call, {**rows, "no_better": findings, "report": page}):
+        return
+    output.summaries(rows)
+    output.sentences(findings)
+    print(f"report: {page}")
+    if not annotations:
+        print(f"next:   ssrem correlate{call.shown} ANNOTATED.json   compares the scores with human scores")
+    print(f'next:   ssrem sql{call.shown} "SELECT * FROM scores ORDER BY f DESC LIMIT 10"')
+
+
+@Verb
+def ingest(
+    call: Writer,
+    source: Source = (),
+    *,
+    dump: DumpSettings = DumpSettings(),
+    retrain: bool = False,
+    inbox: str | None = None,
+    settle: Seconds = 5,
+    watch: Seconds | None = None,
+    margin: Margin = Margins(),
+    resources: Resources = Resources(),
+) -> int:
+    """Land a dump, or the dumps of a folder, and retrain if that is wanted; returns 1 if something failed.
+
+    retrain: then retrain the evaluators that have not seen every landed corpus
+    inbox: land the complete dumps of this folder, and move them to its done/, or to rejected/ with the reason in a file
+        beside them
+    settle: a dump is complete after so long without a change
+    watch: look into --inbox again after so long, until interrupted
+    """
+    if bool(source) == bool(inbox):
+        raise UsageError("ssrem ingest takes a dump or --inbox FOLDER, one of them")
+    if not inbox and watch is not None:
+        raise UsageError("--watch looks into --inbox FOLDER again and again; give it")
+    from ssrem.tasks import train
+    from ssrem.tasks.ingest import RejectedError, land, land_folder
+    from ssrem.tasks.query import summary
+
+    if not inbox:
+        corpus, new = land(single(source), call.root, dump, resources=resources)
+        again = train.retrain(call.root, None, margin, resources=resources) if retrain else {}
+        every = summary(call.home, ["corpora", "quarantine"])
+        own = {name: [row for row in rows if row["corpus"] == corpus] for name, rows in every.items()}
+        (landed,), quarantine = own["corpora"], own.get("quarantine", [])
+        answer = {"corpus": corpus, "new": new, **landed, "quarantine": quarantine}
+        if not output.answered(call, answer | ({"retrained": again} if retrain else {})):
+            what = f"landed {corpus}, read as {landed['format']}"
+            print(what if new else f"{corpus} has this content already; nothing to do", end="\n\n")
+            output.summaries({name: rows for name, rows in own.items() if rows})
+            output.listed(again)
+        return 0
+    while True:
+        outcomes: dict[str, str] = {}
+        errors: list[SsremError] = []
+        try:
+            try:
+                outcomes = land_folder(inbox, call.root, dump, settle=settle, resources=resources)
+            except RejectedError as error:  # the others have landed
+                outcomes, errors = dict(error.outcomes), [error]
+            if retrain and outcomes:
+                outcomes |= train.retrain(call.root, None, margin, resources=resources)
+        except SsremError as error:
+            errors.append(error)
+        if (outcomes or not errors) and not output.answered(call, outcomes):
+            nothing = {inbox: "nothing in it is complete"} if watch is None else {}
+            output.listed(outcomes or nothing)
+        for failure in errors:
+            say(str(failure))
+        if watch is None:
+            return 1 if errors else 0
+        time.sleep(watch)
+
+
+def single(source: tuple[str, ...]) -> str | list[str]:
+    """The source or sources of a corpus, as the stage takes them."""
+    sources = list(dict.fromkeys(source))
+    return sources[0] if len(sources) == 1 else sources
+
+
+@Verb
+def tables(
+    call: Writer,
+    *,
+    corpus: Corpora = (),
+    table: TableSettings = TableSettings(),
+    resources: Resources = Resources(),
+    runner: Runner = Runner(),
+) -> None:
+    """Build the speaker tables of landed corpora."""
+    from ssrem.encoders import check_spec
+
+    check_spec(table.encoder)  # before the stages are imported
+    from ssrem.tasks.stage.shards import opened
+    from ssrem.tasks.tables import build
+    from ssrem.tasks.warehouse.home import landed_corpora
+
+    landed = landed_corpora(call.root, corpus)
+    with opened(runner):
+        new = {name: build(name, call.root, table, resources=resources) for name in corpus or landed}
+    outcomes = {name: "built" if new[name] else "there already" for name in new}
+    output.outcome(call, ["speaker_sets"], outcomes)
+
+
+@Verb
+def negatives(
+    call: Writer,
+    generator: Annotated[str, checked_by("ssrem.negatives:needs_model")],
+    *,
+    corpus: Corpora = (),
+    settings: NegativeSettings = NegativeSettings(),
+    resources: Resources = Resources(),
+) -> None:
+    """Make negative responses of landed corpora.
+
+    generator: random-2, sc, sp, ss, mask-and-fill, drop-golden, shuffle-golden, …; A+B for several
+    """
+    if settings.model:
+        from ssrem.encoders.transformer.hub import check_at_hand
+
+        check_at_hand(settings.model)
+    from ssrem.tasks.tables import build, make_negatives, without_tables
+    from ssrem.tasks.warehouse.home import landed_corpora
+
+    landed = landed_corpora(call.root, corpus)
+    chosen = list(corpus) or landed
+    for name in without_tables(call.root, chosen):
+        build(name, call.root, resources=resources)
+    new = {name: make_negatives(name, call.root, generator, settings, resources=resources) for name in chosen}
+    outcomes = {name: "made" if new[name] else "there already" for name in new}
+    output.outcome(call, ["negatives"], outcomes)
+
+
+@Verb
+def forget(
+    call: Writer,
+    speaker: str,
+    *,
+    pseudonym_key: Annotated[str | None, DumpSettings.model_fields["pseudonym_key"]] = None,
+    corpus: Corpora = (),
+    resources: Resources = Resources(),
+) -> None:
+    """Forget a person: land the corpora anew without them, and delete what was made from their words.
+
+    speaker: the person's id, as in the dump or in the tables
+    """
+    from ssrem.tasks.forget import forget as forget_person
+
+    deleted = forget_person(
+        speaker, call.root, corpus or None, pseudonym_key=pseudonym_key, resources=resources
+    )
+    if output.answered(call, deleted):
+        return
+    for name, of in deleted["corpora"].items():
+        said = [output.count(of[f"{what}s"], what) for what in ("utterance", "conversation")]
+        print(f"{name}: {' and '.join(said)} removed")
+    if not deleted["corpora"]:
+        print("forgotten before; nothing of them was left")
+    if deleted["evaluators"]:
+        output.tables({"evaluators that learned from these corpora, deleted": deleted["evaluators"]})
+    for id in deleted["also"]:
+        print(f"note:   {id!r} is spelled nearly alike, and is another person")
+    for command in deleted["next"]:
+        print(f"next:   {command}")

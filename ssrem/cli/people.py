@@ -1,0 +1,308 @@
+"""`ssrem correlate`, `study` and `validate`: how far evaluators agree with people, and what their scores depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from ssrem.cli import output
+from ssrem.cli.options import Call, DryRun, EvaluatorName, SetFile, Verb, Writer, checked_by
+from ssrem.errors import AnnotationError, printable, say
+from ssrem.registry import did_you_mean
+from ssrem.settings import Natural, Numbers, Share
+from ssrem.tasks.settings import (
+    AgreementSettings,
+    AnnotatedSets,
+    AskingSettings,
+    Resources,
+    Runner,
+    SetLayout,
+    StudySettings,
+)
+from ssrem.validation import REQUIRABLE
+
+if TYPE_CHECKING:
+    from ssrem.validation.rates import Estimate
+    from ssrem.validation.validation import Validation
+
+Evaluators = Annotated[tuple[EvaluatorName, ...], "trained evaluators (default: all)"]
+
+
+def _requirable(required: dict[str, float]) -> dict[str, float]:
+    for name, value in required.items():
+        if name not in REQUIRABLE:
+            near = did_you_mean(name, REQUIRABLE)
+            raise ValueError(f"there is no measure {name!r}{near}; the measures are {', '.join(REQUIRABLE)}")
+        if not -1 <= value <= 1:
+            raise ValueError(f"{name}={value} is no number from -1 to 1")
+    return required
+
+
+Required = Annotated[Numbers, AfterValidator(_requirable)]
+
+
+@Verb
+def correlate(
+    call: Writer,
+    file: Annotated[tuple[SetFile, ...], Field(min_length=1)],
+    *,
+    sets: AnnotatedSets = AnnotatedSets(),
+    evaluator: Evaluators = (),
+    agreement: AgreementSettings = AgreementSettings(),
+    asking: AskingSettings = AskingSettings(),
+    dry_run: DryRun = False,
+    resources: Resources = Resources(),
+    runner: Runner = Runner(),
+) -> None:
+    """Correlate scores with human scores.
+
+    file: annotated sets: files, folders or sets of ssrem ratings pull
+    """
+    from ssrem.evaluators import BASELINES
+    from ssrem.evaluators.judge.request_options import request_options
+    from ssrem.tasks import correlate as stage
+    from ssrem.tasks import endpoints, transfer, versions
+    from ssrem.tasks.stage.shards import opened
+
+    names = versions.to_correlate(call.home, evaluator)
+    own, requests = endpoints.split_settings(names, asking.given())
+    new = versions.to_register(call.home, names, own)
+    read = stage.annotated_files(call.home, file, sets.layout, sets.map)
+    if dry_run:
+        _bill(call, names, own, requests, {one.name: [row.sample for row in one.read.rows] for one in read})
+        return
+    if not evaluator and (best := versions.best_line(call.home))[0] in new:
+        say(f"correlating {best[1]}")
+    if beside := [name for name in names if name in BASELINES and name not in evaluator]:
+        say(f"beside the untrained baselines {' and '.join(beside)}")
+    with opened(runner), request_options(**requests):
+        chosen = transfer.registered(call.root, names, own, resources=resources)
+        done = stage.correlate_files(file, chosen, call.root, sets, agreement, resources=resources)
+    outcomes = {name: "correlated" if new else "there already" for name, new in done.items()}
+    output.outcome(call, ["agreement", "best"], outcomes, done)
+
+
+def check_set(file: str) -> None:
+    """AnnotationError if `file` is neither a path, nor the name of a public set, nor `-` (standard input)."""
+    path = Path(file)
+    if file == "-" or path.exists():
+        return
+    if path.suffix or path.name != file:
+        raise AnnotationError(f"{file} does not exist; give the path of a file of responses")
+    from ssrem.annotated_sets.known import known_set
+
+    known_set(file)
+
+
+def _bill(
+    call: Call,
+    names: Sequence[str],
+    own: dict[str, dict[str, Any]],
+    requests: dict[str, Any],
+    sets: Mapping[str, Sequence[Any]],
+) -> None:
+    """Print what those of the evaluators that may ask an endpoint would ask about each set of samples; nothing is sent.
+
+    own, requests: as `split_settings` returns them.
+    """
+    from ssrem.evaluators import evaluator_class
+    from ssrem.tasks import endpoints, versions
+
+    with endpoints.request_options_in(call.home, **requests):
+        asking = [name for name in names if evaluator_class(name).asks]
+        created = {name: versions.created(call.home, name, own.get(name)) for name in asking}
+        rows = [
+            endpoints.bill_row(name, one, samples, of)
+            for of, samples in sets.items()
+            for name, one in created.items()
+        ]
+    output.bills(call, rows)
+
+
+@Verb
+def study(
+    call: Writer,
+    study: Annotated[str, checked_by("ssrem.studies:check_name")],
+    *,
+    of: tuple[str, ...] = (),
+    evaluator: Evaluators = (),
+    settings: StudySettings = StudySettings(),
+    asking: AskingSettings = AskingSettings(),
+    dry_run: DryRun = False,
+    resources: Resources = Resources(),
+) -> None:
+    """Study the evaluators in use; print the figures and, for each evaluator, two sentences about them.
+
+    study: behaviour, of pairs that come with ssrem; attacks, injection, word-classes or corpus-buckets, of a corpus;
+        length, buckets, distribution or without-system, of the scores of an annotated set; low-resource, label-noise,
+        leave-one-system-out or transfer, where evaluators learn from its human scores
+    of: corpora or annotated sets (default: all that the study is for)
+    """
+    from ssrem.evaluators.judge.request_options import request_options
+    from ssrem.studies import EVERYDAY_PAIRS
+    from ssrem.tasks import endpoints, query, transfer, versions
+    from ssrem.tasks import study as stage
+
+    keys = [part.key for part in call.home.partitions()]
+    known = {name for key in keys for name in (key.corpus, key.dataset) if name}
+    for name in of:
+        if name not in known and name != EVERYDAY_PAIRS:
+            raise AnnotationError(
+                f"no corpus or annotated set {name!r} in {call.home.root} (there are: {', '.join(sorted(known))})"
+                f"{did_you_mean(name, known)}"
+            )
+    names = versions.to_study(call.home, evaluator)
+    own, requests = endpoints.split_settings(names, asking.given())
+    versions.to_register(call.home, names, own)  # EvaluatorError for one that cannot be used yet
+    datasets = of or stage.datasets_of(call.root, study)
+    if dry_run:
+        samples = {dataset: stage.samples_of(call.home, dataset, study, settings) for dataset in datasets}
+        _bill(call, names, own, requests, samples)
+        return
+    pages = {}
+    with request_options(**requests):
+        chosen = transfer.registered(call.root, names, own, resources=resources)
+        for dataset in datasets:
+            stage.study(dataset, study, chosen, call.root, settings, resources=resources)
+            pages[dataset] = str(stage.write_study(call.root, study, dataset))
+    rows = query.summary(call.home, ["studies"]).get("studies", [])
+    rows = [row for row in rows if row["study"] == study and row["dataset"] in pages]
+    if output.answered(call, {"studies": rows, "pages": pages}):
+        return
+    for dataset, page in pages.items():
+        of_dataset = [row for row in rows if row["dataset"] == dataset]
+        shown = [{k: v for k, v in row.items() if k not in ("study", "dataset")} for row in of_dataset]
+        output.tables({f"{study} of {printable(dataset)}": shown})
+        said = stage.read_study(call.home, study, dataset)[1]
+        output.listed({name: " ".join(sentences) for name, sentences in said.items()})
+        print(f"page: {page}\n")
+
+
+@Verb
+def validate(
+    call: Call,
+    file: SetFile,
+    *,
+    sets: SetLayout = SetLayout(),
+    criterion: str | None = None,
+    evaluator: EvaluatorName | None = None,
+    pass_: float | None = None,
+    precision: Share | None = None,
+    unlabelled: str | None = None,
+    responses: Natural = 50,
+    own: tuple[str, ...] = (),
+    require: Required = {},  # noqa: B006
+    output_: Path | None = None,
+    asking: AskingSettings = AskingSettings(),
+    dry_run: DryRun = False,
+) -> int:
+    """Validate an evaluator, write the page, print a summary; the exit status is 1 if a requirement is not met.
+
+    file: labelled responses: a file, a folder or a set of ssrem ratings pull
+    criterion: which labels (default: overall, or the only ones)
+    evaluator: the version in use, or else as packaged (default: the best that is packaged and installed)
+    pass_: human score from which a response passes (default: the higher of labels of two values)
+    precision: precision that a threshold of the evaluator is to have
+    unlabelled: unlabelled responses: the page estimates the share that passes, with the error rates on the labels
+    responses: good responses to change, to see how far that moves their scores
+    own: systems of the labels that are of the evaluator's own model family
+    require: MEASURE=VALUE: exit status 1 unless the measure reaches the value: at least for spearman, pearson, kendall,
+        low (end of spearman's interval), precision and tpr, at most for fpr and copied
+    output_: page to write (default: NAME-validation.html, here)
+    """
+    from ssrem.cli.score import scoring
+    from ssrem.evaluators import evaluator_class, usable_baselines
+    from ssrem.responses import read_responses
+    from ssrem.tasks.correlate import annotated_files
+    from ssrem.tasks.endpoints import bill_row
+    from ssrem.tasks.warehouse import files, home
+    from ssrem.validation import bias, labels, page, validation
+    from ssrem.validation.verdict import unmet, verdict
+
+    (source,) = annotated_files(call.home, [file], sets.layout, sets.map)
+    data = labels.labelled_set(source.read.rows, criterion, pass_)
+    if precision and data.passed is None:
+        raise AnnotationError(f"--precision needs labels that pass and fail responses: {data.one_class}")
+    if unknown := sorted(set(own) - set(data.systems)):
+        known = ", ".join(sorted(filter(None, set(data.systems)))) or "none"
+        raise AnnotationError(f"--own {unknown[0]}: {file} has no such system; it has {known}")
+    source.say_how_read()
+    others = read_responses(unlabelled).rows if unlabelled else ()
+    without_labels = [row.sample for row in others if row.sample is not None]
+    target = output_ or Path(f"{source.name}-validation.html")
+    with output.writing(target):
+        files.check_target(target)  # scoring may take long
+    with scoring(call, evaluator, asking, f"validating {{}} on {file}", source.path) as (name, scorer, line):
+        if dry_run:
+            samples = [*data.samples, *without_labels, *bias.changed(data, responses)]
+            output.bills(call, [bill_row(name, scorer, samples, source.name)])
+            return 0
+        if line:
+            say(f"validating {line}")
+        judged = validation.Judged(
+            scorer.name,
+            scorer.signature,
+            scorer.score(data.samples),
+            scorer.score if "f" in scorer.parts else None,
+            scorer.score(without_labels) if without_labels else None,
+            bias.preferences(scorer, data.samples),
+        )
+        compared = {
+            one: judged.scores if one == name else evaluator_class(one)().score(data.samples)
+            for one in usable_baselines()
+        }
+        result = validation.validate(data, judged, compared, validation.Settings(precision, own, responses))
+    now = f"{home.utc_now():%Y-%m-%d %H:%M} UTC"
+    text = page.render(
+        result, dataset=source.name, data=data, scores=judged.scores, required=require, generated_at=now
+    )
+    with output.writing(target), files.whole_file(target) as draft:
+        draft.write_text(text, encoding="utf-8")
+    missed = unmet(result, require)
+    answer = {"verdict": verdict(result), **asdict(result), "not_met": missed, "page": str(target)}
+    if not output.answered(call, answer):
+        _show(result, verdict(result), target)
+    if missed:
+        say(f"not met: {'; '.join(missed)}")
+    return 1 if missed else 0
+
+
+def _show(result: Validation, verdict: str, page: Path) -> None:
+    from ssrem.report.numbers import interval, real
+
+    def shown(estimate: Estimate) -> str:
+        return f"{real(estimate.value)} {interval(estimate.low, estimate.high)}".strip()
+
+    def cells(of: object, *names: str) -> dict[str, str]:
+        return {name: shown(getattr(of, name)) for name in names}
+
+    rows = [
+        {"evaluator": of} | {name: shown(one) for name, one in by.items()}
+        for of, by in result.agreement.items()
+    ]
+    rater = {"evaluator": "one rater with the others", "spearman": real(result.rater.statistic)}
+    passing = result.passing
+    titled: dict[str, list[dict[str, Any]]] = {
+        "agreement with people": [*rows, dict.fromkeys(rows[0]) | rater],
+        "thresholds, chosen on one half of the contexts and tested on the other": [
+            {"aim": one.aim, "passes from": one.score} | cells(one, "tpr", "fpr", "precision")
+            for one in passing.thresholds
+        ],
+        "share that passes": [
+            {"of": one.of} | cells(one, "evaluator", "corrected", "people") for one in passing.shares
+        ],
+    }
+    output.tables({title: rows for title, rows in titled.items() if rows})
+    reasons = [passing.reason, *(one.reason for one in passing.thresholds)]
+    output.sentences([f"no threshold: {reason}" for reason in reasons if reason])
+    uncorrected = [one for one in passing.shares if one.corrected.value is None]
+    output.sentences([f"no corrected share of {one.of}: {one.corrected.reason}" for one in uncorrected])
+    output.sentences([f"{one.name}: {one.reason or ' '.join(one.sentences).strip()}" for one in result.bias])
+    if result.more_labels:
+        print(f"{result.more_labels:,} more labels would halve the interval of spearman")
+    output.sentences([verdict])
+    print(f"page: {page}")

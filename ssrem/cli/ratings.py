@@ -1,0 +1,193 @@
+"""`ssrem ratings`: collect human ratings, and fetch public annotated sets."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from statistics import mean
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from ssrem.annotation.items import Plan
+from ssrem.cli import output
+from ssrem.cli.options import Call, Verb, Writer
+from ssrem.errors import AnnotationError
+from ssrem.registry import did_you_mean
+from ssrem.settings import Share
+from ssrem.tasks.settings import AnnotatedSets, Resources, Runner
+
+if TYPE_CHECKING:
+    from ssrem.annotation.items import Batch
+    from ssrem.annotation.review import Review
+
+
+def _files(texts: Any) -> Any:
+    """`NAME=FILE` texts as a mapping."""
+    files: dict[str, str] = {}
+    for text in texts:
+        name, _, file = text.partition("=")
+        if not (name.strip() and file):
+            raise ValueError(f"{text!r} is not NAME=FILE, such as gpt2=responses.jsonl")
+        if name in files:
+            raise ValueError(f"{text}: {name} occurs twice; name each system once")
+        files[name] = file
+    return files
+
+
+@Verb
+def list_(call: Call) -> None:
+    """List the known public annotated sets."""
+    from ssrem.annotated_sets.known import known_sets
+    from ssrem.tasks.correlate import pulled
+
+    rows = [{**asdict(one), "pulled": one.file(pulled(call.home)).exists()} for one in known_sets().values()]
+    if output.answered(call, rows):
+        return
+    for row in rows:
+        row["pulled"] = "by hand" if not (row["pulled"] or row["sha256"]) else row["pulled"]
+    shown = ("name", "responses", "layout", "pulled", "licence")
+    output.tables({"public annotated sets": [{name: row[name] for name in shown} for row in rows]})
+    print("next: ssrem ratings pull NAME")
+
+
+@Verb
+def pull(
+    call: Call, name: Annotated[tuple[str, ...], Field(min_length=1)], *, to: Path | None = None
+) -> None:
+    """Fetch public annotated sets and check them.
+
+    name: sets that ssrem ratings list shows
+    to: folder for the files (default: annotated-sets in the home folder, where names are looked up)
+    """
+    from ssrem.annotated_sets.known import known_sets
+    from ssrem.annotated_sets.pull import pull as pull_set
+    from ssrem.tasks.correlate import pulled
+
+    sets, names = known_sets(), list(dict.fromkeys(name))
+    if unknown := [one for one in names if one not in sets]:
+        near = did_you_mean(unknown[0], sets)
+        raise AnnotationError(f"there is no set {unknown[0]!r}{near}; the sets are {', '.join(sets)}")
+    rows = []
+    for one in names:
+        known = sets[one]
+        path, new = pull_set(known, to or pulled(call.home))
+        rows.append({**asdict(known), "file": str(path), "new": new})
+        if not call.json:
+            print(f"{one}: {'fetched' if new else 'there already'}, {path}")
+            print(f"  licence:  {known.licence}")
+            print(f"  citation: {known.citation}")
+            print(f"  sha256:   {known.sha256 or 'none is known; not checked'}")
+    if not output.answered(call, rows):
+        file = "FILE, with the layout that ssrem ratings list shows where it has a colon"
+        print(f"next: ssrem correlate {file if to else ' '.join(names)}")
+
+
+@Verb
+def collect(
+    call: Call,
+    folder: Path,
+    *,
+    corpus: str | None = None,
+    split: Literal["valid", "test"] = "test",
+    responses: Annotated[dict[str, Path], BeforeValidator(_files)] = {},  # noqa: B006
+    without_bm25: bool = False,
+    plan: Plan = Plan(),
+) -> None:
+    """Draw a batch of responses and write the files that raters fill in.
+
+    folder: new folder of the batch
+    corpus: which corpus (default: the only one that has landed)
+    split: split of the contexts; bm25 answers them from the training split
+    responses: NAME=FILE: a system and its responses, a JSON list or one object a line with context and response;
+        contexts are drawn from those that every file answers
+    without_bm25: no retrieved responses
+    """
+    from ssrem.tasks.annotate import export_batch
+
+    drawn = export_batch(
+        call.home, folder, plan, corpus=corpus, split=split, responses=responses, bm25=not without_bm25
+    )
+    words: dict[str, list[int]] = {}
+    for item in drawn.items:
+        for system in item.systems:
+            words.setdefault(system, []).append(len(item.response.split()))
+    systems = [
+        {"system": name, "responses": len(lengths), "mean_words": float(mean(lengths))}
+        for name, lengths in sorted(words.items())
+    ]
+    summary = {
+        "batch": drawn.id,
+        "corpus": drawn.corpus,
+        "contexts": plan.contexts,
+        "items": len(drawn.items),
+        "checks": sum(item.expected is not None for item in drawn.items),
+        "raters": len(drawn.sheets),
+        "largest_sheet": max(len(sheet) for sheet in drawn.sheets.values()),
+    }
+    if output.answered(call, {**summary, "systems": systems, "folder": str(folder)}):
+        return
+    output.tables({"batch": [summary], "systems": systems})
+    print(f"hand out: {folder / 'raters'}   page.html, or a table for each rater")
+    print(f"keep:     {folder / 'key.json'}   which system is which, and the checks")
+    print(f"next:     ssrem ratings import ANSWERS.json … --batch {folder}")
+
+
+@Verb
+def import_(
+    call: Writer,
+    answers: Annotated[tuple[Path, ...], Field(min_length=1)],
+    *,
+    batch: Path,
+    checks_passed: Share = 1.0,
+    kappa: Annotated[float, Field(ge=-1, le=1)] | Literal["none"] = 0.2,
+    output_: Path | None = None,
+    correlate: bool = False,
+    resources: Resources = Resources(),
+    runner: Runner = Runner(),
+) -> None:
+    """Read raters' answers, leave out careless raters, and write an annotated set.
+
+    answers: files that raters saved, JSON or CSV
+    batch: folder that ssrem ratings collect wrote
+    checks_passed: leave out raters who passed a smaller share of their attention checks
+    kappa: leave out raters whose mean quadratic kappa with the others is below, -1 to 1, or none
+    output_: annotated set to write (default: FOLDER/BATCH_eval.json)
+    correlate: then correlate trained evaluators with it
+    """
+    from ssrem.tasks.annotate import import_answers
+
+    file = output_ or batch / f"{batch.resolve().name}_eval.json"
+    bound = None if kappa == "none" else kappa
+    drawn, review = import_answers(batch, answers, output=file, least=checks_passed, kappa=bound)
+    if call.json and not correlate:
+        from ssrem.annotation.review import record  # imports SciPy
+
+        output.answered(call, {**record(drawn, review), "annotated": str(file)})
+    elif not call.json:
+        _show(drawn, review)
+        print(f"written:   {file}; {batch / 'ratings.csv'}; {batch / 'import.json'}")
+    if correlate:
+        from ssrem.cli.people import correlate as correlating
+
+        replace = AnnotatedSets(replace=True)  # by fewer answers, if it has landed
+        correlating.run(call, (str(file),), sets=replace, resources=resources, runner=runner)
+
+
+def _show(batch: Batch, review: Review) -> None:
+    rated = sum(item.expected is None for item in batch.items)
+    counted = int((review.ratings == review.ratings).any(axis=0).sum())
+    figures = {
+        "Krippendorff's alpha, ordinal, all raters": (review.before.value, review.before.reason),
+        "Krippendorff's alpha, ordinal, kept raters": (review.alpha.value, review.alpha.reason),
+        "one rater with the mean of the others, Spearman": (review.one.statistic, review.one.reason),
+        "noise ceiling: attainable by an evaluator": (review.halves.attainable, review.halves.reason),
+    }
+    rows = [{"figure": name, "value": value, "note": reason} for name, (value, reason) in figures.items()]
+    output.tables({"agreement among raters": rows})
+    if review.dropped:
+        output.tables({"left out": [asdict(one) for one in review.dropped]}, raw=True)
+    print(f"raters:    {len(review.remaining)} kept of {len(review.raters)} who answered")
+    if absent := sorted(set(batch.sheets) - set(review.raters)):
+        print(f"no answer: {', '.join(absent)}")
+    print(f"responses: {counted} of {rated} have a score that counts")

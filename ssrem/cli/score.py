@@ -1,0 +1,210 @@
+"""`ssrem score`: scores of the responses in a file, or of one; `ssrem score-corpus`: of a corpus's test split."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from ssrem.cli import UsageError, output
+from ssrem.cli.options import Call, Corpora, DryRun, EvaluatorName, Verb, Writer
+from ssrem.errors import printable, say
+from ssrem.settings import Columns
+from ssrem.tasks.settings import AskingSettings, Resources, Runner
+
+if TYPE_CHECKING:
+    from ssrem.evaluators.base import Evaluator
+    from ssrem.responses import Row
+
+Words = Parameter(allow_leading_hyphen=True, consume_multiple=False)
+"""Of an option whose text may begin with a hyphen, so that it takes one word alone."""
+
+
+@Verb
+def score(
+    call: Call,
+    file: str | None = None,
+    *,
+    format: Literal["json", "jsonl", "csv", "tsv", "text", "parquet"] | None = None,
+    map: Columns | None = None,
+    context: Annotated[tuple[str, ...], Words] = (),
+    response: Annotated[str | None, Words] = None,
+    reference: Annotated[str | None, Words] = None,
+    evaluator: EvaluatorName | None = None,
+    output_: Path | None = None,
+    asking: AskingSettings = AskingSettings(),
+    dry_run: DryRun = False,
+) -> int:
+    """Print or write a score for each response; a response that cannot be scored has the reason instead.
+
+    The exit status is 1 if that is the only response, given by `--response`.
+
+    file: responses with their contexts; - for standard input (default: the one of --response)
+    format: json, a list of objects; jsonl, one a line; csv and tsv with a header; text, a context, a tab and a response
+        a line; parquet (default: guessed from the content)
+    map: FIELD=COLUMN: which column or key is which field: context response reference id; context=A+B for a turn each;
+        separator=TEXT between turns (default: a line break)
+    context: turns before --response, the oldest first
+    response: score this response alone
+    reference: true response to compare --response with
+    evaluator: one without a version of its own here comes with ssrem (default: the best that is packaged and installed)
+    output_: write there instead of to the terminal
+    """
+    from ssrem.evaluators import packaged
+    from ssrem.tasks.endpoints import bill_row
+    from ssrem.tasks.versions import versions
+    from ssrem.tasks.warehouse.files import check_target, whole_file
+
+    with output.writing(output_):
+        if output_:
+            check_target(output_)  # scoring may take long
+    rows, source, notes = _rows(file, format, map, (context, response, reference))
+    with scoring(call, evaluator, asking, f"scoring {source} with {{}}", source) as (name, scorer, line):
+        if dry_run:
+            samples = [row.sample for row in rows if row.sample is not None]
+            output.bills(call, [bill_row(name, scorer, samples, source)])
+            return 0
+        best = line
+        if evaluator in packaged() and not versions(call.home, name):
+            best = f"{name}, as none is trained in {call.home.root} the one that comes with ssrem"
+        for note in [*notes, *([f"scoring with {best}"] if best else [])]:  # only now: an error is one line
+            say(note)
+        scored = _scored(scorer, rows)
+    if call.json:
+        text = "".join(json.dumps({**row, "signature": scorer.signature}) + "\n" for row in scored)
+    else:
+        text = _text(scored, alone=response is not None)
+    if output_ is None:
+        sys.stdout.write(text)
+    else:
+        with output.writing(output_), whole_file(output_) as draft:
+            draft.write_text(text, encoding="utf-8")
+    if response is None:
+        say(_summary(scored, rows, f"{source} with {name}"))
+    return 1 if response is not None and scored[0]["score"] is None else 0
+
+
+@contextmanager
+def scoring(
+    call: Call, evaluator: str | None, asking: AskingSettings, what: str, file: Path | str
+) -> Iterator[tuple[str, Evaluator, str]]:
+    """A block that scores responses: gets an evaluator's name, the evaluator, and which one it is where none was named.
+
+    what: what is done, with {} for the name. file: of the responses, which may be marked private.
+    """
+    from ssrem.tasks.endpoints import request_options_in, split_settings, why_marked
+    from ssrem.tasks.stage.progress import progress
+    from ssrem.tasks.versions import best_line, created
+
+    name, line = (evaluator, "") if evaluator else best_line(call.home)
+    own, requests = split_settings([name], asking.given())
+    requests["private"] = why_marked(file, str(file))
+    with (
+        progress(what.replace("{}", name)) as advance,
+        request_options_in(call.home, advance=advance, **requests),
+    ):
+        yield name, created(call.home, name, own.get(name)), line
+
+
+def _rows(
+    file: str | None,
+    format: str | None,
+    map: dict[str, str] | None,
+    one: tuple[tuple[str, ...], str | None, str | None],
+) -> tuple[Sequence[Row], str, list[str]]:
+    """The rows to score, the name of their source in messages, and notes about it. one: context, response, reference
+    of the options."""
+    from ssrem.annotated_sets.base import turns
+    from ssrem.annotated_sets.columns import parse
+    from ssrem.responses import FIELDS, Row, read_responses
+    from ssrem.samples import Sample
+
+    context, response, reference = one
+    if response is not None:
+        if file is not None:
+            raise UsageError(f"{file} and --response: give a file, or one response, not both")
+        sample = Sample(turns("\n".join(context)), response, reference)
+        return [Row("--response", None, sample)], "--response", []
+    if context or reference:
+        way_out = "give it, too" if file is None else "a file has its own"
+        raise UsageError(f"--context and --reference belong to --response; {way_out}")
+    if file is None:
+        raise UsageError("give a file of responses, - for standard input, or one response by --response")
+    mapping = parse([f"{key}={value}" for key, value in (map or {}).items()], FIELDS)
+    responses = read_responses(file, format, mapping)
+    source = "standard input" if file == "-" else file
+    notes = [f"{source}: read as {responses.guessed}; --format overrides"] if responses.guessed else []
+    return responses.rows, source, notes
+
+
+def _scored(evaluator: Evaluator, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """A row of output for each: the input's id if it has one, the score, its parts, and the reason if it has none."""
+    from ssrem.evaluators.parts import PARTS
+    from ssrem.samples import Sample
+
+    scores = evaluator.components([row.sample or Sample((), "") for row in rows])
+    columns = {name: getattr(scores, name).tolist() for name in ("score", *PARTS)}
+    identified = any(row.id is not None for row in rows)
+    scored = []
+    for number, row in enumerate(rows):
+        parts = {name: None if math.isnan(of[number]) else float(of[number]) for name, of in columns.items()}
+        reason = str(scores.reasons[number])
+        if parts["score"] is None:
+            reason = f"malformed row: {row.fault}" if row.sample is None else reason or "no score"
+        id = {"id": row.id} if identified else {}
+        scored.append({"row": number + 1, **id, **parts, "reason": reason or None})
+    return scored
+
+
+def _text(scored: Sequence[dict[str, Any]], *, alone: bool) -> str:
+    """The scores as a table with tabs; of one response alone, its score."""
+    if alone:
+        (row,) = scored
+        return f"no score: {row['reason']}\n" if row["score"] is None else f"{row['score']:.6f}\n"
+    hidden = () if any(row["reason"] for row in scored) else ("reason",)
+    names = [name for name in scored[0] if name not in hidden]
+    lines = [names, *([_cell(row[name]) for name in names] for row in scored)]
+    return "".join("\t".join(line) + "\n" for line in lines)
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else f"{value:.6f}" if isinstance(value, float) else printable(str(value))
+
+
+def _summary(scored: Sequence[dict[str, Any]], rows: Sequence[Row], of: str) -> str:
+    """How many responses have a score, and how many have none for which reason."""
+    reasons = Counter(row["reason"].partition(":")[0] for row in scored if row["reason"])
+    line = f"scored {len(scored) - reasons.total():,} of {output.count(len(scored), 'response')} of {of}"
+    if reasons:
+        line += f"; without a score: {', '.join(f'{reason} {n:,}' for reason, n in reasons.items())}"
+    malformed = next((row for row in rows if row.sample is None), None)
+    return line + (f" (the first: {malformed.where}: {malformed.fault})" if malformed else "")
+
+
+@Verb
+def score_corpus(
+    call: Writer,
+    *,
+    corpus: Corpora = (),
+    evaluator: tuple[EvaluatorName, ...] = (),
+    resources: Resources = Resources(),
+    runner: Runner = Runner(),
+) -> None:
+    """Score corpora's test splits with evaluators that may have learned from other corpora.
+
+    evaluator: one without a version of its own here comes with ssrem (default: all in use)
+    """
+    from ssrem.tasks.score import score_corpora
+    from ssrem.tasks.stage.shards import opened
+
+    with opened(runner):
+        new = score_corpora(call.root, corpus or None, evaluator or None, resources=resources)
+    outcomes = {name: f"scored by {', '.join(by)}" if by else "there already" for name, by in new.items()}
+    output.outcome(call, ["identification"], outcomes)

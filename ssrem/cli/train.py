@@ -1,0 +1,235 @@
+"""`ssrem train` and `ssrem evaluators`: train evaluators, choose their versions, and carry them to other homes."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+from ssrem.cli import UsageError, output
+from ssrem.cli.options import Call, Corpora, EvaluatorName, Verb, Writer
+from ssrem.errors import EvaluatorError, say
+from ssrem.settings import Count
+from ssrem.tasks.settings import Margin, Margins, Resources, Runner, TrainSettings
+
+Evaluator = Annotated[EvaluatorName, "trained evaluator"]
+
+LANGUAGE_MODELS = ("masked-lm", "lm")
+"""Language models that `ssrem train` fine-tunes; they are not evaluators."""
+
+
+@Verb
+def train(
+    call: Writer,
+    evaluator: tuple[str, ...] = (),
+    *,
+    corpus: Corpora = (),
+    settings: TrainSettings = TrainSettings(),
+    dry_run: bool = False,
+    margin: Margin = Margins(),
+    resources: Resources = Resources(),
+    runner: Runner = Runner(),
+) -> None:
+    """Train evaluators, score their test splits, and promote those that are not worse; or train a language model.
+
+    evaluator: evaluators (default: ssrem rsrem); or a language model: masked-lm, of mask-and-fill, or lm, of lm-*
+    dry_run: show what would be trained on what, and train nothing
+    """
+    if set(evaluator) & set(LANGUAGE_MODELS):
+        if len(evaluator) > 1 or dry_run or settings.labels or settings.negatives:
+            raise UsageError(
+                f"{' and '.join(LANGUAGE_MODELS)} are no evaluators: train one alone, with --corpus, --init, --seed, "
+                "--device or --set"
+            )
+        _language_model(call, evaluator[0], corpus, settings)
+        return
+    from ssrem.evaluators import DEFAULT_EVALUATORS, check_name
+
+    names = evaluator or DEFAULT_EVALUATORS
+    for name in names:
+        check_name(name)
+    if settings.encoder:
+        from ssrem.encoders import check_spec
+
+        check_spec(settings.encoder)
+    if settings.init:
+        from ssrem.encoders.transformer.hub import check_at_hand
+
+        check_at_hand(settings.init)
+    from ssrem.tasks import train as training
+    from ssrem.tasks.stage.shards import opened
+    from ssrem.tasks.versions import version_status
+
+    if dry_run:
+        _show_plan(call, training.dry_run(names, corpus or None, call.root, settings))
+        return
+    with opened(runner):
+        trained = training.train_all(names, corpus or None, call.root, settings, margin, resources=resources)
+    outcomes = {
+        name: f"{'trained' if new else 'nothing new to train'}; {version_status(call.home, name, version)}"
+        for name, (version, new) in trained.items()
+    }
+    output.outcome(call, ["evaluators", "identification"], outcomes)
+    for name, (version, _) in trained.items() if settings.labels else ():
+        say(_held_out(call, name, version))
+
+
+def _language_model(call: Call, name: str, corpora: tuple[str, ...], settings: TrainSettings) -> None:
+    """Fine-tune a language model, or resume its training; print where it is and how to use it."""
+    from ssrem.files import read_json
+    from ssrem.registry import registered
+    from ssrem.tables.candidates import load_candidates
+    from ssrem.tasks.tables import negatives, without_tables
+    from ssrem.tasks.warehouse.home import landed_corpora, landed_corpus
+
+    short = {"model" if name == "lm" else "encoder": settings.init, "device": settings.device}
+    given = {key: value for key, value in short.items() if value is not None}
+    own = negatives.settings_of(name, {"seed": settings.seed, **settings.set, **given})
+    landed = landed_corpora(call.root, corpora)
+    chosen = list(corpora) or landed
+    if missing := without_tables(call.root, chosen):
+        raise UsageError(f"{', '.join(missing)}: no speaker tables; run ssrem tables first")
+    with call.home.reader() as connection:
+        candidates = load_candidates(connection, chosen)
+    digests = {corpus: landed_corpus(call.home, corpus)[0] for corpus in chosen}
+    folder = negatives.language_model_for(call.home, name, candidates, digests, own)
+    card = read_json(folder / registered(f"{negatives.MODULES[name]}:CARD"), ("settings",))
+    use = "negatives mask-and-fill --model " if name == "masked-lm" else "train lm-pmi --set model="
+    say(
+        f"{name}: {folder}, {own.steps:,} steps; -log p of a token {card.get('before', math.nan):.2f} before, "
+        f"{card.get('after', math.nan):.2f} after; ssrem {use}{folder} uses it"
+    )
+
+
+def _held_out(call: Call, name: str, version: int) -> str:
+    """How an evaluator that learned human scores agrees with scores that it did not learn from, if that is known."""
+    from ssrem.files import read_json
+
+    card = read_json(call.home.models / name / str(version) / "card.json", ("figures", "human_scores"))
+    figures, sets = card["figures"], [*card["human_scores"], "mean"]
+    if "out_of_fold" in figures:
+        return (
+            f"{name}: Spearman on {sets[0]}, each context scored by weights learned from the other ones: "
+            f"{figures['out_of_fold']:.2f} (before learning {figures['unlearned']:.2f})"
+        )
+    if len(sets) == 2:
+        return f"{name} learned from {sets[0]}, so its agreement with this set shows nothing; use another one"
+    listed = (f"{one} {figures[f'left_out {one}']:.2f} ({figures[f'unlearned {one}']:.2f})" for one in sets)
+    return f"{name}: Spearman on each set, learned from the others (before learning from any): {', '.join(listed)}"
+
+
+def _show_plan(call: Call, rows: list[dict[str, Any]]) -> None:
+    from ssrem.tasks.tables import without_tables
+    from ssrem.tasks.train import too_small
+
+    if output.answered(call, rows):
+        return
+    settings = {row["evaluator"]: " ".join(f"{k}={v}" for k, v in row["settings"].items()) for row in rows}
+    short = [{key: value for key, value in row.items() if key != "settings"} for row in rows]
+    output.tables({"what would be trained, on what": short})
+    sources = sorted({corpus for row in rows for corpus in (row["corpora"] or "").split(", ") if corpus})
+    if sources and not without_tables(call.root, sources) and (warning := too_small(call.home, sources)):
+        say(warning)
+    output.listed({name: text or "no settings" for name, text in settings.items()})
+
+
+@Verb
+def list_(call: Call) -> None:
+    """List the available evaluators, and the versions trained here."""
+    from ssrem.tasks.query import summary
+    from ssrem.tasks.versions import catalogue
+
+    trained, available = summary(call.home, ["evaluators"]), catalogue()
+    if output.answered(call, {"evaluators": available, "versions": trained.get("evaluators", [])}):
+        return
+    output.tables({"available evaluators": available})
+    output.summaries(trained)
+    if not trained:
+        print(f"none trained in {call.home.root} yet; train one with ssrem train NAME")
+
+
+@Verb
+def promote(
+    call: Writer, evaluator: Evaluator, version: Count, *, resources: Resources = Resources()
+) -> None:
+    """Promote a version by hand.
+
+    version: which of its versions
+    """
+    from ssrem.tasks.versions import known_version
+
+    known_version(call.home, evaluator, version)
+    _promote(call, evaluator, version, resources)
+
+
+@Verb
+def rollback(call: Writer, evaluator: Evaluator, *, resources: Resources = Resources()) -> None:
+    """Promote the version that was in use before."""
+    _promote(call, evaluator, None, resources)
+
+
+def _promote(call: Call, evaluator: str, version: int | None, resources: Resources) -> None:
+    from ssrem.tasks.promote import promote
+
+    chosen, replaced = promote(evaluator, version, call.root, resources=resources)
+    what = "is in use already" if replaced is None else f"is in use instead of version {replaced}"
+    output.outcome(call, ["evaluators"], {evaluator: f"version {chosen} {what}"})
+
+
+@Verb
+def retrain(
+    call: Writer,
+    evaluator: tuple[EvaluatorName, ...] = (),
+    *,
+    margin: Margin = Margins(),
+    resources: Resources = Resources(),
+    runner: Runner = Runner(),
+) -> None:
+    """Retrain the evaluators that have not seen every landed corpus.
+
+    evaluator: evaluators (default: all in use)
+    """
+    from ssrem.tasks.stage.shards import opened
+    from ssrem.tasks.train import retrain as retrain_all
+    from ssrem.tasks.warehouse.home import landed_corpora
+
+    landed_corpora(call.root)
+    with opened(runner):
+        outcomes = retrain_all(call.root, evaluator or None, margin, resources=resources)
+    outcomes = outcomes or {"nothing to do": "all in use have seen all that landed"}
+    output.outcome(call, ["evaluators"], outcomes)
+
+
+@Verb
+def export(
+    call: Call, evaluator: Evaluator, *, version: Count | None = None, output_: Path | None = None
+) -> None:
+    """Write an evaluator into one file.
+
+    version: its version (default: the one in use)
+    output_: file to write (default: NAME-VERSION.ssrem, here)
+    """
+    from ssrem.tasks.transfer import export_evaluator
+
+    file = export_evaluator(call.home, evaluator, version, output_)
+    if not output.answered(call, {"file": str(file)}):
+        print(file)
+
+
+@Verb
+def import_(
+    call: Writer, archive: Path, *, allow: tuple[str, ...] = (), resources: Resources = Resources()
+) -> None:
+    """Add an evaluator from one file.
+
+    archive: file that ssrem evaluators export wrote
+    allow: encoders and models, names or paths, that it may read or download though the file lacks them
+    """
+    if not archive.is_file():
+        what = "is no file" if archive.exists() else "does not exist"
+        raise EvaluatorError(f"{archive} {what}; give what ssrem evaluators export wrote")
+    from ssrem.tasks.transfer import import_evaluator
+
+    name, version, new = import_evaluator(str(archive), call.root, allowed=allow, resources=resources)
+    what = "imported" if new else "is there already"
+    output.outcome(call, ["evaluators"], {name: f"version {version} {what}"})

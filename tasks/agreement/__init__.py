@@ -1,1 +1,0 @@
-"""Annotated sets: landing, scoring, figures of agreement with human scores, reproduction."""

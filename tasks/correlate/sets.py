@@ -1,0 +1,196 @@
+"""Annotated sets: as files, folders or pulled public sets that users name, and as landed in the published tables."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ssrem.agreement.annotated import Labels, dataset_name, labels_of
+from ssrem.agreement.inputs import Floats, Responses
+from ssrem.agreement.raters.reliability import Ratings
+from ssrem.annotated_sets import EVAL, AnnotatedSet, read_set
+from ssrem.annotated_sets.columns import parse
+from ssrem.annotated_sets.known import known_set, known_sets
+from ssrem.errors import AnnotationError, say
+from ssrem.evaluators.parts import PARTS, overall_part
+from ssrem.files import sha256
+from ssrem.samples import Sample
+from ssrem.tasks.stage.stage import Output
+from ssrem.tasks.versions import Version
+from ssrem.tasks.warehouse.catalog import PartitionKey
+from ssrem.tasks.warehouse.home import Warehouse
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+@dataclass(frozen=True)
+class AnnotatedFile:
+    """An annotated set. given: as the user named it; name: the one it lands under; digest: of its content and of how it
+    is read."""
+
+    given: str
+    name: str
+    path: Path
+    digest: str
+    read: AnnotatedSet
+
+    def say_how_read(self) -> None:
+        """Print the layout and what was left out, unless the layout is `eval` and nothing was."""
+        if self.read.layout != EVAL or self.read.left_out:
+            say(f"{self.given}: {self.read.summary}")
+
+
+def pulled(home: Warehouse) -> Path:
+    """The folder in the home folder for pulled public sets."""
+    return home.root / "annotated-sets"
+
+
+def annotated_file(
+    home: Warehouse, file: str, layout: str | None = None, mapping: Mapping[str, Any] | None = None
+) -> AnnotatedFile:
+    """Read an annotated set.
+
+    file: a file, a folder, or the name of a pulled set. layout: as `read_set` takes it; mapping: field → columns.
+
+    Raises AnnotationError if it cannot be read, if the mapping has an unknown field, or if `file` names a set that was
+    not pulled or has changed since.
+    """
+    mapping = parse(f"{field}={columns}" for field, columns in (mapping or {}).items())
+    path, known = Path(file), None
+    if not path.exists() and (file in known_sets() or (not path.suffix and path.name == file)):
+        known = known_set(file)
+        path, layout = known.file(pulled(home)), known.layout
+        if not path.exists():
+            raise AnnotationError(f"{file} is not in {path.parent}; ssrem ratings pull {file} fetches it")
+        if not known.same(path):
+            raise AnnotationError(f"{path} has changed since it was pulled; remove it and pull {file} again")
+    read = read_set(path, layout, mapping)
+    name = known.name if known else dataset_name(path.resolve() if path.is_dir() else path)
+    part = f"-{read.part}" if read.part and known is None else ""
+    how = {"part": read.part, "mapping": dict(mapping) if read.mapped else {}}
+    names = [str(one.relative_to(path)) if path in one.parents else one.name for one in read.files]
+    files = [*zip(names, map(sha256, read.files), strict=True)]
+    digest = files[0][1]
+    if len(files) > 1 or any(how.values()):
+        digest = hashlib.sha256(json.dumps([files, how], sort_keys=True).encode()).hexdigest()
+    return AnnotatedFile(file, f"{name}{part}", path, digest, read)
+
+
+def annotated_files(
+    home: Warehouse, files: Sequence[str], layout: str | None = None, mapping: Mapping[str, Any] | None = None
+) -> list[AnnotatedFile]:
+    """Read annotated sets. AnnotationError as `annotated_file`, and where none of them takes the mapping."""
+    sets = [annotated_file(home, file, layout, mapping) for file in files]
+    if mapping and sets and not any(one.read.mapped for one in sets):
+        layouts = ", ".join(dict.fromkeys(one.read.layout for one in sets))
+        raise AnnotationError(f"--map does not apply to {layouts}, whose fields are known; leave it out")
+    return sets
+
+
+def human_scores(sets: Iterable[AnnotatedFile], criterion: str | None) -> dict[str, tuple[str, Labels]]:
+    """Annotated sets by name: the digest, and the human scores of a criterion, by default 'overall' or the only one.
+
+    AnnotationError, naming the file, for a set without the criterion, two files of equal content, or two of one name.
+    """
+    scored: dict[str, tuple[str, Labels]] = {}
+    for one in sets:
+        for name, (digest, _) in scored.items():
+            if one.digest == digest:
+                raise AnnotationError(f"{one.given} is the annotated set {name} once more; name it once")
+            if one.name == name:
+                raise AnnotationError(f"{one.given}: another set is called {name} too; rename the file")
+        try:
+            scored[one.name] = one.digest, labels_of(one.read.rows, criterion)
+        except AnnotationError as error:
+            raise AnnotationError(f"{one.given}: {error}") from None
+    return scored
+
+
+@dataclass(frozen=True)
+class LandedSet:
+    """An annotated set of n responses. sha256: of its content; samples, contexts, systems, truth (n,): the responses as
+    evaluators get them, the context and system of each, and whether it is ground truth."""
+
+    connection: duckdb.DuckDBPyConnection
+    dataset: str
+    sha256: str
+    samples: Sequence[Sample]
+    contexts: Sequence[str]
+    systems: Sequence[str | None]
+    truth: np.ndarray[Any, np.dtype[np.bool_]]
+
+    def responses(self, scores: Floats, human: Floats, *, ground_truth_kept: bool) -> Responses:
+        """The responses with a human score. scores, human: (n,), NaN for missing."""
+        rated = ~np.isnan(human)
+        excluded = rated & self.truth & (not ground_truth_kept)
+        at = np.flatnonzero(rated & ~excluded).tolist()
+        contexts, systems = [self.contexts[n] for n in at], [self.systems[n] for n in at]
+        return Responses(scores[at], human[at], contexts, systems, int(excluded.sum()))
+
+    def human_scores(self) -> dict[tuple[str, str], Floats]:
+        """(criterion, aggregation) → the human score of each response (n,), NaN for missing."""
+        return self._scores_by("human_scores", "aggregation")
+
+    def ratings(self) -> dict[str, Ratings]:
+        """Criterion → its ratings (raters, n), NaN for missing; raters as in the table `ratings`."""
+        scores, none = self._scores_by("ratings", "rater"), np.full(len(self.samples), np.nan)
+        last = dict(scores.keys())  # criterion → its last rater, as they are in order
+        return {of: np.stack([scores.get((of, at), none) for at in range(last[of] + 1)]) for of in last}
+
+    def _scores_by(self, table: str, column: str) -> dict[tuple[str, Any], Floats]:
+        """(criterion, value of the column), sorted → the score of each response (n,), NaN for missing."""
+        query = f"SELECT criterion, {column}, response_id::BIGINT, score FROM {table} WHERE dataset = ? ORDER BY ALL"
+        scores: dict[tuple[str, Any], Floats] = {}
+        for *of, number, score in self.connection.execute(query, [self.dataset]).fetchall():
+            scores.setdefault((of[0], of[1]), np.full(len(self.samples), np.nan))[number] = score
+        return scores
+
+    def scores(self, version: Version, table: str = "scores") -> dict[str, Floats]:
+        """Part (f, g, h) → its values (n,), NaN for missing, for the parts that the version has of any response."""
+        columns = self.connection.execute(
+            f"SELECT response_id::BIGINT AS number, {', '.join(f'{part}::DOUBLE AS {part}' for part in PARTS)} "
+            f"FROM {table} WHERE evaluator = ? AND version = ? AND dataset = ? AND kind = 'response'",
+            [*version, self.dataset],
+        ).fetchnumpy()
+        scores = {part: np.full(len(self.samples), np.nan) for part in PARTS}
+        for part, values in scores.items():
+            found = np.ma.filled(columns[part], np.nan)
+            values[columns["number"]] = np.where(np.isfinite(found), found, np.nan)
+        return {part: values for part, values in scores.items() if not np.isnan(values).all()}
+
+
+def landed_set(connection: duckdb.DuckDBPyConnection, dataset: str) -> LandedSet:
+    """The annotated set of that name, which has landed."""
+    columns = "sha256, context, response, reference, system, ground_truth"
+    query = f"SELECT {columns} FROM rated_responses WHERE dataset = ? ORDER BY response_id::BIGINT"
+    rows = connection.execute(query, [dataset]).fetchall()
+    samples = [Sample(tuple(context), *texts) for _, context, *texts, _, _ in rows]
+    *_, systems, truth = zip(*rows, strict=True)
+    contexts = ["\x1f".join(sample.context) for sample in samples]
+    return LandedSet(connection, dataset, rows[0][0], samples, contexts, systems, np.array(truth, dtype=bool))
+
+
+def landed_sets(home: Warehouse) -> dict[str, str]:
+    """Every annotated set that has landed, by name, to the digest of its content."""
+    return dict(home.query("SELECT DISTINCT dataset, sha256 FROM rated_responses ORDER BY ALL"))
+
+
+def overall_part_of(connection: duckdb.DuckDBPyConnection, version: Version, dataset: str) -> str:
+    """Which of f, g and h is the version's score of the annotated set."""
+    of_version = "evaluator = ? AND version = ? AND dataset = ? AND kind = 'response'"
+    query = f"SELECT count(f), count(g), count(h) FROM scores WHERE {of_version}"
+    (counts,) = connection.execute(query, [*version, dataset]).fetchall()
+    return overall_part(dict(zip(PARTS, counts, strict=True)))
+
+
+def version_outputs(table: str, versions: Sequence[Version], **key: str) -> list[Output]:
+    """The partitions of a staged table that has one for each evaluator version; key: other fields of their keys."""
+    keys = [PartitionKey(evaluator=name, version=number, **key) for name, number in versions]
+    return [Output(table, one, f"evaluator = '{one.evaluator}' AND version = {one.version}") for one in keys]

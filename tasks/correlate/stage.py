@@ -1,0 +1,460 @@
+"""Stage `correlate`: lands and scores an annotated set, and publishes every figure of agreement with its human
+scores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ssrem.agreement.figures import LEVELS, RESAMPLES, SEED, figures
+from ssrem.agreement.inputs import Floats, Level, Numbers, Responses, View, numbered_within
+from ssrem.agreement.levels import MIN_SYSTEMS
+from ssrem.agreement.paired_bootstrap import paired_bootstrap
+from ssrem.agreement.ranking import ranking
+from ssrem.agreement.raters.figures import rater_figures, reliability_figures
+from ssrem.agreement.raters.filters import without_outliers
+from ssrem.agreement.significance import PERMUTATIONS, Difference, perm_both, williams
+from ssrem.errors import AnnotationError, EvaluatorError, GateError, say
+from ssrem.evaluators import evaluator_class
+from ssrem.evaluators.base import EMPTY_CONTEXT, EMPTY_RESPONSE, NO_REFERENCE, Evaluator, Scores
+from ssrem.evaluators.judge.request_options import request_options
+from ssrem.evaluators.parts import PARTS, overall_part
+from ssrem.samples import Sample
+from ssrem.tasks.correlate.sets import (
+    AnnotatedFile,
+    LandedSet,
+    annotated_file,
+    landed_set,
+    landed_sets,
+    version_outputs,
+)
+from ssrem.tasks.endpoints import asks, marked_private, request_options_in, why_marked, why_private
+from ssrem.tasks.names import checked_name
+from ssrem.tasks.score import evaluator_at, figure_row, learned_from, score_samples, weights_of
+from ssrem.tasks.settings import AgreementSettings, AnnotatedSets, Resources
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, already_done, last_parameters, run_stage
+from ssrem.tasks.versions import Version
+from ssrem.tasks.warehouse.catalog import Address, PartitionKey
+from ssrem.tasks.warehouse.home import Warehouse
+
+SET_TABLES = ("comparisons", "rankings", "rater_agreement")
+"""Tables whose partition covers all evaluators of an annotated set."""
+
+DRAWS_A_PAIR = 50
+"""Draws per pair: with Holm's correction over m pairs, the smallest p, 2 / (draws + 1), is below .05 from 40 a pair."""
+
+Rows = list[dict[str, Any]]
+
+LANDED_TABLES = ("rated_responses", "ratings", "human_scores")
+SET_ERRORS = (AnnotationError, EvaluatorError, GateError)
+"""Errors about one annotated set whose figures cannot be computed or published; other sets do not depend on it."""
+
+
+def correlate(
+    file: str,
+    versions: Sequence[Version],
+    home: str,
+    sets: AnnotatedSets = AnnotatedSets(),
+    settings: AgreementSettings = AgreementSettings(),
+    *,
+    resources: Resources = Resources(),
+) -> tuple[str, bool]:
+    """Land the annotated set, score it with the evaluator versions and publish their agreement with people; returns its
+    name and whether anything was new.
+
+    file: a file, a folder, or the name of a pulled set. Ground truth is scored even where it is not correlated. Raises
+    AnnotationError if the set cannot be read, or, without `sets.replace`, other content of that name has landed.
+    """
+    warehouse = Warehouse.at(home)
+    source = annotated_file(warehouse, file, sets.layout, sets.map)
+    dataset = checked_name(source.name, "an annotated set", "rename the file", AnnotationError)
+    warehouse = warehouse.anew(dataset=dataset)
+    job = _Job(warehouse, dataset, versions, source, sets.replace, settings)
+    job.landed()  # says what is wrong with it before what it was read as
+    source.say_how_read()
+    return dataset, job.run(resources)
+
+
+def correlate_files(
+    files: Sequence[str],
+    versions: Sequence[Version],
+    home: str,
+    sets: AnnotatedSets = AnnotatedSets(),
+    settings: AgreementSettings = AgreementSettings(),
+    *,
+    resources: Resources = Resources(),
+    correlate: Callable[..., tuple[str, bool]] = correlate,
+) -> dict[str, bool]:
+    """Correlate annotated sets one by one; returns for each whether anything was new.
+
+    correlate: what is called for each, such as a flow's task. Every set is tried; each failure is reported in a line,
+    and the last one is raised.
+    """
+    new: dict[str, bool] = {}
+    failed: Exception | None = None
+    for file in files:
+        try:
+            new.update([correlate(file, versions, home, sets, settings, resources=resources)])
+        except SET_ERRORS as error:
+            if failed is not None:
+                say(str(failed))
+            failed = error
+    if failed is not None:
+        raise failed
+    return new
+
+
+def correlate_landed(
+    dataset: str, versions: Sequence[Version], home: str, *, resources: Resources = Resources()
+) -> bool:
+    """Update a landed set without its file: missing scores of the evaluator versions, and the figures of all that
+    scored it, with the options of their last run. Returns whether anything was new."""
+    return _Job(Warehouse.at(home).anew(dataset=dataset), dataset, versions).run(resources)
+
+
+def correlate_all(home: str, *, resources: Resources = Resources()) -> list[str]:
+    """Update the figures of every annotated set; returns the names of those that were out of date."""
+    outdated = []
+    for dataset in landed_sets(Warehouse.at(home)):
+        with left_out(dataset):
+            if correlate_landed(dataset, [], home, resources=resources):
+                outdated.append(dataset)
+    return outdated
+
+
+@contextmanager
+def left_out(dataset: str) -> Iterator[None]:
+    """Catch SET_ERRORS of a block about one annotated set: they are printed, and other sets go on."""
+    try:
+        yield
+    except SET_ERRORS as error:
+        say(f"{dataset} is left out: {error}")
+
+
+@dataclass(frozen=True)
+class _Job:
+    """An annotated set to land, if it has not, and whose scores and figures to bring up to date.
+
+    versions: to score it with, besides those that have. source: None for a landed set. replace: whether it may take the
+    place of other content of that name. settings: None keeps the last run's.
+    """
+
+    home: Warehouse
+    dataset: str
+    versions: Sequence[Version]
+    source: AnnotatedFile | None = None
+    replace: bool = False
+    settings: AgreementSettings | None = None
+
+    def run(self, resources: Resources) -> bool:
+        """Whether anything was new."""
+        return run_stage(self.home, "correlate", self.recipe, self.build, done=self.done, resources=resources)
+
+    def recipe(self) -> Recipe:
+        """What determines the figures: the set's content, the versions and the options, as chosen or as before."""
+        source, landed, settings = self.source, self.landed(), self.settings or AgreementSettings()
+        last = last_parameters(self.home, self.dataset, "correlate")
+        in_use = self.home.query("SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL")
+        versions = {*_intact(self.home, "scores", self.dataset), *self.versions}
+        truth_kept = _pairs(last, "ground_truth_kept")
+        if self.settings:
+            change = truth_kept.update if settings.keep_ground_truth else truth_kept.difference_update
+            change(self.versions)
+        chosen = {
+            "systems_forced": settings.force_systems,
+            **settings.model_dump(include={"permutations", "test"}),
+        }
+        defaults = {"systems_forced": False, "permutations": 0, "test": "paired-bootstrap"}
+        parameters = {
+            "dataset": self.dataset,
+            "evaluators": [list(version) for version in sorted(versions)],
+            "ground_truth_kept": [list(version) for version in sorted(versions & truth_kept)],
+            "in_use": [list(version) for version in in_use if version in versions],
+            **{name: last.get(name, default) for name, default in defaults.items()},
+            **{name: value for name, value in chosen.items() if value is not None},
+            "resamples": RESAMPLES,
+            "seed": SEED,
+        }
+        if (source and why_marked(source.path, self.dataset)) or why_private(self.home, self.dataset):
+            parameters["private"] = True
+        # Without the path: a copy elsewhere is the same set.
+        return Recipe(parameters, {self.dataset: source.digest if source else landed})
+
+    def landed(self) -> str | None:
+        """Digest of the content that has landed under the name.
+
+        AnnotationError where it is other content than the source's, and not to be replaced.
+        """
+        landed = landed_sets(self.home).get(self.dataset)
+        if self.source and landed not in (None, self.source.digest) and not self.replace:
+            raise AnnotationError(
+                f"{self.source.path}: another annotated set named {self.dataset!r} is in {self.home.root}; replace it "
+                "with --replace, or rename the file to keep both"
+            )
+        return landed
+
+    def done(self, recipe: Recipe) -> bool | None:
+        """False where scores and figures of this recipe are published; AnnotationError if the set has not landed."""
+        if recipe.inputs[self.dataset] is None:
+            raise AnnotationError(f"no annotated set {self.dataset!r} has landed in {self.home.root}")
+        return None if self.outdated(recipe) or not already_done(self.home, "correlate", recipe) else False
+
+    def outdated(self, recipe: Recipe) -> list[Version]:
+        """Versions of the recipe whose scores or figures are missing, or whose figures were computed before their
+        scores, with other options or with other draws; all of them where the set is new or replaced."""
+        wanted, last = recipe.parameters, last_parameters(self.home, self.dataset, "correlate")
+        versions = sorted(_pairs(wanted, "evaluators"))
+        of_set = ("systems_forced", "permutations", "resamples", "seed")
+        same = all(wanted[name] == last.get(name) for name in of_set)
+        if not same or self.landed() != recipe.inputs[self.dataset]:
+            return versions
+        scored, measured = (_intact(self.home, table, self.dataset) for table in ("scores", "agreement"))
+        changed = _pairs(wanted, "ground_truth_kept") ^ _pairs(last, "ground_truth_kept")
+        return [
+            version
+            for version in versions
+            if version in changed or version not in scored or measured.get(version, "") < scored[version]
+        ]
+
+    def build(self, stage: Stage) -> Built[bool]:
+        """Stage the set, unless it has landed, with the missing scores and the outdated figures."""
+        dataset, source = self.dataset, self.source
+        landed, outdated = self.landed(), self.outdated(stage.recipe)
+        outputs: list[Output] = []
+        retired: list[Address] = []
+        scored = _intact(self.home, "scores", dataset)
+        if source and source.digest != landed:
+            responses, ratings = _set_rows(source, dataset)
+            stage.create_from_rows("rated_responses", responses)
+            stage.create_from_rows("ratings", ratings)
+            stage.create("human_scores", "3_agreement/human_scores", dataset=dataset)
+            outputs = [Output(table, PartitionKey(dataset=dataset)) for table in LANDED_TABLES]
+            if landed:  # by other content, of which nothing stays
+                scored, retired = {}, [p.address for p in stage.partitions if p.key.dataset == dataset]
+        data = landed_set(stage.connection, dataset)
+        unscored = [version for version in outdated if version not in scored]
+        outputs += _stage_scores(stage, data, unscored)
+        with progress(f"measuring agreement on {dataset}"), threadpool_limits(1, "blas"):
+            outputs += stage_figures(stage, data, outdated, unscored)
+        return Built(True, outputs, retired=retired)
+
+
+def _intact(home: Warehouse, table: str, dataset: str) -> dict[Version, str]:
+    """Version → the run that published its partition of the table for the set, if the partition is intact."""
+    damaged = {damage.partition for damage in home.damage()}
+    return {
+        (p.key.evaluator, p.key.version): p.run
+        for p in home.partitions()
+        if p.table == table and p.key.dataset == dataset and p not in damaged
+        if p.key.evaluator is not None and p.key.version is not None
+    }
+
+
+def _pairs(parameters: Mapping[str, Any], name: str) -> set[Version]:
+    """The versions that a parameter lists."""
+    return {(evaluator, version) for evaluator, version in parameters.get(name, [])}
+
+
+def _set_rows(source: AnnotatedFile, dataset: str) -> tuple[Rows, Rows]:
+    """Rows of `rated_responses` and of `ratings`."""
+    responses, ratings = [], []
+    for number, row in enumerate(source.read.rows):
+        about = {"dataset": dataset, "response_id": str(number)}
+        own = {"context": list(row.context), "ground_truth": row.ground_truth, "sha256": source.digest}
+        responses.append({**vars(row), **own, **about})
+        ratings += [
+            {**about, "criterion": criterion, "rater": rater, "score": score}
+            for criterion, scores in row.ratings.items()
+            for rater, score in enumerate(scores)
+            if score is not None
+        ]
+    return responses, ratings
+
+
+def _stage_scores(stage: Stage, data: LandedSet, versions: Sequence[Version]) -> list[Output]:
+    """Score the set with the versions, and stage `scores` and, for versions that ask an endpoint, `judgments`."""
+    if not versions:
+        return []
+    dataset, rows, answers = data.dataset, Rows(), Rows()
+    private = marked_private(dataset) if stage.recipe.parameters.get("private") else None
+    with request_options(private=private):
+        scores = score_samples(stage.home, versions, data.samples, dataset, stage.scratch)
+    asked = [version for version in versions if asks(stage.home, *version)]
+    for (name, number), of_version in zip(versions, scores, strict=True):
+        texts = (EMPTY_RESPONSE, EMPTY_CONTEXT, NO_REFERENCE, "")  # lacking by the set, not by the evaluator
+        counts = Counter(why.partition(":")[0] for why in of_version.reasons.tolist() if why not in texts)
+        if counts:
+            listed = ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
+            of = f"{len(data.samples):,} responses of {dataset}"
+            say(f"{name}: {counts.total():,} of {of} have no score: {listed}")
+        about = {"evaluator": name, "version": number, "dataset": dataset}
+        about["learned_from"] = learned_from(stage.connection, (name, number))
+        rows += [{**about, **row} for row in _score_rows(evaluator_class(name), data.samples, of_version)]
+        if (name, number) in asked:
+            folder = stage.home.models / name / str(number)
+            with request_options_in(stage.home), evaluator_at(folder) as evaluator:
+                judgments = evaluator.judgments(data.samples)
+                answers += [{**about, **row, "response_id": str(row["row"])} for row in judgments]
+    stage.create_from_rows("scores", rows)
+    if asked:
+        stage.create_from_rows("judgments", answers)
+    of_set = {"dataset": dataset}
+    return [*version_outputs("scores", versions, **of_set), *version_outputs("judgments", asked, **of_set)]
+
+
+def _score_rows(kind: type[Evaluator], samples: Sequence[Sample], scores: Scores) -> Iterator[dict[str, Any]]:
+    """The columns of `scores` that differ by response."""
+    # A part that a response cannot have is null. NaN where there should be a number stays, so that the gate refuses it.
+    columns = {part: getattr(scores, part).tolist() for part in (*PARTS, "f_unit", "g_unit")}
+    for number, sample in enumerate(samples):
+        own = () if scores.reasons[number] else kind.parts
+        referenced = bool((sample.reference or "").strip())
+        has = {part: part in own and (part == "f" or referenced) for part in PARTS}
+        has |= {f"{part}_unit": has[part] and "h" in own for part in ("f", "g")}  # scaled to be mixed
+        about = {"response_id": str(number), "kind": "response", "k": 0}
+        about["truncated"] = bool(scores.truncated[number])
+        yield about | {part: values[number] if has[part] else None for part, values in columns.items()}
+
+
+def stage_figures(
+    stage: Stage, data: LandedSet, outdated: Sequence[Version], staged: Collection[Version]
+) -> list[Output]:
+    """Stage the figures of the outdated versions and the tables of the whole set. staged: the versions whose scores are
+    staged; those of others are published."""
+    parameters = stage.recipe.parameters
+
+    def scores(version: Version) -> dict[str, Floats]:
+        return data.scores(version, "main.scores" if version in staged else "published.scores")
+
+    def truth_kept(versions: Sequence[Sequence[Any]]) -> bool:
+        return bool(versions) and all(one in parameters["ground_truth_kept"] for one in versions)
+
+    figure_rows = (_figure_rows(data, one, scores(one), parameters) for one in outdated)
+    stage.create_from_rows("agreement", [row for rows in figure_rows for row in rows])
+    in_use = {(name, number): scores((name, number)) for name, number in parameters["in_use"]}
+    with_truth, test = truth_kept(parameters["in_use"]), parameters["test"]
+    compared, ranked = _comparison_rows(data, in_use, ground_truth_kept=with_truth, test=test)
+    stage.create_from_rows("comparisons", compared)
+    stage.create_from_rows("rankings", ranked)
+    stage.create_from_rows("rater_agreement", list(_rater_rows(data, truth_kept(parameters["evaluators"]))))
+    of_set = [Output(table, PartitionKey(dataset=data.dataset)) for table in SET_TABLES]
+    return version_outputs("agreement", outdated, dataset=data.dataset) + of_set
+
+
+def _figure_rows(
+    data: LandedSet, version: Version, scores: Mapping[str, Floats], parameters: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Rows of `agreement` of a version: each part of its score with each human score."""
+    options = {name: parameters[name] for name in ("systems_forced", "permutations")}
+    with_truth = list(version) in parameters["ground_truth_kept"]
+    weights = weights_of(data.connection, version)
+    for (criterion, aggregation), human in data.human_scores().items():
+        mean = aggregation == "mean"
+        drawn: dict[str, Any] = {"slow": mean, "permutations": options["permutations"] if mean else 0}
+        for score, values in scores.items():
+            responses = data.responses(values, human, ground_truth_kept=with_truth)
+            about = (data.dataset, data.sha256), (criterion, aggregation), score
+            for figure in figures(responses, force=options["systems_forced"], **drawn):
+                excluded = ["ground-truth"] if figure.excluded else []
+                yield figure_row(
+                    version, figure, weights, *about, excluded, ground_truth_kept=with_truth, **options
+                )
+
+
+def _rater_rows(data: LandedSet, ground_truth_kept: bool) -> Iterator[dict[str, Any]]:
+    """Rows of `rater_agreement`: of the responses that evaluators are compared on, and of all, before and after the
+    removal of outliers."""
+    for criterion, table in data.ratings().items():
+        compared = table if ground_truth_kept else np.where(data.truth, np.nan, table)
+        for responses, rated in (("compared", compared), ("all", table)):
+            for outliers, left in (("kept", rated), ("removed", without_outliers(rated))):
+                every = responses == "compared" and outliers == "kept"
+                counted = int((~np.isnan(left)).sum())
+                about = {"dataset": data.dataset, "criterion": criterion, "ratings": counted}
+                about |= {"responses": responses, "outliers": outliers}
+                about["removed"] = int((~np.isnan(rated)).sum()) - counted
+                for figure in rater_figures(left, seed=SEED) if every else reliability_figures(left):
+                    yield {**about, **vars(figure), "reason": figure.reason or None}
+
+
+def _comparison_rows(
+    data: LandedSet, scores: Mapping[Version, Mapping[str, Floats]], *, ground_truth_kept: bool, test: str
+) -> tuple[Rows, Rows]:
+    """Rows of `comparisons` and of `rankings`, for every criterion at both levels, by Spearman's ρ of the mean human
+    score and each evaluator's overall score, as `ssrem score` gives it, on the responses that all of them scored.
+
+    scores: version → part → values (n,); a version without scores is left out, as is the system level of few systems.
+    """
+    chosen = {}
+    for (name, number), parts in scores.items():
+        if parts:
+            part = overall_part({part: int((~np.isnan(values)).sum()) for part, values in parts.items()})
+            chosen[f"{name}@{number}"] = name, number, part, parts[part]
+    compared: Rows = []
+    ranked: Rows = []
+    for (criterion, aggregation), human in data.human_scores().items():
+        if aggregation != "mean" or not chosen:
+            continue
+        kept = ground_truth_kept
+        sets = {one: data.responses(own[3], human, ground_truth_kept=kept) for one, own in chosen.items()}
+        for level in LEVELS:
+            if level == "system":
+                sets = {name: one.with_systems() for name, one in sets.items()}
+            any_set = next(iter(sets.values()))
+            if level == "system" and len(set(any_set.systems or ())) < MIN_SYSTEMS:
+                continue
+            compare = _bound(test, any_set, level, DRAWS_A_PAIR * (len(sets) * (len(sets) - 1) // 2))
+            of_all = {name: one.scores for name, one in sets.items()}
+            result = ranking(of_all, compare)
+            about = {"dataset": data.dataset, "criterion": criterion, "aggregation": aggregation}
+            about |= {"level": level, "test": test, "measure": "spearman"}
+            for pair in result.compared:  # values that are no columns of the table are ignored
+                found = pair.difference
+                row = {**about, **vars(found), "p_holm": pair.corrected, "reason": found.reason or None}
+                for side, one in (("first", pair.better), ("second", pair.worse)):
+                    name, number, part, _ = chosen[one]
+                    row |= {
+                        f"{side}_statistic": row[side],
+                        f"{side}_version": number,
+                        f"{side}_score": part,
+                        side: name,
+                    }
+                compared.append(row)
+            shared = int((~np.isnan(np.stack(list(of_all.values())))).all(axis=0).sum())
+            for place, of in enumerate(result.ranked, 1):
+                name, number, part, _ = chosen[of.evaluator]
+                row = {**about, **vars(of), "evaluator": name, "version": number, "score": part, "n": shared}
+                row["place"] = None if of.statistic is None else place
+                ranked.append(row | {"reason": of.reason or None})
+    return compared, ranked
+
+
+def _bound(test: str, data: Responses, level: Level, draws: int) -> Callable[[Numbers, Numbers], Difference]:
+    """A test, by the name that the option has, with everything bound but the two evaluators' scores (n,)."""
+    systems = data.systems if level == "system" else None
+    drawn: dict[str, Any] = {"human": data.human, "systems": systems, "seed": SEED}
+    if test == "paired-bootstrap":
+        drawn |= {"contexts": data.contexts, "view": View("spearman", level)}
+        return partial(paired_bootstrap, **drawn, resamples=max(RESAMPLES, draws), known={})
+    if test == "perm-both":
+        drawn |= {"measure": "spearman", "level": level}
+        return partial(perm_both, **drawn, permutations=max(PERMUTATIONS, draws))
+    if systems is None:
+        return partial(williams, human=data.human, measure="spearman")
+
+    def of_means(first: Numbers, second: Numbers) -> Difference:
+        columns = np.stack([np.asarray(one, dtype=np.float64) for one in (first, second, data.human)])
+        usable = np.asarray(~np.isnan(columns).any(axis=0), dtype=np.bool_)
+        _, codes = numbered_within(systems, usable, "systems")
+        means = [np.bincount(codes, column[usable]) / np.bincount(codes) for column in columns]
+        return williams(means[0], means[1], means[2], measure="spearman")
+
+    return of_means

@@ -1,0 +1,346 @@
+"""Stage `ingest`: a dump lands once and completely; rows that cannot land are quarantined with the reason.
+
+The dumps in a drop folder land one by one, and are moved away after they landed or were rejected.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ssrem.errors import DumpError, GateError, say
+from ssrem.files import sha256
+from ssrem.readers import open_dump, prefetched, reader_class
+from ssrem.readers.fields import WITHOUT_CONVERSATIONS, checked_mapping
+from ssrem.readers.files.encodings import checked_encoding
+from ssrem.readers.files.sources import STDIN, absolute, base_name, common_name
+from ssrem.readers.people import NONE
+from ssrem.readers.times import checked_format
+from ssrem.schemas import LANDED
+from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, scope_to_files, seats
+from ssrem.tables.people import people_notes
+from ssrem.tables.places import order_note, replies_note
+from ssrem.tasks.forget import derived, purge
+from ssrem.tasks.names import checked_name
+from ssrem.tasks.privacy import check_same_way, key_for, private
+from ssrem.tasks.settings import DumpSettings, Resources
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, last_parameters, run_stage
+from ssrem.tasks.warehouse.catalog import PartitionKey
+from ssrem.tasks.warehouse.home import Warehouse
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ssrem.privacy.key import PseudonymKey
+    from ssrem.readers.base import Reader
+
+DONE, REJECTED = "done", "rejected"
+"""Subfolders of a drop folder."""
+
+UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".filepart", ".swp", "~")
+"""Name endings under which programs write incomplete files."""
+
+_SUFFIXES = (
+    *(".jsonl", ".json", ".ndjson", ".csv", ".tsv", ".parquet", ".txt", ".log"),
+    *(".gz", ".zst", ".bz2", ".zip", ".tar", ".tgz"),
+)
+"""Suffixes of files that are no part of a corpus's name."""
+
+
+def land(
+    source: str | Sequence[str],
+    home: str,
+    settings: DumpSettings = DumpSettings(),
+    *,
+    resources: Resources = Resources(),
+) -> tuple[str, bool]:
+    """Land the dump at `source` in the home folder; returns the corpus's name and whether it is new.
+
+    Several sources, or a pattern of files, are one corpus. Ids that repeat across files are scoped to their file, ids
+    of messages that repeat across conversations to their conversation, with a note on stderr. Messages of forgotten
+    people and placeholders of removed texts do not count for `max_quarantine`. With `pseudonymise` nothing that
+    identifies a person is written: ids become keyed hashes, and text is masked.
+
+    Content that has landed before, even under another file name, does not land again, unless `replace`.
+
+    Raises DumpError if the dump cannot be read, is empty, names seats, has too few messages that can land, or landed
+    before with another value of a setting that is given (differs from its default), or with another choice of
+    pseudonyms; PrivacyError if there is no key.
+    """
+    name = corpus_name(source) if settings.name is None else settings.name
+    corpus = checked_name(name, "a corpus", "give another with --name", DumpError)
+    warehouse = Warehouse.at(home).anew(corpus=corpus)
+    key = _checked(settings, warehouse)
+    how = settings.model_dump(include={"format", "encoding", "time_format"})
+    reader = open_dump(source, mapping=settings.map, **how)
+    reader.named_not_people = settings.not_people
+    stamps, digests = _stamps(reader.files()), sorted(map(sha256, reader.files()))
+    digest = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+    sources = [source] if isinstance(source, str) else source
+    places = [os.fsencode(absolute(one)).decode("utf-8", "backslashreplace") for one in sources]
+    landing = _Landing(warehouse, _shown(sources), places, corpus, settings, key, reader, stamps, digest)
+    before, build = landing.landed_before, landing.build
+    landed = run_stage(warehouse, "ingest", landing.recipe, build, done=before, resources=resources)
+    if key and settings.replace:  # what had landed under the names is deleted, files of older runs included
+        purge(warehouse)
+    return landed
+
+
+def _checked(settings: DumpSettings, home: Warehouse) -> PseudonymKey | None:
+    """The key of the pseudonyms, None without. DumpError or PrivacyError for settings with which no dump can land."""
+    checked_mapping(settings.map)
+    checked_encoding(settings.encoding)
+    checked_format(settings.time_format)
+    if settings.format:
+        reader_class(settings.format)
+    return key_for(home, settings.pseudonymise, settings.pseudonym_key)
+
+
+def corpus_name(source: str | Sequence[str]) -> str:
+    """Default name of a corpus: of its file or folder without the suffixes of formats, or of the folder of several."""
+    sources = [source] if isinstance(source, str) else source
+    if len(sources) > 1:
+        return common_name(sources)
+    if sources[0] == STDIN:
+        raise DumpError("- is what is piped in and has no name; name the corpus with --name")
+    name = base_name(sources[0])
+    while Path(name).suffix in _SUFFIXES:
+        name = Path(name).stem
+    return name
+
+
+@dataclass(frozen=True)
+class _Landing:
+    """A dump that is being landed.
+
+    source: as messages name it; places: as tables do, absolute, bytes that are not UTF-8 escaped. key: of pseudonyms,
+    None without. stamps: of the dump's files before they were hashed. digest: of their content, whatever their names.
+    """
+
+    home: Warehouse
+    source: str
+    places: Sequence[str]
+    corpus: str
+    settings: DumpSettings
+    key: PseudonymKey | None
+    reader: Reader
+    stamps: Mapping[Path, tuple[int, int]]
+    digest: str
+
+    def recipe(self) -> Recipe:
+        """What determines the corpus: its content, and the settings that it is read and landed with."""
+        decided = self.settings.model_dump(exclude={"name", "replace", "max_quarantine", "pseudonymise"})
+        # The ledger must neither hold the key nor an id that may have to be forgotten: digests stand for them.
+        names = json.dumps(sorted(set(self.settings.not_people)), ensure_ascii=False)
+        hidden = hashlib.sha256(names.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        decided["not_people"] = hidden if self.settings.not_people else None
+        decided["pseudonym_key"] = self.key and self.key.fingerprint
+        decided |= {"corpus": self.corpus, "format": self.reader.format, "sources": self.places}
+        return Recipe(decided, {_shown(self.places): self.digest})
+
+    def landed_before(self, recipe: Recipe) -> tuple[str, bool] | None:
+        """The name under which the content has landed and False; None if it has not, or is to land anew.
+
+        DumpError if other content has landed under the name, or this content under another name than the one given,
+        with other settings than those given, or with another choice of pseudonyms.
+        """
+        if self.settings.replace:
+            return None
+        rows = self.home.query("SELECT corpus, sha256, speaker_scope FROM corpora")
+        same = {name: scope for name, digest, scope in rows if digest == self.digest}
+        known = self.corpus if self.corpus in same else next(iter(same), None)
+        if known is None or (known != self.corpus and self.settings.name is not None):
+            if any(name == self.corpus for name, *_ in rows):
+                other = f"a corpus {self.corpus!r} with other content has landed before"
+                raise DumpError(f"{other}; take another --name, or its place with --replace")
+            if known is None:
+                return None
+            raise DumpError(f"this content landed as {known!r}; --replace lands it as {self.corpus!r} too")
+        landed = last_parameters(self.home, known, "ingest") | {"speakers": same[known]}
+        given = self.settings.model_dump(exclude_defaults=True, exclude={"pseudonym_key"})
+        for name, value in recipe.parameters.items():
+            if given.get(name) and value != landed.get(name):
+                how = "without" if landed.get(name) is None else "with another"
+                option = f"--{name.replace('_', '-')}"
+                raise DumpError(f"{known} landed {how} {option}; add --replace to land it again")
+        check_same_way(self.home, known, self.key)
+        return known, False
+
+    def build(self, stage: Stage) -> Built[tuple[str, bool]]:
+        """Stage the tables of the corpus, and say what a user should know about the dump."""
+        reader = self.reader
+        batches = private(reader, self.home, self.corpus, self.settings.speakers, self.key)
+        with progress(f"reading {self.source} ({reader.format})", reader.total_bytes) as advance:
+
+            def stream() -> Iterator[pa.RecordBatch]:
+                for batch in prefetched(batches):
+                    yield batch
+                    advance(reader.bytes_read)
+
+            create_raw(stage, stream())
+        if _stamps(reader.files()) != self.stamps:
+            raise DumpError(f"{self.source} changed while it was read; land it again when it is complete")
+        scoped = (scope_to_files(stage), create_ids(stage, unique=not reader.ids_may_repeat))
+        self._say(*reader.all_notes(), *scoped)
+        self._reject(stage)
+        if self.settings.speakers == "auto" and (named := seats(stage)) is not None:
+            owner = f", or {reader.ways_to_people}" if reader.ways_to_people else ""
+            raise DumpError(
+                f"{self.source}: {named}; use --speakers conversation to keep them apart by conversation, or "
+                f"--speakers person if they are two people{owner}"
+            )
+
+        def not_people(names: Sequence[str]) -> str:
+            hidden = self.key is not None and NONE not in names  # by their pseudonyms
+            listed = "NAME, as the dump writes it," if hidden else shlex.join(names)
+            return f"--not-people {listed} --replace"
+
+        self._say(*people_notes(stage, reader.named_not_people, not_people))
+        values = {
+            "corpus": self.corpus,
+            "format": reader.format,
+            "source": _shown(self.places),
+            "sha256": self.digest,
+            "bytes": reader.total_bytes,
+            "speaker_scope": self.settings.speakers.replace("auto", "person"),
+            "landed_at": stage.started,
+        }
+        with progress(f"landing {self.corpus}"):
+            create_landed(stage, **values)
+            stage.create("corpora", "1_ingest/corpora", **values)
+        order, of_corpus = order_note(stage), PartitionKey(corpus=self.corpus)
+        self._say(order and f"{order} with --replace", replies_note(stage))
+        retired = [p.address for p in stage.partitions if p.key == of_corpus and p.table not in LANDED]
+        if self.key and any(p.address == ("corpora", of_corpus) for p in stage.partitions):
+            retired = derived(self.home, self.corpus)  # of what landed with names nothing stays
+        return Built((self.corpus, True), [Output(table, of_corpus) for table in LANDED], retired=retired)
+
+    def _reject(self, stage: Stage) -> None:
+        """Create the tables of messages that cannot land; DumpError if they are too many."""
+        reader, most = self.reader, self.settings.max_quarantine
+        rejected = reject(stage, lambda: reader.number_of)  # which may look through the file
+        count, dump = rejected.messages, f"{self.source} (read as {reader.format})"
+        if count == 0:
+            raise DumpError(f"{dump} has no message; is it the right file and --format?")
+        is_text = "undecodable" in rejected.reasons and reader.is_text
+        ways = ["give their encoding with --encoding"] if is_text else []
+        ways += rejected.remedies("name the columns with --map, or the format with --format")
+        if "no_conversation" in rejected.reasons and reader.takes_mapping:
+            ways.append(f"give --map {WITHOUT_CONVERSATIONS}")
+        way_out = ", or ".join(ways)
+        if count == rejected.total:
+            raise DumpError(
+                f"none of the {count:,} messages of {dump} can land: {rejected.counts}; {way_out}"
+            )
+        if rejected.unexpected > most * count:
+            raise DumpError(
+                f"{rejected.unexpected:,} of the {count:,} messages of {dump} cannot land, more than {100 * most:g}%: "
+                f"{rejected.counts}; such as {rejected.examples}; {way_out}, or land the rest with "
+                "--max-quarantine 100%"
+            )
+
+    def _say(self, *notes: str | None) -> None:
+        for note in filter(None, notes):
+            say(f"{self.source}: {note}")
+
+
+def _shown(sources: Sequence[str]) -> str:
+    return sources[0] if len(sources) == 1 else f"{sources[0]} and {len(sources) - 1:,} more"
+
+
+def _stamps(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:
+    """Size and modification time of each file, which tell whether it changed."""
+    return {path: ((stat := path.stat()).st_size, stat.st_mtime_ns) for path in files}
+
+
+class RejectedError(DumpError):
+    """Dumps of a drop folder were rejected. outcomes: what became of the others, by file."""
+
+    def __init__(self, message: str, outcomes: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.outcomes = dict(outcomes or {})
+
+
+def land_folder(
+    folder: str,
+    home: str,
+    settings: DumpSettings = DumpSettings(),
+    *,
+    settle: float = 5.0,
+    resources: Resources = Resources(),
+    land: Callable[..., tuple[str, bool]] = land,
+) -> dict[str, str]:
+    """Land every complete dump of a drop folder, all with the settings; returns what became of each file or folder.
+
+    Dumps that land are moved to `done/`; dumps that cannot land to `rejected/`, with the reason in a file beside them.
+    After all were tried, RejectedError names the first rejected one. A dump that fails for another reason, such as a
+    full disk, stays where it is. DumpError, and no dump is moved, if the settings name a corpus (each is named after
+    its file), or no dump can land with them.
+
+    settle: seconds without a change after which a dump is complete. land: called for each dump, in place of `land`.
+    """
+    if settings.name is not None:
+        raise DumpError(f"dumps of a folder are named as their files; leave out --name {settings.name}")
+    _checked(settings, Warehouse.at(home))  # or else every dump would be rejected for a slip in a setting
+    outcomes, rejected = {}, []
+    for path in complete(folder, settle):
+        try:
+            corpus, new = land(str(path), home, settings, resources=resources)
+        except (DumpError, GateError) as error:
+            rejected.append(f"{path.name} was moved to {file_away(path, REJECTED, str(error))}: {error}")
+            continue
+        file_away(path, DONE)
+        outcomes[path.name] = f"landed as {corpus}" if new else f"is there already, as {corpus}"
+    if rejected:
+        more = f" (and {len(rejected) - 1} more)" if len(rejected) > 1 else ""
+        raise RejectedError(f"{rejected[0]}{more}", outcomes)
+    return outcomes
+
+
+def complete(folder: str | Path, settle: float, sleep: Callable[[float], None] = time.sleep) -> list[Path]:
+    """Complete files and folders in a drop folder, by name: nothing in them changed for `settle` seconds.
+
+    Hidden ones and those with an ending of UNFINISHED are ignored. Changes are detected by comparing before and after
+    the wait, so changes of the system clock do no harm. DumpError if the folder does not exist.
+    """
+    if not (before := _look(Path(folder))):
+        return []
+    sleep(settle)
+    return [path for path, stamps in sorted(_look(Path(folder)).items()) if before.get(path) == stamps]
+
+
+def _look(folder: Path) -> dict[Path, dict[Path, tuple[int, int]]]:
+    """The stamps of the files of each dump in the folder."""
+    if not folder.is_dir():
+        raise DumpError(f"{folder} is not a folder; create it, or name another one with --inbox")
+    stamps = {}
+    for path in folder.iterdir():
+        if path.name not in (DONE, REJECTED) and path.name[0] != "." and not path.name.endswith(UNFINISHED):
+            with suppress(FileNotFoundError):  # renamed meanwhile, so not complete
+                stamps[path] = _stamps([*path.rglob("*")] if path.is_dir() else [path])
+    return stamps
+
+
+def file_away(path: Path, where: str, reason: str | None = None) -> Path:
+    """Move a dump into the subfolder `where` under a free name, with the reason in a file beside it.
+
+    Returns its new path. The reason is written first, so that every rejected dump has one.
+    """
+    folder = path.parent / where
+    folder.mkdir(exist_ok=True)
+    names = (path.name if number == 1 else f"{path.name}.{number}" for number in count(1))
+    pairs = ((folder / name, folder / f"{name}.reason.txt") for name in names)
+    target, why = next(pair for pair in pairs if not any(place.exists() for place in pair))
+    if reason is not None:
+        why.write_text(reason + "\n", encoding="utf-8")
+    return path.rename(target)

@@ -1,1 +1,0 @@
-"""Stage `ingest`: lands dumps as corpora."""

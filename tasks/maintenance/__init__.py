@@ -1,1 +1,0 @@
-"""Repair, health, backup and restore of a home folder."""

@@ -1,1 +1,0 @@
-"""Pseudonyms at ingest, and the erasure of a person."""

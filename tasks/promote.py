@@ -1,0 +1,197 @@
+"""Promotion: a challenger replaces the champion only if it is shown to be non-inferior."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from ssrem.agreement.paired_bootstrap import Comparison, compare_agreement, compare_share
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators import evaluator_class
+from ssrem.sql import statement
+from ssrem.tasks.correlate import correlate_all, correlate_landed, left_out, overall_part_of
+from ssrem.tasks.score import score_corpus
+from ssrem.tasks.settings import Margins, Resources
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
+from ssrem.tasks.versions import known_version, stage_rows, versions
+from ssrem.tasks.warehouse.home import Warehouse
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """A version that waits for a decision: `version` of `evaluator` against `champion`, the version in use.
+
+    corpora: those it learned from that have not changed since. datasets: the annotated sets that neither version
+    learned from; some of them may be left out of the decision.
+    """
+
+    evaluator: str
+    version: int
+    champion: int
+    corpora: tuple[str, ...]
+    datasets: tuple[str, ...] = field(compare=False)
+
+
+def challenges(home: Warehouse, names: Sequence[str] = ()) -> list[Challenge]:
+    """The versions that wait for a decision, of the evaluators named or of all, oldest first."""
+    landed = dict(home.query("SELECT corpus, sha256 FROM corpora"))
+    annotated = home.query("SELECT DISTINCT dataset, sha256 FROM rated_responses ORDER BY ALL")
+    # labels: the digests of all annotated sets that a version learned from, joined by +
+    rows = home.query(
+        "SELECT a.evaluator, a.version, b.version, a.corpora, "
+        "split(concat_ws('+', a.labels, b.labels), '+') FROM evaluators AS a "
+        "INNER JOIN evaluators AS b ON a.evaluator = b.evaluator AND b.promoted "
+        "WHERE NOT a.promoted AND a.decided_at IS NULL ORDER BY a.trained_at, a.evaluator, a.version"
+    )
+    found = []
+    for name, version, champion, corpora, learned in rows:
+        unchanged = (corpus for corpus, digest in json.loads(corpora).items() if landed.get(corpus) == digest)
+        unseen = (dataset for dataset, digest in annotated if digest not in learned)
+        found.append(Challenge(name, version, champion, tuple(unchanged), tuple(unseen)))
+    return [challenge for challenge in found if not names or challenge.evaluator in names]
+
+
+def decide_all(
+    home: str,
+    evaluators: Sequence[str] | None = None,
+    margins: Margins = Margins(),
+    *,
+    resources: Resources = Resources(),
+) -> dict[str, str]:
+    """Decide on every version that waits, of the evaluators named or of all; returns `NAME VERSION` → the decision and
+    its reason.
+
+    Both versions first score the test splits of the newer one's corpora and all annotated sets.
+    """
+    decided = {}
+    while waiting := challenges(Warehouse.at(home), evaluators or ()):
+        challenge = waiting[0]  # one at a time: its decision may change what the next one is compared with
+        name, both = challenge.evaluator, (challenge.champion, challenge.version)
+        for version in both if "f" in evaluator_class(name).parts else ():
+            for corpus in challenge.corpora:
+                score_corpus(name, version, corpus, home, resources=resources)
+        scored = []  # the annotated sets whose figures can be published
+        for dataset in challenge.datasets:
+            with left_out(dataset):
+                correlate_landed(dataset, [(name, version) for version in both], home, resources=resources)
+                scored.append(dataset)
+        done, why = decide(replace(challenge, datasets=tuple(scored)), home, margins, resources=resources)
+        decided[f"{name} {challenge.version}"] = f"{'promoted' if done else 'not promoted'}: {why}"
+    if decided:
+        correlate_all(home, resources=resources)
+    return decided
+
+
+def decide(
+    challenge: Challenge, home: str, margins: Margins = Margins(), *, resources: Resources = Resources()
+) -> tuple[bool, str]:
+    """Compare the challenger with the champion by their published scores, and promote it if it is non-inferior on every
+    test split and annotated set of the challenge, which both must have scored. Returns whether it was, and why.
+    """
+    warehouse = Warehouse.at(home)
+    name, version = challenge.evaluator, challenge.version
+    parameters = {"decide": name, "version": version, "champion": challenge.champion}
+    recipe = Recipe({**parameters, "margins": margins.model_dump()}, {})
+
+    def decided_already(_: Recipe) -> tuple[bool, str] | None:  # or the data of the comparison have changed
+        waits = challenge in challenges(warehouse, [name])
+        return None if waits else (False, "no longer waits for this decision")
+
+    def build(stage: Stage) -> Built[tuple[bool, str]]:
+        with progress(f"comparing {name} version {version} with version {challenge.champion}"):
+            comparisons = list(_comparisons(stage.connection, challenge, margins))
+        done, why = _verdict(comparisons, challenge.champion)
+        compared = json.dumps([asdict(comparison) for comparison in comparisons])
+        decision = {"compared_with": challenge.champion, "comparison": compared, "why": why}
+        return Built((done, why), _decided(stage, name, version, decision, done))
+
+    return run_stage(warehouse, "train", lambda: recipe, build, done=decided_already, resources=resources)
+
+
+def promote(
+    name: str, version: int | None, home: str, *, resources: Resources = Resources()
+) -> tuple[int, int | None]:
+    """Promote a version by hand: `version` or, for None, the one that was in use before; figures and rankings of
+    annotated sets follow, also if the version was in use already.
+
+    Returns the version and the one that it replaces; None for the latter if it was in use already. Raises
+    EvaluatorError if it does not exist.
+    """
+    warehouse = Warehouse.at(home)
+
+    rows = versions(warehouse, name)
+    used = next((row["version"] for row in rows if row["promoted"]), None)
+    if version is not None:
+        chosen, why = known_version(warehouse, name, version), f"promoted by hand over version {used}"
+    elif before := [row for row in rows if row["promoted_at"] is not None and not row["promoted"]]:
+        chosen = max(before, key=lambda row: row["promoted_at"])["version"]
+        why = f"rolled back from version {used} by hand"
+    else:
+        raise EvaluatorError(f"no other version of {name} in {home} was in use; nothing to roll back to")
+
+    def build(stage: Stage) -> Built[tuple[int, int | None]]:
+        return Built((chosen, used), _decided(stage, name, chosen, {"why": why}, True))
+
+    recipe = Recipe({"promote": name, "version": version}, {})
+    done = (chosen, None) if chosen == used else None
+    answer = run_stage(warehouse, "train", lambda: recipe, build, done=lambda _: done, resources=resources)
+    correlate_all(home, resources=resources)  # the versions that are compared have changed
+    return answer
+
+
+def _decided(
+    stage: Stage, name: str, version: int, decision: Mapping[str, Any], promoted: bool
+) -> list[Output]:
+    """Stage the decision about a version; returns the partitions to publish."""
+    rows, now = versions(stage.home, name), stage.now()
+    row = next(row for row in rows if row["version"] == version)
+    row |= {**decision, "decided_at": now, **({"promoted": True, "promoted_at": now} if promoted else {})}
+    return stage_rows(stage, rows, row)
+
+
+def _verdict(comparisons: Sequence[Comparison], champion: int) -> tuple[bool, str]:
+    """Whether to promote, and why, in one line."""
+    decisive = [c for c in comparisons if c.not_worse is not None]
+    if not decisive:
+        return True, f"newest; nothing to compare it with version {champion} on"
+    worse = [c for c in decisive if not c.not_worse]
+    verdict = "may be worse than" if worse else "not worse than"
+    return not worse, f"{verdict} version {champion} on {'; '.join(map(_figures, worse or decisive))}"
+
+
+def _figures(c: Comparison) -> str:
+    if c.difference is None or c.low is None:
+        return f"{c.dataset} ({c.outcome})"
+    return (
+        f"{c.dataset} ({c.measure} {c.champion:.3f} to {c.challenger:.3f}, difference {c.difference:+.3f}, at least "
+        f"{c.low:+.3f}, margin {c.margin:g})"
+    )
+
+
+def _comparisons(
+    connection: duckdb.DuckDBPyConnection, challenge: Challenge, margins: Margins
+) -> Iterator[Comparison]:
+    name, champion = challenge.evaluator, challenge.champion
+    who = {"evaluator": name, "champion": champion, "challenger": challenge.version}
+
+    def columns(query: str, *names: str, **values: Any) -> list[Any]:
+        found = connection.execute(statement(f"4_promotion/{query}"), {**who, **values}).fetchnumpy()
+        scores = (found[column] for column in ("champion", "challenger", *names[1:]))
+        floats = (np.ma.filled(np.ma.asarray(one, dtype=np.float64), np.nan) for one in scores)
+        return [*floats, found[names[0]].astype(str)]
+
+    for corpus in challenge.corpora:
+        shares = columns("shares_above", "conversation_id", dataset=corpus)
+        if len(shares[0]):
+            yield compare_share(corpus, *shares, margin=margins.identification)
+    for dataset in challenge.datasets:
+        part = overall_part_of(connection, (name, champion), dataset)
+        scores = columns("agreement_pairs", "context", "human", dataset=dataset, part=part)
+        if len(scores[0]):
+            yield compare_agreement(dataset, *scores, margin=margins.agreement)

@@ -1,0 +1,326 @@
+"""Read-only queries of the published tables: the sandbox of `ssrem sql`, its answers as files, and the summaries."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+import threading
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
+from datetime import date, datetime, time
+from decimal import Decimal
+from itertools import count
+from pathlib import Path
+from typing import Any, TextIO, TypeVar
+
+import duckdb
+
+from ssrem.errors import HomeError, SsremError
+from ssrem.files import temporary_folder
+from ssrem.report.formats import no_formula
+from ssrem.report.verdict import verdict
+from ssrem.sql import queries
+from ssrem.tables.builder import quoted
+from ssrem.tasks.warehouse.catalog import damage_behind
+from ssrem.tasks.warehouse.files import whole_file
+from ssrem.tasks.warehouse.home import Warehouse, records
+
+MEMORY_LIMIT, SPILL_LIMIT = "2GB", "8GB"
+ANSWER_BYTES = 512 << 20
+"""Most bytes of an answer in Python's memory."""
+MOST_THREADS = 8
+
+AFTER_RUN = ("corpora", "speaker_sets", "identification", "agreement", "best", "own_ratings")
+"""The summaries that a run of the whole pipeline ends with."""
+
+_FETCHED_ROWS = 2_048
+_WRITTEN_ROWS = 10_000
+
+Answer = tuple[list[str], list[tuple[Any, ...]]]
+Result = TypeVar("Result")
+Cell = Callable[[Any], Any]
+"""From a plain value to the cell of a CSV file."""
+
+
+def ask(home: Warehouse, query: str, *, timeout: float | None = None) -> Answer:
+    """Answer one SELECT over the published tables: column names, made unique, and rows.
+
+    The query sees the tables and nothing else: it cannot write, read other files, load extensions or change settings.
+    DuckDB uses up to MEMORY_LIMIT of memory, then up to SPILL_LIMIT of temporary files. timeout: seconds after which it
+    is stopped; None for no limit. Raises HomeError if nothing is published, and SsremError, in one line, for anything
+    but a single valid SELECT, for one that takes too long, and for an answer of more than ANSWER_BYTES.
+    """
+    return confined(home, lambda connection: _answer(connection, query), timeout)
+
+
+def confined(
+    home: Warehouse, work: Callable[[duckdb.DuckDBPyConnection], Result], timeout: float | None = None
+) -> Result:
+    """The result of `work` on a connection that sees only the published tables; timeout and errors as in `ask`."""
+    snapshot = home.snapshot()
+    if not snapshot.number and not snapshot.partitions:
+        raise HomeError(
+            f"nothing is published in {home.root}; run ssrem run first, or name another folder with --home"
+        )
+    with temporary_folder() as scratch, home.reader(snapshot=snapshot) as connection:
+        _confine(connection, [home.root / part.path for part in snapshot.partitions], scratch)
+        try:
+            return _stoppable(connection, lambda: work(connection), timeout)
+        except (MemoryError, duckdb.OutOfMemoryException):
+            raise SsremError(
+                "the query or its answer does not fit into memory; ask for less with LIMIT or fewer columns, write it "
+                "with --parquet, or open catalog.duckdb with a DuckDB client"
+            ) from None
+        except duckdb.Error as error:
+            if damaged := damage_behind(home.root, snapshot.partitions, error):
+                raise damaged from None
+            message = re.split(r"\n+LINE \d+:", str(error))[0]  # without the excerpt of the query
+            raise SsremError(f"SQL: {' '.join(message.split())}") from None
+
+
+def _stoppable(
+    connection: duckdb.DuckDBPyConnection, work: Callable[[], Result], timeout: float | None
+) -> Result:
+    """The result of `work`, which is stopped after `timeout` seconds, by Ctrl-C and by SIGTERM.
+
+    It runs in another thread, since Python handles no signal while DuckDB computes in this one.
+    """
+    answer: Future[Result] = Future()
+    begin = threading.Event()
+
+    def run() -> None:
+        begin.wait()
+        try:
+            answer.set_result(work())
+        except BaseException as error:  # raised again by answer.result()
+            answer.set_exception(error)
+
+    thread = threading.Thread(target=run, name="query", daemon=True)
+    thread.start()  # if interrupted here, `work` never begins
+    try:
+        begin.set()
+        return answer.result(timeout)
+    except TimeoutError:
+        if answer.done():
+            raise
+        raise SsremError(
+            f"the query took longer than {timeout:g} s; ask for less, or give it more time with --timeout"
+        ) from None
+    finally:
+        while begin.is_set() and thread.is_alive():  # between two steps of a query an interrupt has no effect
+            if not answer.done():
+                connection.interrupt()
+            thread.join(0.1)
+
+
+def _confine(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], scratch: Path) -> None:
+    """Restrict the connection, irreversibly, to the published files and the folder `scratch`."""
+    ((threads,),) = connection.execute("SELECT current_setting('threads')").fetchall()
+    settings = {
+        "allowed_paths": "[" + ", ".join(f"'{quoted(file)}'" for file in files) + "]",
+        "temp_directory": f"'{quoted(scratch)}'",  # the default is .tmp in the working directory
+        "max_temp_directory_size": f"'{SPILL_LIMIT}'",
+        "memory_limit": f"'{MEMORY_LIMIT}'",
+        "threads": min(threads, MOST_THREADS),
+        "python_enable_replacements": False,  # names are never Python variables
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_community_extensions": False,
+        "allow_persistent_secrets": False,
+        "enable_external_access": False,
+        "lock_configuration": True,
+    }
+    for name, value in settings.items():
+        connection.execute(f"SET {name} = {value}")
+
+
+def _only_select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.Statement:
+    """The single SELECT statement in `query`; SsremError for anything else."""
+    try:
+        # EXPLAIN ANALYZE and MULTI would run whatever they wrap, so only plain queries pass.
+        (statement,) = connection.extract_statements(query)
+        if statement.type == duckdb.StatementType.SELECT:
+            return statement
+    except (ValueError, TypeError):
+        pass  # several, a type unknown to DuckDB's bindings, or text that is not valid Unicode
+    raise SsremError("ssrem sql takes one SELECT; it cannot write, and changes no setting")
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Answer:
+    cursor = connection.execute(_only_select(connection, query))
+    rows: list[tuple[Any, ...]] = []
+    size = 0
+    while batch := cursor.fetchmany(_FETCHED_ROWS):
+        size += sum(sys.getsizeof(row) + sum(map(sys.getsizeof, row)) for row in batch)
+        if size > ANSWER_BYTES:
+            raise MemoryError
+        rows += batch
+    return _distinct([column[0] for column in cursor.description or []]), rows
+
+
+def save_csv(
+    home: Warehouse, query: str, path: Path, cell: Cell = no_formula, *, timeout: float | None = None
+) -> int:
+    """Write the answer as CSV, atomically; returns the number of rows, which need not fit into memory.
+
+    Lists and structures are JSON, bytes text, null is empty. Raises SsremError as `ask`, and if the file cannot be
+    written.
+    """
+
+    def write(connection: duckdb.DuckDBPyConnection, draft: Path) -> int:
+        with draft.open("w", encoding="utf-8", newline="") as out:
+            return _csv_rows(connection, query, out, cell)
+
+    return _save(home, path, write, timeout)
+
+
+def print_csv(
+    home: Warehouse, query: str, out: TextIO, cell: Cell = no_formula, *, timeout: float | None = None
+) -> int:
+    """Write the answer as CSV to an open stream; returns the number of rows. Raises SsremError as `ask`."""
+    return confined(home, lambda connection: _csv_rows(connection, query, out, cell), timeout)
+
+
+def save_parquet(home: Warehouse, query: str, path: Path, *, timeout: float | None = None) -> int:
+    """Write the answer as Parquet, with DuckDB's types, atomically; returns and raises as `save_csv`."""
+    return _save(home, path, lambda connection, draft: _parquet_rows(connection, query, draft), timeout)
+
+
+def _save(
+    home: Warehouse,
+    path: Path,
+    write: Callable[[duckdb.DuckDBPyConnection, Path], int],
+    timeout: float | None,
+) -> int:
+    try:
+        with whole_file(path) as draft:  # written by Python: the connection cannot write files
+            return confined(home, lambda connection: write(connection, draft), timeout)
+    except OSError as error:
+        raise SsremError(f"cannot write {path}: {error.strerror or error}; choose another file") from None
+
+
+def _csv_rows(connection: duckdb.DuckDBPyConnection, query: str, out: TextIO, cell: Cell) -> int:
+    cursor = connection.execute(_only_select(connection, query))
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(map(cell, _distinct([column[0] for column in cursor.description or []])))
+    written = 0
+    while rows := cursor.fetchmany(_WRITTEN_ROWS):
+        writer.writerows([cell(_plain(value)) for value in row] for row in rows)
+        written += len(rows)
+    return written
+
+
+def _parquet_rows(connection: duckdb.DuckDBPyConnection, query: str, draft: Path) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    select, written = _only_select(connection, query), 0
+    try:
+        with connection.sql(select).to_arrow_reader(_WRITTEN_ROWS) as batches:
+            names = _distinct(batches.schema.names)
+            schema = pa.schema([f.with_name(name) for f, name in zip(batches.schema, names, strict=True)])
+            with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+                for batch in batches:
+                    writer.write_batch(pa.record_batch(batch.columns, schema=schema))
+                    written += batch.num_rows
+    except pa.ArrowNotImplementedError as error:
+        raise SsremError(f"Parquet cannot hold the answer: {error}; cast that column, or use --csv") from None
+    except OSError as error:
+        if error.errno is not None:  # the file cannot be written
+            raise
+        kind = duckdb.OutOfMemoryException if "Out of Memory" in str(error) else duckdb.OperationalError
+        raise kind(str(error)) from None
+    return written
+
+
+def _plain(value: Any) -> Any:
+    """The value as a cell: text, a number or null."""
+    match value:
+        case datetime() | date() | time():
+            return value.isoformat()
+        case bytes():
+            return value.decode("utf-8", "backslashreplace")
+        case list() | tuple() | dict():
+            return json.dumps(value, ensure_ascii=False, default=_json_value)
+    return value
+
+
+def _json_value(value: Any) -> str | float:
+    return float(value) if isinstance(value, Decimal) else str(_plain(value))
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """The names made unique: a repeated name gets a number."""
+    unique: list[str] = []
+    for name in names:
+        candidates = (f"{name}_{number}" if number else name for number in count())
+        unique.append(next(candidate for candidate in candidates if candidate not in unique))
+    return unique
+
+
+def title(name: str) -> str:
+    """The heading of a summary."""
+    return queries("summaries")[name].title
+
+
+def summary(
+    home: Warehouse, names: Sequence[str], *, tolerant: bool = False
+) -> dict[str, list[dict[str, Any]]]:
+    """Name of a summary to its rows; summaries without rows are left out.
+
+    names: files of sql/summaries. tolerant: also leave out summaries that need a damaged partition.
+    """
+    summaries = {}
+    with home.reader() as connection:
+        for name in names:
+            try:
+                rows = records(connection, queries("summaries")[name].text)
+            except duckdb.Error as error:
+                if tolerant and damage_behind(home.root, home.partitions(), error):
+                    continue
+                raise
+            if rows:
+                summaries[name] = rows
+    return summaries
+
+
+def no_better(home: Warehouse, datasets: Collection[str] | None = None) -> list[str]:
+    """The findings that an evaluator in use is no better than chance or than an untrained baseline, and why there is no
+    correlation where there is none, a sentence each.
+
+    datasets: annotated sets to consider; None: all annotated sets and corpora.
+    """
+    texts = queries("report")
+    with home.reader() as connection:
+        identified, correlated, compared = (
+            records(connection, texts[name].text)
+            for name in ("identification", "correlations", "comparisons")
+        )
+        uncorrelated = records(connection, queries("summaries")["uncorrelated"].text)
+    if datasets is not None:
+        identified = []
+        correlated, compared, uncorrelated = (
+            [row for row in rows if row["dataset"] in datasets]
+            for rows in (correlated, compared, uncorrelated)
+        )
+    return [
+        *verdict(identified, correlated, compared, lambda name, _: str(name)),
+        *(
+            f"{row['scores']}: no Spearman with human scores ({row['dataset']}, {row['criterion']}): {row['reason']}."
+            for row in uncorrelated
+        ),
+    ]
+
+
+def gate_results(home: Warehouse, stage: str) -> list[dict[str, Any]]:
+    """Results of the latest gate of a stage, one row per expectation; empty if the stage never ran."""
+    with home.reader() as connection:
+        return records(
+            connection,
+            "SELECT c.table_name, c.expectation, c.passed, c.rows_checked, c.unexpected FROM check_results AS c "
+            "INNER JOIN (SELECT run_id FROM runs WHERE stage = ? ORDER BY ended DESC LIMIT 1) AS r "
+            "ON c.run_id = r.run_id ORDER BY ALL",
+            [stage],
+        )

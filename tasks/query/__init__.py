@@ -1,1 +1,0 @@
-"""Read-only queries: the SQL sandbox, answers as files, and summaries."""

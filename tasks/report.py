@@ -1,0 +1,96 @@
+"""The report: the published tables as one HTML page, or as figures and tables for papers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+from ssrem import __version__
+from ssrem.errors import HomeError, SsremError
+from ssrem.report.cases import chosen
+from ssrem.report.data import ReportData
+from ssrem.report.export import export
+from ssrem.report.page import render
+from ssrem.sql import queries
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.warehouse.files import out_of_room
+from ssrem.tasks.warehouse.home import Warehouse, records, utc_now
+from ssrem.tasks.warehouse.lock import alive
+
+
+def write_report(home: str, *, anew: bool = True) -> str:
+    """Render the published snapshot as one HTML file; returns its path. The file is replaced atomically.
+
+    anew: render even if the file shows this snapshot already. HomeError if nothing is published.
+    """
+    warehouse = Warehouse.at(home)
+    partitions = warehouse.partitions()
+    if not partitions:
+        raise HomeError(
+            f"{warehouse.root} is empty; fill it with ssrem run, which takes the corpus that comes with ssrem, or with "
+            "ssrem run DUMP, which takes yours"
+        )
+    shown = hashlib.sha256(f"{__version__} {warehouse.root} {partitions}".encode()).hexdigest()
+    mark, path = f"<!-- of snapshot {shown} -->\n", warehouse.reports / "report.html"
+    if not anew and path.is_file() and path.read_bytes().endswith(mark.encode()):
+        return str(path)
+    warehouse.check_writable()
+    with progress("writing the report"):
+        page = render(report_data(warehouse))
+    return str(put_page(warehouse, path.name, page + mark))
+
+
+def write_figures(home: str, folder: str, *, raw: bool = False) -> list[str]:
+    """Write every figure and table of the report into a folder, in formats for papers; returns the files.
+
+    raw: in CSV, text as it is, even where a spreadsheet would take it for a formula. Raises SsremError if the folder
+    cannot be written to.
+    """
+    warehouse = Warehouse.at(home)
+    with progress("writing figures and tables"):
+        data = report_data(warehouse)
+        try:
+            return [str(path) for path in export(data, Path(folder), raw=raw)]
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise SsremError(f"cannot write figures into {folder}: {reason}; name another folder") from None
+
+
+def put_page(warehouse: Warehouse, name: str, page: str) -> Path:
+    """Write a page atomically into the reports of the home folder; returns its path."""
+    path = warehouse.reports / name
+    draft = Path(f"{path}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # No lock is held here: each process has its own draft, and those of killed processes are deleted.
+        for other in path.parent.glob(f"{path.name}.*.tmp"):
+            if not alive(other.suffixes[-2].removeprefix(".")):
+                other.unlink(missing_ok=True)
+        draft.write_text(page, encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        raise out_of_room(warehouse.root, error) or error from None
+    finally:
+        draft.unlink(missing_ok=True)
+    return path
+
+
+def report_data(warehouse: Warehouse) -> ReportData:
+    """The rows of the published snapshot that the report shows."""
+    with warehouse.reader() as connection:
+        texts = {name: query.text for name, query in queries("report").items()}
+        responses = texts.pop("responses")
+        rows = {name: records(connection, text) for name, text in texts.items()}
+        cases = chosen(rows["points"])
+        values = {"datasets": [c.dataset for c in cases], "responses": [c.response_id for c in cases]}
+        rows["responses"] = records(connection, responses, values) if cases else []
+    for row in rows["runs"]:
+        row["parameters"] = json.loads(row["parameters"])
+    return ReportData(
+        generated_at=f"{utc_now():%Y-%m-%d %H:%M} UTC",
+        ssrem_version=__version__,
+        home=str(warehouse.root),
+        **rows,
+    )

@@ -1,0 +1,290 @@
+"""Stage `score`: the test splits of corpora under evaluators; scores of any candidates and samples, in shards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from functools import lru_cache
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from ssrem.agreement.figures import Figure, conversation_figures
+from ssrem.agreement.identification import identification
+from ssrem.agreement.signature import Signature, digest
+from ssrem.agreement.signature import versions as program_versions
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators import evaluator_class, load_evaluator
+from ssrem.evaluators.base import Evaluator, Scores
+from ssrem.samples import CONTEXT_ATTACK, TEST, Candidates, Floats, Sample
+from ssrem.settings import TableSettings
+from ssrem.sql import statement
+from ssrem.tables.candidates import load_candidates
+from ssrem.tasks.endpoints import asks, request_options_in
+from ssrem.tasks.settings import Resources
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.shards import incoming, map_shards, shard_ranges
+from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
+from ssrem.tasks.tables import build, candidate_sources, without_tables
+from ssrem.tasks.tables.vectors import encode_option
+from ssrem.tasks.transfer import registered
+from ssrem.tasks.versions import Version
+from ssrem.tasks.warehouse.catalog import PartitionKey
+from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus
+
+SAMPLES = 1_000
+"""Rated responses per shard."""
+
+UNTOUCHED_RATING = {"chitchat": 5}
+"""Format to the initial position of its rating sliders; a rating of that value may be no rating, and is excluded."""
+
+
+def score_corpus(
+    name: str, version: int, corpus: str, home: str, *, resources: Resources = Resources()
+) -> bool:
+    """Score every candidate of the corpus's test split, and the copied context. False if the scores are published
+    already, or if the evaluator asks an endpoint, which would cost a request for each."""
+    warehouse = Warehouse.at(home)
+    if asks(warehouse, name, version):
+        return False
+    folder = warehouse.models / name / str(version)
+    who = {"evaluator": name, "version": version}
+
+    def recipe() -> Recipe:
+        content, _ = landed_corpus(warehouse, corpus)
+        inputs = {corpus: content, "tables": candidate_sources(warehouse, [corpus])}
+        return Recipe({**who, "corpus": corpus}, inputs)
+
+    def build(stage: Stage) -> Built[bool]:
+        with progress(f"scoring the test split of {corpus} with {name}"), evaluator_at(folder) as evaluator:
+            candidates = load_candidates(stage.connection, [corpus]).sampled(TEST, evaluator.test_sample)
+            f = score_candidates(warehouse, folder, evaluator, candidates, stage.scratch)
+        origin = {**who, "learned_from": learned_from(stage.connection, (name, version))}
+        _stage_scores(stage, {**origin, "dataset": corpus}, candidates, f, evaluator.f_unit)
+        shares = ({**vars(share), "gt_above": share.above} for share in identification(f))
+        stage.create_from_rows("identification", [{**origin, "corpus": corpus, **row} for row in shares])
+        stage.create_from_rows("agreement", conversation_rows(stage.connection, (name, version), corpus))
+        key = PartitionKey(corpus=corpus, evaluator=name, version=version)
+        return Built(True, [Output(table, key) for table in ("scores", "identification", "agreement")])
+
+    return run_stage(warehouse, "score", recipe, build, done=False, resources=resources)
+
+
+def score_corpora(
+    home: str,
+    corpora: Sequence[str] | None = None,
+    evaluators: Sequence[str] | None = None,
+    *,
+    resources: Resources = Resources(),
+) -> dict[str, list[str]]:
+    """Score the test splits of corpora, by default of all, with evaluators, by default all in use, whatever these
+    learned from (Bak and Oh 2020, section 7); returns for each corpus the evaluators whose scores of it are new.
+
+    An evaluator that learns nothing or comes with ssrem is registered first, and missing speaker tables are built.
+    Raises EvaluatorError for a named evaluator that compares with a reference alone, or asks an endpoint.
+    """
+    for name in evaluators or ():
+        if "f" not in evaluator_class(name).parts:
+            raise EvaluatorError(f"{name} compares responses with a reference alone; leave it out here")
+    landed = landed_corpora(home, corpora)
+    used = registered(home, evaluators or (), {}, resources=resources)
+    versions = [version for version in used if "f" in evaluator_class(version[0]).parts]
+    for version in versions if evaluators else ():
+        if asks(Warehouse.at(home), *version):
+            raise EvaluatorError(f"{version[0]} would ask an endpoint about every candidate; leave it out")
+    for corpus in without_tables(home, corpora or landed):
+        build(corpus, home, settings=TableSettings(), resources=resources)
+    return {
+        corpus: [v[0] for v in versions if score_corpus(*v, corpus, home, resources=resources)]
+        for corpus in corpora or landed
+    }
+
+
+def _stage_scores(
+    stage: Stage,
+    who: Mapping[str, Any],
+    candidates: Candidates,
+    f: Mapping[str, Floats],
+    to_unit: Callable[[Floats], Floats],
+) -> None:
+    """Stage f of each candidate of the test split that exists; NaN is staged too, so that the gate refuses it."""
+    import pyarrow as pa
+
+    rows = candidates.rows(TEST)
+    context = candidates.context_stop[rows] > candidates.context_start[rows]
+    negatives = {kind: drawn[rows] >= 0 for kind, drawn in candidates.negatives.items()}
+    present = {"GT": np.ones((len(rows), 1), dtype=bool), **negatives, CONTEXT_ATTACK: context[:, None]}
+    stage.create("scores")
+    for kind, values in f.items():
+        n, k = values.shape
+        at = np.flatnonzero(present[kind])
+        constants = {**who, "kind": kind, "truncated": False}
+        scores = values.ravel()[at]
+        columns = {
+            **{name: pa.repeat(value, len(at)) for name, value in constants.items()},
+            "response_id": pa.array(np.repeat(candidates.response[rows], k)[at]).cast(pa.string()),
+            "k": np.tile(np.arange(k), n)[at],
+            "f": scores,
+            "f_unit": pa.array(to_unit(scores), from_pandas=True),  # NaN: not scaled
+        }
+        stage.insert("scores", pa.table(columns))
+
+
+def conversation_rows(
+    connection: duckdb.DuckDBPyConnection, version: Version, corpus: str
+) -> list[dict[str, Any]]:
+    """Rows of `agreement`: how the version agrees on the corpus's test split with the ratings that participants gave to
+    their conversations.
+
+    A conversation's score is the mean f of its true responses. Conversations whose rating stayed at its default are
+    left out and counted as excluded.
+    """
+    values = {"evaluator": version[0], "version": version[1], "corpus": corpus}
+    rows = connection.execute(statement("3_agreement/conversation_scores"), values).fetchall()
+    weights = weights_of(connection, version) if rows else ""
+    options = {"ground_truth_kept": True, "systems_forced": False, "permutations": 0}
+    found = []
+    for criterion in sorted({row[0] for row in rows}):
+        own = [row for row in rows if row[0] == criterion]
+        compared = [(f, rating) for _, form, _, f, rating in own if rating != UNTOUCHED_RATING.get(form)]
+        scores, ratings = np.array(compared, dtype=np.float64).reshape(-1, 2).T
+        left_out, data, human = len(own) - len(compared), (corpus, own[0][2]), (criterion, "rating")
+        excluded = ["untouched-ratings"] if left_out else []
+        found += [
+            figure_row(version, figure, weights, data, human, "f", excluded, **options)
+            for figure in conversation_figures(scores, ratings, excluded=left_out)
+        ]
+    return found
+
+
+def weights_of(connection: duckdb.DuckDBPyConnection, version: Version) -> str:
+    """Digest of the evaluator's own signature."""
+    return digest(_column(connection, version, "signature"))
+
+
+def learned_from(connection: duckdb.DuckDBPyConnection, version: Version) -> str:
+    """The corpora that the evaluator learned from, in order of their names, with commas between."""
+    return ", ".join(sorted(json.loads(_column(connection, version, "corpora"))))
+
+
+def _column(connection: duckdb.DuckDBPyConnection, version: Version, column: str) -> str:
+    query = f"SELECT {column} FROM evaluators WHERE evaluator = ? AND version = ?"
+    ((value,),) = connection.execute(query, list(version)).fetchall()  # scores refer to it
+    return str(value)
+
+
+def figure_row(
+    version: Version,
+    figure: Figure,
+    weights: str,
+    data: tuple[str, str],
+    human: tuple[str, str],
+    score: str,
+    excluded: Sequence[str],
+    **options: int,
+) -> dict[str, Any]:
+    """The row of `agreement` of a figure, with its signature.
+
+    weights: as `weights_of` gives it; data: name of the dataset and digest of its content; human: criterion and
+    aggregation; excluded: what was left out; options: columns of the options that the figure depends on.
+    """
+    about: dict[str, Any] = {
+        "dataset": data[0],
+        "criterion": human[0],
+        "aggregation": human[1],
+        "score": score,
+    }
+    same = {name: getattr(figure, name) for name in ("grouping", "measure", "n", "resamples", "seed")}
+    signature = Signature(
+        **about,
+        evaluator=f"{version[0]}@{version[1]}",
+        weights=weights,
+        data=data[1][:16],
+        level="system-forced" if figure.forced else figure.level,  # of too few systems
+        excluded=tuple(excluded),
+        **{**same, **program_versions()},
+    )
+    return {
+        "evaluator": version[0],
+        "version": version[1],
+        **about,
+        **vars(figure),
+        **options,
+        "reason": figure.reason or None,
+        "signature": str(signature),
+    }
+
+
+# Scores in shards
+
+
+@contextmanager
+def evaluator_at(folder: Path) -> Iterator[Any]:
+    """The evaluator saved in a folder, loaded once for all shards of the block that run in this process."""
+    try:
+        yield _loaded(str(folder))
+    finally:
+        _loaded.cache_clear()
+
+
+@lru_cache(maxsize=1)
+def _loaded(folder: str) -> Evaluator:
+    return load_evaluator(incoming(Path(folder)))
+
+
+def score_shard(evaluator: str, method: str, shard: Sequence[Any]) -> Any:
+    """What a method of the evaluator saved in a folder returns. shard: its arguments."""
+    return getattr(_loaded(evaluator), method)(*shard)
+
+
+def score_candidates(
+    home: Warehouse, folder: Path, evaluator: Any, candidates: Candidates, scratch: Path
+) -> dict[str, Floats]:
+    """`evaluator.score_candidates` of the test split. folder: where the evaluator is saved."""
+    rows, encode = candidates.rows(TEST), encode_option(home, evaluator, scratch)
+    pieces = shard_ranges(len(rows), evaluator.shard)
+    f: dict[str, Floats]
+    if len(pieces) <= 1:
+        f = evaluator.score_candidates(candidates, TEST, **encode)
+    elif encode and evaluator.encoder.slow:  # workers encode the texts; the rest is fast
+        f = evaluator.score_candidates(candidates.part(rows), None, **encode)
+    else:
+        work = {"evaluator": str(folder), "method": "score_candidates"}
+        parts = [candidates.part(rows[first:last]) for first, last in pieces]
+        found = map_shards(score_shard, [{**work, "shard": (part, None)} for part in parts])
+        f = {kind: np.concatenate([one[kind] for one in found]) for kind in found[0]}
+    return f
+
+
+def score_samples(
+    home: Warehouse, evaluators: Sequence[Version], samples: Sequence[Sample], what: str, scratch: Path
+) -> list[Scores]:
+    """`components` of the samples by each evaluator (name, version), in their order. what: named by the progress bar.
+
+    Two kinds run in this process: evaluators with an encoder, which are fast once the texts are encoded and share the
+    cache of vectors, and those that ask an endpoint, which wait for it and count what they spend. The others go to
+    workers if there are any.
+    """
+    scores = []
+    for name, version in evaluators:
+        folder, kind = home.models / name / str(version), evaluator_class(name)
+        here = not samples or kind.asks_from(folder) or "encode" in signature(kind.compute).parameters
+        with (
+            progress(f"scoring {what} with {name}") as advance,
+            request_options_in(home, advance=advance),
+            evaluator_at(folder) as evaluator,
+        ):
+            if here:
+                scores.append(evaluator.components(samples, **encode_option(home, evaluator, scratch)))
+                continue
+            work = {"evaluator": str(folder), "method": "components"}
+            ranges = shard_ranges(len(samples), SAMPLES)
+            parts = map_shards(score_shard, [{**work, "shard": (samples[a:b],)} for a, b in ranges])
+            columns = (column.name for column in fields(Scores))
+            scores.append(Scores(*(np.concatenate([getattr(p, name) for p in parts]) for name in columns)))
+    return scores

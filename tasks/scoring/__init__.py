@@ -1,1 +1,0 @@
-"""Stage `score`: candidates and samples under an evaluator, in batches and shards."""

@@ -1,1 +1,0 @@
-"""Stage `tables`: turns, responses, the four speaker sets, candidates and negatives."""

@@ -1,1 +1,0 @@
-"""Stage `study`: confounders of the scores, and learning from few or noisy labels."""

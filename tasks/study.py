@@ -1,0 +1,300 @@
+"""Stage `study`: what an evaluator's scores depend on besides quality, as a table and a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ssrem.agreement.cross_validation import Labelled
+from ssrem.agreement.signature import digest
+from ssrem.encoders.static.word_average import packaged_glove
+from ssrem.errors import AnnotationError, EvaluatorError
+from ssrem.evaluators import evaluator_class, load_evaluator
+from ssrem.evaluators.base import Evaluator
+from ssrem.evaluators.judge.request_options import request_options
+from ssrem.registry import did_you_mean
+from ssrem.report.data import Rows
+from ssrem.report.study import markdown, save_plot, sentences
+from ssrem.samples import TEST, Progress, Sample
+from ssrem.sql import statement
+from ssrem.studies import EVERYDAY_PAIRS, study_called
+from ssrem.studies.attacks import Score, TrueResponses, noting
+from ssrem.studies.behaviour import FILE, Pairs, everyday_pairs
+from ssrem.studies.learned import Human, Learning, Transfer
+from ssrem.studies.neighbours import neighbours
+from ssrem.studies.scored import Identified, Scored
+from ssrem.studies.study import Study
+from ssrem.tables.candidates import load_candidates
+from ssrem.tasks.correlate.sets import landed_sets, overall_part_of, version_outputs
+from ssrem.tasks.endpoints import request_options_in, why_private
+from ssrem.tasks.score import score_samples
+from ssrem.tasks.settings import Resources, StudySettings
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.stage import Built, Recipe, Stage, run_stage, sources
+from ssrem.tasks.tables import candidate_sources
+from ssrem.tasks.versions import Version, promoted
+from ssrem.tasks.warehouse.files import out_of_room
+from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus, records
+
+if TYPE_CHECKING:
+    import duckdb
+
+OF_CORPORA = (TrueResponses, Identified)
+"""Classes of data that come from the test split of a corpus."""
+
+SCORED_ANEW = (Pairs, TrueResponses)
+"""Classes of data that are scored when the study runs; others take published scores, or learn."""
+
+
+def study(
+    dataset: str,
+    name: str,
+    versions: Sequence[Version],
+    home: str,
+    settings: StudySettings = StudySettings(),
+    *,
+    resources: Resources = Resources(),
+) -> bool:
+    """Publish the study of that name of evaluator versions on the dataset; False if it was published before.
+
+    Versions that do not give what the study needs are left out. Raises EvaluatorError where none does, AnnotationError
+    or HomeError where the dataset does not exist.
+    """
+    warehouse, kind = Warehouse.at(home), study_called(name)
+    usable = _usable(kind, versions)
+    parameters = {"dataset": dataset, "evaluators": sorted(usable), "study": name, **settings.model_dump()}
+
+    def build(stage: Stage) -> Built[bool]:
+        rows = [
+            {"evaluator": evaluator, "version": version, "study": name, "dataset": dataset}
+            | {"position": position, **asdict(finding)}
+            for (evaluator, version), data in _data(stage, kind, dataset, usable, settings)
+            for position, finding in enumerate(kind.findings(data, settings.seed))
+        ]
+        stage.create_from_rows("studies", rows)
+        return Built(True, version_outputs("studies", usable, study=name, dataset=dataset))
+
+    def recipe() -> Recipe:
+        return Recipe(parameters, _inputs(warehouse, kind, dataset))
+
+    return run_stage(warehouse, "study", recipe, build, done=False, resources=resources)
+
+
+def study_behaviour(home: str, *, resources: Resources = Resources()) -> bool:
+    """Publish the study of the packaged pairs for the evaluators in use that need no reference; False if there is no
+    such evaluator or nothing is new."""
+    versions = _without_reference(promoted(Warehouse.at(home)))
+    return bool(versions) and study(EVERYDAY_PAIRS, "behaviour", versions, home, resources=resources)
+
+
+def datasets_of(home: str, name: str) -> list[str]:
+    """The corpora or annotated sets to which the study of that name applies; an error if there is none."""
+    data = study_called(name).data
+    if data is Pairs:
+        return [EVERYDAY_PAIRS]
+    if data in OF_CORPORA:
+        return landed_corpora(home)
+    if not (names := list(landed_sets(Warehouse.at(home)))):
+        raise AnnotationError(f"{home} has no annotated set; run ssrem correlate FILE first")
+    return names
+
+
+def samples_of(home: Warehouse, dataset: str, name: str, settings: StudySettings) -> list[Sample]:
+    """The samples that each evaluator is to score for the study of that name; none where it takes published scores."""
+    kind, samples = study_called(name), dict[Sample, None]()
+    inputs = _inputs(home, kind, dataset)
+    with home.reader() as connection:
+        if issubclass(kind.data, Learning):
+            return list(dict.fromkeys(one for of in inputs for one in _human(connection, of).samples))
+        if kind.data in SCORED_ANEW:
+            kind.findings(_unscored(connection, kind, dataset, settings, noting(samples)), settings.seed)
+    return list(samples)
+
+
+def read_study(home: Warehouse, name: str, dataset: str) -> tuple[Rows, dict[str, tuple[str, str]]]:
+    """The published rows of a study for evaluators in use, and evaluator → its findings in two sentences."""
+    query = """
+        SELECT s.* FROM studies AS s INNER JOIN evaluators AS e USING (evaluator, version)
+        WHERE s.study = ? AND s.dataset = ? AND e.promoted ORDER BY s.evaluator DESC, s.position
+    """
+    with home.reader(query=query) as connection:
+        rows = records(connection, query, [name, dataset])
+    return rows, sentences(rows)
+
+
+def write_study(home: str, name: str, dataset: str) -> Path:
+    """Write the published study into the home folder's reports, as Markdown and SVG; the page's path."""
+    warehouse = Warehouse.at(home)
+    rows, _ = read_study(warehouse, name, dataset)
+    page = warehouse.reports / f"study-{name}-{dataset}.md"
+    picture = page.with_suffix(".svg")
+    try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        save_plot(rows, picture)
+        page.write_text(f"{markdown(rows)}\n![{name} of {dataset}](<{picture.name}>)\n", encoding="utf-8")
+    except OSError as error:
+        raise out_of_room(warehouse.root, error) or error from None
+    return page
+
+
+def _usable(kind: Study[Any], versions: Sequence[Version]) -> list[Version]:
+    """The versions that give what the study needs; EvaluatorError if none does."""
+    if kind.data is Scored:
+        return list(versions)
+    if issubclass(kind.data, Learning):
+        usable = [version for version in versions if "labels" in evaluator_class(version[0]).learns_from]
+        way_out = "train roberta-eval, blend, adem or ruber, and name it with --evaluator"
+        why = f"learns nothing from human scores, which {kind.name} is about; {way_out}"
+    else:
+        usable = _without_reference(versions)
+        why = f"scores by the true response, which {kind.name} keeps back; name others with --evaluator"
+    if not usable:
+        raise EvaluatorError(f"{', '.join(name for name, _ in versions)}: {why}")
+    return usable
+
+
+def _without_reference(versions: Sequence[Version]) -> list[Version]:
+    """The versions that score without the true response."""
+    return [version for version in versions if "f" in evaluator_class(version[0]).parts]
+
+
+def _inputs(home: Warehouse, kind: Study[Any], dataset: str) -> dict[str, Any]:
+    """What the study is computed from, for the ledger; an error where there is no such dataset."""
+    if kind.data is Pairs:
+        if dataset != EVERYDAY_PAIRS:
+            raise EvaluatorError(f"no pairs {dataset!r}: this study is of {EVERYDAY_PAIRS} alone")
+        return {dataset: digest(FILE.read_text(encoding="utf-8"))}
+    if kind.data in OF_CORPORA:
+        content, _ = landed_corpus(home, dataset)
+        negatives = [p.key for p in home.partitions() if p.table == "negatives" and p.key.corpus == dataset]
+        tables = candidate_sources(home, [dataset]) + sources(home, ["negatives"], negatives)
+        return {dataset: content, "tables": tables}
+    digests = landed_sets(home)
+    if dataset not in digests:
+        known = f"(there are: {', '.join(digests)}){did_you_mean(dataset, digests)}"
+        raise AnnotationError(f"no annotated set {dataset!r} in {home.root} {known}")
+    return digests if kind.data is Transfer else {dataset: digests[dataset]}
+
+
+def _data(
+    stage: Stage, kind: Study[Any], dataset: str, versions: Sequence[Version], settings: StudySettings
+) -> Iterator[tuple[Version, Any]]:
+    """The data of each version, loaded one by one; AnnotationError or EvaluatorError without them."""
+    if issubclass(kind.data, Learning):
+        yield from _learning(stage, kind, dataset, versions)
+    elif kind.data in SCORED_ANEW:
+        data = _unscored(stage.connection, kind, dataset, settings, noting({}))
+        for version in versions:
+            yield version, replace(data, score=partial(_scores, stage, version, dataset))
+    else:
+        for version in versions:
+            yield version, _published(stage, kind, version, dataset)
+
+
+def _published(stage: Stage, kind: Study[Any], version: Version, dataset: str) -> Scored | Identified:
+    """The published scores of an annotated set, with its human scores, or of a test split: for each true response, the
+    share of its negatives that score lower. AnnotationError, which names the verb to run, without scores."""
+    values: dict[str, Any] = {"evaluator": version[0], "version": version[1], "dataset": dataset}
+    query, verb = "7_studies/identified_responses", "train"
+    if kind.data is Scored:
+        query, verb = "7_studies/scored_responses", "correlate FILE --evaluator"
+        values["part"] = overall_part_of(stage.connection, version, dataset)
+    rows = stage.connection.execute(statement(query), values).fetchall()
+    if not rows:
+        what = f"{dataset} has no scores of {version[0]} version {version[1]}"
+        raise AnnotationError(f"{what}; run ssrem {verb} {version[0]} first")
+    columns: list[Any] = [
+        one if isinstance(one[0], str | None) else np.array(one, dtype=np.float64)
+        for one in zip(*rows, strict=True)
+    ]
+    if kind.data is not Scored:
+        names = ("turns of the speaker", "turns of the context", "words of the response")
+        return Identified(columns[0], dict(zip(names, columns[1:], strict=True)))
+    score, human, words, turns, said, systems = columns
+    features = {"words of the response": words, "turns of the context": turns, "words of the context": said}
+    return Scored(score, human, words, systems, features)
+
+
+def _unscored(
+    connection: duckdb.DuckDBPyConnection,
+    kind: Study[Any],
+    dataset: str,
+    settings: StudySettings,
+    score: Score,
+) -> Pairs | TrueResponses:
+    """The packaged pairs, or true responses drawn by the seed from the test split, with the first generated negative of
+    each by every generator, to be scored by `score`."""
+    if kind.data is Pairs:
+        return Pairs(everyday_pairs(), score)
+    candidates = load_candidates(connection, [dataset])
+    rows = candidates.rows(TEST)
+    if settings.responses:
+        draw = np.random.default_rng(settings.seed)
+        rows = np.sort(draw.permutation(rows)[: settings.responses])
+    if not len(rows):
+        raise EvaluatorError(f"{dataset} has no response in its test split; land a larger corpus")
+    texts, ids = candidates.texts, candidates.response[rows]
+    spans = zip(candidates.context_start[rows], candidates.context_stop[rows], ids, strict=True)
+    samples = [Sample(tuple(texts[start:stop]), texts[at]) for start, stop, at in spans]
+    place = {int(response): at for at, response in enumerate(ids)}
+    written: dict[str, list[str | None]] = {}
+    query = "SELECT generator, response_id, text FROM negatives WHERE corpus = ? AND k = 0 ORDER BY ALL"
+    for generator, response, text in connection.execute(query, [dataset]).fetchall():
+        if response in place:
+            of_generator = written.setdefault(f"negative of {generator}", [None] * len(ids))
+            of_generator[place[response]] = text
+    near = {"words replaced by near ones": neighbours(packaged_glove())}
+    return TrueResponses(samples, score, near, written)
+
+
+def _scores(stage: Stage, version: Version, dataset: str, samples: Sequence[Sample]) -> Any:
+    """Scores f of samples of the dataset (n,)."""
+    with request_options(private=why_private(stage.home, dataset)):
+        (scores,) = score_samples(stage.home, [version], samples, dataset, stage.scratch)
+    return scores.f
+
+
+def _learning(
+    stage: Stage, kind: Study[Any], dataset: str, versions: Sequence[Version]
+) -> Iterator[tuple[Version, Learning]]:
+    """Human scores of the set, and for `Transfer` of all others, with each evaluator that learns from them.
+
+    EvaluatorError for a version that has learned from one of the sets.
+    """
+    digests = _inputs(stage.home, kind, dataset)
+    query = "SELECT labels FROM evaluators WHERE evaluator = ? AND version = ?"
+    for name, number in versions:
+        ((labels,),) = stage.connection.execute(query, [name, number]).fetchall()
+        if known := [of for of, content in digests.items() if content in (labels or "")]:
+            raise EvaluatorError(  # it would be tested on what it learned from
+                f"{name} version {number} learned from the human scores of {known[0]} already; promote a version that "
+                "did not, or name another evaluator"
+            )
+    sets = {name: _human(stage.connection, name) for name in digests}
+    private = next(filter(None, (why_private(stage.home, name) for name in digests)), None)
+    for name, number in versions:
+        base: Any = load_evaluator(stage.home.models / name / str(number))
+        with progress(f"{kind.name} of {name}") as advance, request_options_in(stage.home, private=private):
+            others = {other: human for other, human in sets.items() if other != dataset}
+            more = (dataset, others) if kind.data is Transfer else ()
+            yield (name, number), kind.data(sets[dataset], partial(_tuned, base, advance), *more)
+
+
+def _tuned(base: Any, advance: Progress, pairs: Labelled, scale: tuple[float, float]) -> Evaluator:
+    tuned: Evaluator = base.fine_tuned(pairs, scale=scale, progress=advance)
+    return tuned
+
+
+def _human(connection: duckdb.DuckDBPyConnection, dataset: str) -> Human:
+    """The mean human score of each response that is not ground truth; AnnotationError where there is none."""
+    rows = connection.execute(statement("7_studies/labelled_responses"), {"dataset": dataset}).fetchall()
+    if not rows:
+        raise AnnotationError(f"{dataset}: every response is ground truth, which nothing is learned from")
+    contexts, responses, references, systems, scores, (low, *_), (high, *_) = zip(*rows, strict=True)
+    samples = [Sample(*one) for one in zip(map(tuple, contexts), responses, references, strict=True)]
+    return Human(samples, np.array(scores, dtype=np.float64), (low, high), systems)

@@ -1,0 +1,156 @@
+"""Stage `tables`: turns, responses, the four sets of each speaker with their similarity (Bak and Oh 2020, Table 2), and
+the candidates drawn from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ssrem.agreement.inputs import Integers
+from ssrem.agreement.similarity import SetMeans, set_similarity, summarise
+from ssrem.settings import TableSettings
+from ssrem.tables.speaker_sets import create_tables, seed_hash
+from ssrem.tasks.settings import Resources
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.shards import incoming, map_shards
+from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage, sources
+from ssrem.tasks.tables.vectors import cached_encode, encoder_for, training_texts
+from ssrem.tasks.warehouse.catalog import PartitionKey
+from ssrem.tasks.warehouse.home import Warehouse, landed_corpus
+
+if TYPE_CHECKING:
+    from ssrem.encoders import Encoder
+
+CHUNK = 50_000
+"""Turns whose vectors are in memory at once."""
+
+MEMBERS = 200_000
+"""About how many members of sets a shard has."""
+
+SET_TABLES = {"SC": "sc", "SP": "sp", "SS": "ss", "Rand": "rand"}
+
+_MEMBERS = """
+SELECT set_id, turn_id FROM main.{} WHERE set_id IN (SELECT turn_id FROM main.similarity_owners)
+ORDER BY set_id, position
+"""
+
+
+def build(
+    corpus: str, home: str, settings: TableSettings = TableSettings(), *, resources: Resources = Resources()
+) -> bool:
+    """Build and publish the speaker tables of a landed corpus; False if they are published already.
+
+    Raises HomeError if the corpus has not landed.
+    """
+    warehouse, parameters = Warehouse.at(home), {"corpus": corpus, **settings.model_dump()}
+
+    def build_tables(stage: Stage) -> Built[bool]:
+        with progress(f"building the speaker tables of {corpus}"):
+            create_tables(stage, corpus, landed_corpus(warehouse, corpus)[1], settings)
+        _add_similarity(stage, corpus, settings)
+        return Built(True, [Output(table, PartitionKey(corpus=corpus)) for table in stage.staged])
+
+    def recipe() -> Recipe:
+        return Recipe(parameters, {corpus: landed_corpus(warehouse, corpus)[0]})
+
+    return run_stage(warehouse, "tables", recipe, build_tables, done=False, resources=resources)
+
+
+def without_tables(home: str, corpora: Sequence[str]) -> list[str]:
+    """The corpora without speaker tables."""
+    built = {p.key.corpus for p in Warehouse.at(home).partitions() if p.table == "candidates"}
+    return [corpus for corpus in corpora if corpus not in built]
+
+
+def candidate_sources(home: Warehouse, corpora: Sequence[str]) -> list[dict[str, Any]]:
+    """The runs that landed the corpora and drew their candidates: an input of every stage that reads candidates."""
+    return sources(home, ("corpora", "candidates"), [PartitionKey(corpus=corpus) for corpus in corpora])
+
+
+def _add_similarity(stage: Stage, corpus: str, settings: TableSettings) -> None:
+    """Create the staged `set_similarity` for the speakers of `settings.similarity`, only the turns in whose sets are
+    encoded, and the scratch table `vector_norms`, by which the gate checks the vectors."""
+    connection = stage.connection
+    connection.execute("CREATE TABLE vector_norms (turn_id BIGINT, norm DOUBLE)")
+    if settings.similarity == "none":
+        stage.create("set_similarity")
+        return
+    digest, scope = landed_corpus(stage.home, corpus)
+    stage.create(
+        "similarity_owners",
+        "2_speaker_tables/similarity_owners",
+        seed_hash=seed_hash(connection, settings.seed),
+        speaker_scope=scope,
+        speakers=None if settings.similarity == "all" else settings.similarity,
+    )
+    people = connection.execute("SELECT * FROM similarity_owners ORDER BY turn_id").fetchnumpy()
+    stage.create("similarity_turns", "2_speaker_tables/similarity_turns")
+    turns = connection.execute("SELECT turn_id FROM similarity_turns ORDER BY ALL").fetchnumpy()["turn_id"]
+    texts = partial(training_texts, connection, [corpus])
+    encoder = encoder_for(stage.home, settings.encoder, settings.seed, {corpus: digest}, texts)
+    vectors = _encoded(stage, corpus, len(turns), encoder)
+    kinds, owners = {}, {}
+    for kind, table in SET_TABLES.items():
+        members = connection.execute(_MEMBERS.format(table)).fetchnumpy()
+        rows = np.searchsorted(turns, members["turn_id"])
+        kinds[kind] = similarity_in_shards(vectors, members["set_id"], rows)
+        owners[kind] = people["speaker_no"][np.searchsorted(people["turn_id"], kinds[kind].set_id)]
+    of_speakers = int(people["of_speakers"][0]) if len(people["turn_id"]) else 0
+    about = {"corpus": corpus, "encoder": encoder.signature, "of_speakers": of_speakers}
+    summaries = summarise(kinds, owners).items()
+    stage.create_from_rows("set_similarity", [about | {"kind": kind} | vars(one) for kind, one in summaries])
+
+
+def _encoded(stage: Stage, corpus: str, turns: int, encoder: Encoder) -> Path:
+    """The file of the vectors of `similarity_turns` by id, float16 (turns, d); their norms go to `vector_norms`."""
+    import pyarrow as pa
+
+    # Written in order, not to mapped memory: on a full disk a write fails, but mapped memory kills the process.
+    path, done = stage.scratch / "vectors.npy", 0
+    query = "SELECT turn_id, text FROM main.turns SEMI JOIN main.similarity_turns USING (turn_id) ORDER BY 1"
+    encode = cached_encode(stage.home, encoder, stage.scratch)
+    with (
+        path.open("wb") as file,
+        progress(f"encoding {corpus}", turns) as advance,
+        stage.connection.cursor() as texts,  # read while the connection writes
+    ):
+        header = {"descr": "<f2", "fortran_order": False, "shape": (turns, encoder.dimensions)}
+        np.lib.format.write_array_header_1_0(file, header)
+        for batch in texts.sql(query).to_arrow_reader(CHUNK):
+            part = encode(batch.column("text").to_pylist())
+            file.write(part.astype("<f2").tobytes())
+            norms = {"turn_id": batch.column("turn_id"), "norm": np.linalg.norm(part, axis=1)}
+            stage.insert("vector_norms", pa.table(norms))
+            done += len(part)
+            advance(done)
+    return path
+
+
+def similarity_in_shards(vectors: Path, set_id: Integers, rows: Integers) -> SetMeans:
+    """`set_similarity` of the vectors in a file, by shards of whole sets."""
+    shards = [
+        {"vectors": str(vectors), "set_id": set_id[first:last], "rows": rows[first:last]}
+        for first, last in pairwise(bucket_edges(set_id, MEMBERS))
+    ]
+    means = map_shards(similarity_shard, shards)
+    return SetMeans(*(np.concatenate([getattr(part, name) for part in means]) for name in vars(means[0])))
+
+
+def bucket_edges(set_id: Integers, size: int) -> list[int]:
+    """Positions from 0 to n that cut the members into buckets of whole sets, at the next set after each `size` members.
+
+    set_id (n,): members of a set are adjacent.
+    """
+    starts = np.append(np.flatnonzero(set_id[1:] != set_id[:-1]) + 1, len(set_id))
+    cuts = starts[np.searchsorted(starts, np.arange(size, len(set_id), size))]
+    return [0, *np.unique(cuts[cuts < len(set_id)]).tolist(), len(set_id)]
+
+
+def similarity_shard(vectors: str, set_id: Integers, rows: Integers) -> SetMeans:
+    """`set_similarity` of a bucket of sets, of the vectors in a file."""
+    return set_similarity(np.load(incoming(Path(vectors)), mmap_mode="r"), set_id, rows)

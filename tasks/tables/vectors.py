@@ -1,0 +1,100 @@
+"""Encoders and their cached vectors in a home folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import numpy as np
+
+from ssrem.encoders import DEFAULT_ENCODER, load_encoder, load_saved
+from ssrem.encoders.store import VectorStore
+from ssrem.errors import EvaluatorError, say
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.shards import distributed, incoming, map_shards, shard_ranges
+from ssrem.tasks.warehouse.files import whole_folder
+from ssrem.tasks.warehouse.home import Warehouse
+
+if TYPE_CHECKING:
+    from ssrem.encoders import Encoder
+    from ssrem.encoders.base import Vectors
+    from ssrem.evaluators.base import Evaluator
+    from ssrem.samples import Encode
+
+TEXTS = 16_384
+"""Texts per shard: as many as a transformer sorts into batches at once, so that shards do not change the batches."""
+
+
+def encoder_for(
+    home: Warehouse, spec: str, seed: int, corpora: dict[str, str], texts: Callable[[], Sequence[str]]
+) -> Encoder:
+    """The encoder that `spec` names; one that learns from the corpora is trained once and cached under `encoders/`.
+
+    corpora: corpus to content hash. texts: returns the turns of their training splits; called only to train.
+    """
+    if "word2vec" not in spec.split("+"):
+        return load_encoder(spec, seed=seed)
+    content = json.dumps([spec, seed, corpora], sort_keys=True)
+    folder = home.root / "encoders" / hashlib.sha256(content.encode()).hexdigest()[:16]
+    with suppress(EvaluatorError):  # damaged, or written by another version: it is trained again
+        if (folder / "encoder.json").exists():
+            return load_saved(folder)
+    train_texts = texts()
+    say(
+        f"the encoder {spec} is trained first, on {len(train_texts):,} turns of {', '.join(corpora)}; "
+        f"the default, {DEFAULT_ENCODER}, needs no training"
+    )
+    with progress("training word2vec"):
+        encoder = load_encoder(spec, train_texts=train_texts, seed=seed)
+    with whole_folder(folder) as draft:
+        encoder.save(draft)
+    return encoder
+
+
+def cached_encode(home: Warehouse, encoder: Encoder, scratch: Path) -> Encode:
+    """`encoder.encode`, of a slow encoder through the home folder's cache of vectors. scratch: folder for the encoder
+    that workers load."""
+    in_shards = partial(encoded_in_shards, encoder, scratch=scratch)
+    store = VectorStore(home.vectors)
+    return partial(store.encode, encoder, compute=in_shards) if encoder.slow else in_shards
+
+
+def encode_option(home: Warehouse, evaluator: Evaluator, scratch: Path) -> dict[str, Encode]:
+    """`encode=` through the cache for the methods of an evaluator with an encoder; empty for one without."""
+    return {"encode": cached_encode(home, evaluator.encoder, scratch)} if evaluator.encoder else {}
+
+
+def encoded_in_shards(encoder: Encoder, texts: Sequence[str], scratch: Path) -> Vectors:
+    """`encoder.encode(texts)` by shards, on workers if there are any and more than one shard."""
+    pieces = [texts[first:last] for first, last in shard_ranges(len(texts), TEXTS)]
+    if not distributed() or len(pieces) == 1:
+        return np.concatenate([encoder.encode(piece) for piece in pieces])
+    saved = scratch / "encoders" / hashlib.sha256(encoder.signature.encode()).hexdigest()[:16]
+    if not saved.exists():
+        encoder.save(saved)
+    shards = [{"encoder": str(saved), "texts": list(piece)} for piece in pieces]
+    return np.concatenate(map_shards(encode_shard, shards))
+
+
+def encode_shard(encoder: str, texts: Sequence[str]) -> Vectors:
+    """The vectors of texts by the encoder saved in a folder."""
+    return _saved_encoder(str(incoming(Path(encoder)))).encode(texts)
+
+
+@lru_cache(maxsize=1)
+def _saved_encoder(folder: str) -> Encoder:
+    return load_saved(Path(folder))
+
+
+def training_texts(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str]) -> list[str]:
+    """Turns of the training splits of the corpora, in order."""
+    query = (
+        "SELECT text FROM turns WHERE list_contains(?, corpus) AND split = 'train' ORDER BY corpus, turn_id"
+    )
+    return [text for (text,) in connection.execute(query, [list(corpora)]).fetchall()]

@@ -1,0 +1,314 @@
+"""Stage `train`: evaluators learn from the candidates of landed corpora; each training makes a new version."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from ssrem.agreement.annotated import Labels
+from ssrem.errors import EvaluatorError, say
+from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class, route
+from ssrem.samples import TEST, TRAIN, VALID, Candidates
+from ssrem.settings import TableSettings
+from ssrem.tables.candidates import load_candidates
+from ssrem.tasks.correlate import annotated_files, human_scores
+from ssrem.tasks.endpoints import request_options_in, why_private
+from ssrem.tasks.promote import challenges, decide_all
+from ssrem.tasks.score import score_corpus
+from ssrem.tasks.settings import Margins, Resources, TrainSettings
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
+from ssrem.tasks.tables import build, candidate_sources, without_tables
+from ssrem.tasks.tables.negatives import masked_lm_for
+from ssrem.tasks.tables.vectors import encode_option, encoder_for, training_texts
+from ssrem.tasks.transfer import register
+from ssrem.tasks.versions import (
+    DECIDED,
+    any_trained,
+    created,
+    outdated,
+    published_keys,
+    stage_version,
+    version_status,
+    versions,
+)
+from ssrem.tasks.warehouse.catalog import PartitionKey
+from ssrem.tasks.warehouse.files import model_damage
+from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus
+from ssrem.training import Training
+
+ENOUGH = 100
+"""Responses of the validation and the test split from which a training can be judged: the 95% interval of a share
+around chance is ± 0.98 / √n at most, ± 10 percentage points from 100 responses, ± 31 from 10."""
+
+RESPONSES = "SELECT count(*) FROM responses WHERE split = ? AND list_contains(?, corpus)"
+
+Trained = tuple[int, bool]
+"""A version, and whether it is new."""
+
+
+def train(
+    name: str,
+    corpora: Sequence[str],
+    home: str,
+    settings: TrainSettings = TrainSettings(),
+    *,
+    resources: Resources = Resources(),
+) -> Trained:
+    """Train the evaluator `name` on the corpora; returns its version and whether it is new.
+
+    The first version is in use at once; a later one waits until `decide` compares it with that one.
+    The same settings on the same corpora and labels are trained once; an interrupted training is resumed.
+
+    Raises EvaluatorError if the name or a setting is unknown or there is nothing to learn from, HomeError if a corpus
+    has not landed, AnnotationError for labels that cannot be read.
+    """
+    warehouse = Warehouse.at(home)
+    kind: Any = evaluator_class(name)
+    config = kind.check_settings(route([name], settings.config)[name])
+    kind.check_labels(len(settings.labels), settings.labels_only)
+    labelled = human_scores(
+        annotated_files(warehouse, settings.labels, mapping=settings.map), settings.criterion
+    )
+    human = {dataset: labels for dataset, (_, labels) in labelled.items()}
+    # A promotion does not compare versions on annotated sets that they learned from.
+    labels = {"labels": "+".join(sorted(digest for digest, _ in labelled.values()))} if labelled else {}
+    spec = kind.encoder_spec(settings.encoder)
+    parameters: dict[str, Any] = {"evaluator": name, "encoder": spec, "config": config}
+    if labelled:
+        parameters["labels"] = [settings.criterion, settings.labels_only]
+
+    def digests() -> dict[str, str]:
+        return {corpus: landed_corpus(warehouse, corpus)[0] for corpus in corpora}
+
+    def recipe() -> Recipe:
+        return Recipe(parameters, {**digests(), "tables": candidate_sources(warehouse, corpora), **labels})
+
+    def checkpoint(recipe: Recipe) -> Path:
+        """The folder of the unfinished training."""
+        return warehouse.root / "checkpoints" / recipe.key("train")[:16]
+
+    def trained_before(recipe: Recipe) -> Trained | None:
+        """The version that an earlier run with this recipe trained, if its model is intact: by its learning curve,
+        since its row in `evaluators` changes with each promotion."""
+        curves = {p.key for p in warehouse.partitions() if p.table == "learning_curves"}
+        query = "SELECT outputs FROM runs WHERE key = ? ORDER BY started DESC"
+        for key, *_ in published_keys(warehouse.query(query, [recipe.key("train")]), "learning_curves"):
+            if key in curves and not model_damage(warehouse.models, name, key.version):
+                shutil.rmtree(checkpoint(recipe), ignore_errors=True)  # left by a kill
+                return key.version, False
+        return None
+
+    def build(stage: Stage) -> Built[Trained]:
+        missing = without_tables(home, corpora)  # another run may have replaced a corpus meanwhile
+        candidates = load_candidates(stage.connection, corpora)
+        if missing or (len(candidates) == 0 and not settings.labels_only):
+            what = ", ".join(missing or corpora)
+            raise EvaluatorError(f"{what}: no response to learn from; run ssrem tables first")
+        content, unfinished = digests(), checkpoint(stage.recipe)
+        texts = partial(training_texts, stage.connection, corpora)
+        provider = SimpleNamespace(  # see ssrem.evaluators.base.Provider
+            encoder=lambda: encoder_for(warehouse, spec, config["seed"], content, texts),
+            evaluator=partial(created, warehouse),
+            masked_lm=lambda: masked_lm_for(warehouse, candidates, content),
+        )
+        evaluator = kind.create(config, provider)
+        private = next(filter(None, (why_private(warehouse, corpus) for corpus in corpora)), None)
+        with progress(f"training {name}") as advance, request_options_in(warehouse, private=private):
+            if not settings.labels_only:
+                encode = encode_option(warehouse, evaluator, stage.scratch)
+                training = evaluator.fit(candidates, checkpoint=unfinished, progress=advance, **encode)
+                if training.warning and not human:
+                    say(f"{name}: {training.warning}")
+            if human:
+                evaluator = evaluator.fine_tuned_on(human, progress=advance)
+                training = evaluator.training
+        learned = {"corpora": json.dumps(content, sort_keys=True), "labels": labels.get("labels")}
+        learned |= _learned(training, candidates)
+        row, built = stage_version(stage, evaluator, asdict(evaluator.config), learned, challenges=True)
+        key = PartitionKey(evaluator=name, version=row["version"])
+        losses = [
+            {**key.values(), "epoch": int(epoch["epoch"]), "split": split, "loss": epoch.get(f"{split}_loss")}
+            for epoch in training.history
+            for split in ("train", "valid")
+        ]
+        curves = [row for row in losses if row["loss"] is not None]  # epoch 0 has no training loss
+        stage.create_from_rows("learning_curves", curves)
+        return replace(
+            built,
+            outputs=[*built.outputs, Output("learning_curves", key)],
+            save=lambda: evaluator.save(stage.scratch / "model", card=_card(row, training, human)),
+            after=lambda: shutil.rmtree(unfinished, ignore_errors=True),
+        )
+
+    return run_stage(warehouse, "train", recipe, build, done=trained_before, resources=resources)
+
+
+def _learned(training: Training, candidates: Candidates) -> dict[str, Any]:
+    """Columns of `evaluators` about a training."""
+    splits = {"train": TRAIN, "valid": VALID, "test": TEST}
+    sizes = {split: len(candidates.rows(number)) for split, number in splits.items()}
+    sizes |= {split: int(training.rows[split]) for split in ("train", "valid") if split in training.rows}
+    return {
+        **{f"{split}_responses": size for split, size in sizes.items()},
+        "valid_loss": next(e["valid_loss"] for e in training.history if e["epoch"] == training.best_epoch),
+        "best_epoch": training.best_epoch,
+        "epochs": len(training.history),
+        "seconds": training.seconds,
+    }
+
+
+def _card(row: Mapping[str, Any], training: Training, human: Mapping[str, Labels]) -> dict[str, Any]:
+    """The content of card.json: the version's row, what was measured, and the human scores that it learned from."""
+    card = {key: value for key, value in row.items() if key not in DECIDED}
+    card |= {key: json.loads(row[key]) for key in ("config", "corpora")}
+    if human:
+        card["human_scores"] = {
+            name: {"criterion": labels.criterion, "responses": len(labels.pairs), "scale": list(labels.scale)}
+            for name, labels in human.items()
+        }
+    about = {"figures": dict(training.figures), "notes": list(training.notes)}
+    return {**card, "trained_at": f"{row['trained_at']:%F %T}", **about}
+
+
+def train_all(
+    names: Sequence[str] | None,
+    corpora: Sequence[str] | None,
+    home: str,
+    settings: TrainSettings = TrainSettings(),
+    margins: Margins = Margins(),
+    *,
+    resources: Resources = Resources(),
+    build: Callable[..., bool] = build,
+    train: Callable[..., Trained] = train,
+    score: Callable[..., bool] = score_corpus,
+    decide_all: Callable[..., object] = decide_all,
+) -> dict[str, Trained]:
+    """Train evaluators, by default `ssrem` and `rsrem`, on the corpora, by default on all that have landed, and score
+    the test splits; returns each evaluator's version and whether it is new.
+
+    Missing speaker tables are built first, evaluators that learn nothing are registered. A version that is not an
+    evaluator's first is compared with the one in use, and promoted if it is not worse. build, train, score, decide_all:
+    the functions, or tasks that do the same. Raises an SsremError, before anything is trained, as `checked` does.
+    """
+    warehouse = Warehouse.at(home)
+    warehouse.check_writable()
+    names = names or DEFAULT_EVALUATORS
+    own = checked(names, settings, warehouse)
+    learners = [name for name in names if evaluator_class(name).learns_from]
+    alone = settings.labels_only
+    sources = landed_corpora(home, corpora, even_none=alone) if learners else []
+    for corpus in without_tables(home, sources):
+        table = {"encoder": settings.encoder} if settings.encoder else {}
+        build(corpus, home, settings=TableSettings(**table), resources=resources)
+    if sources and not alone and (warning := too_small(warehouse, sources)):
+        say(warning)
+    others = [name for name in names if name not in learners]
+    trained = {name: register(name, home, own[name].set, resources=resources) for name in others}
+    for name in learners:
+        trained[name] = train(name, sources, home, own[name], resources=resources)
+        for corpus in sources if "f" in evaluator_class(name).parts else ():
+            score(name, trained[name][0], corpus, home, resources=resources)
+    if learners and challenges(warehouse, names):
+        decide_all(home, names, margins, resources=resources)
+    return trained
+
+
+def retrain(
+    home: str,
+    evaluators: Sequence[str] | None = None,
+    margins: Margins = Margins(),
+    *,
+    resources: Resources = Resources(),
+    train: Callable[..., dict[str, Trained]] = train_all,
+) -> dict[str, str]:
+    """Train again on all landed corpora the evaluators that have not seen them all, of those named or of all in use;
+    returns each evaluator's outcome.
+
+    The ledger determines what is to do, so that a second or late call retrains nothing again. In a home folder in which
+    no evaluator was trained, the default evaluators are trained. train: `train_all`, or a function that does the same
+    by tasks.
+    """
+    warehouse, outcome = Warehouse.at(home), dict[str, str]()
+    more: dict[str, Any] = {"margins": margins, "resources": resources}
+    if not any_trained(warehouse):
+        first = train(evaluators, None, home, **more)
+        return {name: version_status(warehouse, name, version) for name, (version, _) in first.items()}
+    for name, settings in outdated(warehouse, evaluators or ()).items():
+        if settings:
+            ((version, _),) = train([name], None, home, settings, **more).values()
+            outcome[name] = version_status(warehouse, name, version)
+        else:
+            outcome[name] = (
+                "not retrained: it learned from human scores; give them again with ssrem train --labels"
+            )
+    return outcome
+
+
+def checked(names: Sequence[str], settings: TrainSettings, home: Warehouse) -> dict[str, TrainSettings]:
+    """Each evaluator's settings: those that it has. Prints how annotated sets are read, and what was left out.
+
+    Raises EvaluatorError for an evaluator or a setting that does not exist or labels that an evaluator does not learn
+    from, AnnotationError for labels that cannot be read.
+    """
+    routed = route(names, settings.config)
+    sets = annotated_files(home, settings.labels, mapping=settings.map)
+    for name in names:
+        kind = evaluator_class(name)
+        if settings.encoder and "encoder" in kind.setting_names():
+            routed[name].setdefault("encoder", settings.encoder)
+        kind.check_labels(len(sets), settings.labels_only)
+    human_scores(sets, settings.criterion)
+    for one in sets:
+        one.say_how_read()
+    shortcuts = dict.fromkeys(("negatives", "init", "device"))
+    return {name: settings.model_copy(update={"set": own, **shortcuts}) for name, own in routed.items()}
+
+
+def dry_run(
+    names: Sequence[str], corpora: Sequence[str] | None, home: str, settings: TrainSettings
+) -> list[dict[str, Any]]:
+    """A row for each evaluator: data, encoder, settings and version of the training that `train_all` would run.
+
+    Raises HomeError if a corpus has not landed, and what `checked` raises.
+    """
+    warehouse, rows = Warehouse.at(home), []
+    for name, own in checked(names, settings, warehouse).items():
+        kind, alone = evaluator_class(name), settings.labels_only
+        sources = landed_corpora(home, corpora, even_none=alone) if kind.learns_from else []
+        rows.append(
+            {
+                "evaluator": name,
+                "version": len(versions(warehouse, name)) + 1,
+                "learns": ", ".join(sorted(kind.learns_from)) or "nothing",
+                "corpora": ", ".join(sources) or None,
+                "train_responses": warehouse.query(RESPONSES, ["train", sources])[0][0] if sources else None,
+                "labels": ", ".join(settings.labels) or None,
+                "encoder": kind.encoder_spec(settings.encoder),
+                "settings": kind.check_settings(own.set),
+            }
+        )
+    return rows
+
+
+def too_small(home: Warehouse, corpora: Sequence[str]) -> str | None:
+    """A sentence if the corpora are too small to judge a training by; None if they are large enough.
+
+    Their speaker tables must have been built.
+    """
+    held_out = {split: home.query(RESPONSES, [split, list(corpora)])[0][0] for split in ("valid", "test")}
+    fewest = min(held_out.values())
+    if fewest >= ENOUGH:
+        return None
+    points = f"± {98 / fewest**0.5:.0f} percentage points" if fewest else "no figure at all"
+    return (
+        f"{', '.join(corpora)}: too small to judge a training by: {held_out['valid']:,} responses to validate on and "
+        f"{held_out['test']:,} to test on, of {ENOUGH} needed each (this few give {points}); land more conversations, "
+        "or use an evaluator that comes trained, as ssrem score does"
+    )

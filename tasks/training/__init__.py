@@ -1,1 +1,0 @@
-"""Stage `train`: versions of evaluators, their promotion and transfer."""

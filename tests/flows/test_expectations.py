@@ -1,0 +1,40 @@
+"""Great Expectations finds in every table the rows that DuckDB alone finds, and shows them on its pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from ssrem.errors import GateError
+from ssrem.schemas import TABLES
+from ssrem.tasks.stage import gate
+from ssrem.tasks.stage.gate import Rule, rules
+
+pytestmark = [pytest.mark.prefect, pytest.mark.xdist_group("prefect")]  # one worker imports it
+
+
+@pytest.fixture
+def connection() -> duckdb.DuckDBPyConnection:
+    """All tables, each with a row whose values are all null."""
+    connection = duckdb.connect()
+    connection.execute("CREATE SCHEMA published; SET search_path = 'main,published'")
+    for table in TABLES.values():
+        connection.execute(table.ddl())
+        connection.execute(f"INSERT INTO {table.name} BY NAME SELECT NULL AS {table.column_names[0]}")
+    return connection
+
+
+def test_both_count_the_same_rows(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    from ssrem.flows.expectations import broken_rows
+
+    wanted = [rule for table in TABLES.values() for rule in rules(table)]
+    counted = broken_rows(str(tmp_path), connection, wanted)
+    assert counted == gate.broken_rows(connection, wanted)
+    assert 100 < sum(map(bool, counted)) < len(counted) - 100
+    assert (tmp_path / "index.html").exists()
+    (page,) = tmp_path.glob("validations/utterances/**/*.html")
+    assert "text not to be null" in page.read_text()
+    with pytest.raises(GateError, match=r"^the gate could not check table corpora: .*CatalogException"):
+        broken_rows(str(tmp_path), connection, [Rule("corpora", "x", "SELECT * FROM nowhere")])

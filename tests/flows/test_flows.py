@@ -1,0 +1,255 @@
+"""Flows under Prefect: their runs and tasks have names, they leave the ledger of the command, show what they did and
+refuse what they cannot use."""
+
+from __future__ import annotations
+
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import duckdb
+import pytest
+
+from ssrem.errors import AnnotationError, DumpError, GateError
+from ssrem.schemas import TABLES
+from ssrem.tasks.settings import AnnotatedSets, DumpSettings
+from ssrem.tasks.stage import gate
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.warehouse.home import Warehouse
+from support.small_home import Made
+
+pytestmark = [
+    pytest.mark.prefect,
+    pytest.mark.xdist_group("prefect"),
+    pytest.mark.usefixtures("prefect_server"),
+]
+
+OF_A_RUN = {"run_id", "started", "ended", "trained_at", "decided_at", "promoted_at", "landed_at", "seconds"}
+"""Columns that differ between two runs of the same work."""
+
+
+class Shown(NamedTuple):
+    """What Prefect's page shows: names of flow runs and of task runs with their tags, and artifacts."""
+
+    flows: dict[str, set[str]]
+    tasks: dict[str, set[str]]
+    artifacts: list[Any]
+
+
+def shown(since: datetime) -> Shown:
+    """What came up since then."""
+    from prefect.client.orchestration import get_client
+
+    with get_client(sync_client=True) as client:
+        flows = [run for run in client.read_flow_runs() if run.created >= since]
+        tasks = [run for run in client.read_task_runs() if run.created >= since]
+        artifacts = [one for one in client.read_artifacts() if one.created >= since]
+    return Shown(
+        {run.name: set(run.tags) for run in flows},
+        # A run of a flow that another one calls is a task run as well.
+        {run.name: set(run.tags) for run in tasks if not run.state.state_details.child_flow_run_id},
+        artifacts,
+    )
+
+
+@pytest.fixture(scope="module")
+def flown(
+    made: Made, prefect_server: None, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Warehouse, Shown]:
+    """What the flow `pipeline` leaves of the dump and the annotated set of `ssrem run`."""
+    from ssrem.flows.pipeline import pipeline
+
+    home, since = Warehouse.at(tmp_path_factory.mktemp("flown") / "home"), datetime.now(UTC)
+    path = pipeline(str(made.dump), str(home.root), annotations=[str(made.annotated)])
+    assert path == str(home.reports / "report.html")
+    return home, shown(since)
+
+
+def contents(home: Warehouse, table: str) -> list[Any]:
+    """The rows of a table, runs in their order, without what differs between two runs of the same work."""
+    columns = ", ".join(f'"{name}"' for name in TABLES[table].column_names if name not in OF_A_RUN)
+    with home.reader() as reader:
+        order = "started" if table == "runs" else "ALL"
+        return reader.execute(f'SELECT {columns} FROM "{table}" ORDER BY {order}').fetchall()
+
+
+def test_the_pipeline_leaves_what_the_command_leaves(flown: tuple[Warehouse, Shown], made: Made) -> None:
+    """The same ledger, the same tables, and the same results of gates, which Great Expectations has evaluated."""
+    home, _ = flown
+    assert len(contents(home, "runs")) == 10
+    for table in TABLES:
+        assert contents(home, table) == contents(made.home, table), table
+
+
+def test_runs_are_named_by_what_they_work_on(flown: tuple[Warehouse, Shown]) -> None:
+    _, page = flown
+    assert set(page.flows) == {
+        *("pipeline-tiny.jsonl", "ingest-tiny.jsonl", "tables-tiny", "train-ssrem+rsrem"),
+        *("correlate-people_eval.json", "report-home"),
+    }
+    by_name = {name.split(" ")[0]: tags for name, tags in page.tasks.items()}
+    assert {"train ssrem", "train rsrem", "score tiny with ssrem 1", "build tables of tiny"} < set(page.tasks)
+    assert set(by_name) == {"land", "build", "train", "score", "correlate", "study", "write"}
+    assert by_name["score"] == {"pipeline", "score"}
+    assert all(tags == {"pipeline"} for name, tags in page.flows.items() if not name.startswith("pipeline"))
+
+
+def test_each_run_shows_its_figures_and_gates(flown: tuple[Warehouse, Shown]) -> None:
+    home, page = flown
+    artifacts = {one.key: one for one in page.artifacts}
+    assert {"corpora", "speaker-sets", "evaluators", "identification", "agreement", "best"} < set(artifacts)
+    assert "tiny" in artifacts["corpora"].data
+    assert "report.html" in artifacts["report"].data
+    for stage in ("ingest", "tables", "train", "correlate", "study"):
+        assert "to be unique" in artifacts[f"gate-{stage}"].data
+        index = home.reports / "expectations" / stage / "index.html"
+        assert index.as_uri() in artifacts[f"expectations-{stage}"].data
+        assert index.exists()
+
+
+def test_a_second_run_publishes_nothing(flown: tuple[Warehouse, Shown], made: Made) -> None:
+    from ssrem.flows.pipeline import pipeline
+
+    home, _ = flown
+    before, since = home.partitions(), datetime.now(UTC)
+    pipeline(str(made.dump), str(home.root), annotations=[str(made.annotated)], retrain_outdated=True)
+    assert home.partitions() == before
+    assert not {one.key for one in shown(since).artifacts} & {"expectations-ingest", "expectations-train"}
+
+
+def test_a_failed_gate_shows_the_rows_and_is_told_once(
+    home: Warehouse, made: Made, web: tuple[str, list[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ssrem.flows.hooks import VARIABLE
+    from ssrem.flows.pipeline import pipeline
+
+    url, posted = web
+    monkeypatch.setenv(VARIABLE, url)
+    query = "SELECT conversation_id, 'a|b' AS shown FROM conversations LIMIT 30"
+    check = SimpleNamespace(table="conversations", name="none", why="of a test", query=query)
+    monkeypatch.setattr("ssrem.tasks.stage.gate.checks", lambda stage: [check])
+    since = datetime.now(UTC)
+    with pytest.raises(GateError, match="expected no row of none: of a test, broken by 30 rows"):
+        pipeline(str(made.dump), str(home.root))
+    assert home.partitions() == []
+    artifacts = {one.key: one for one in shown(since).artifacts}
+    rows = json.loads(artifacts["gate-ingest-1-conversations"].data)
+    assert len(rows) == 20 and rows[0]["shown"] == "a|b"
+    assert "expectations-ingest" in artifacts
+    (message,) = posted
+    assert (message["flow"], message["run"]) == ("pipeline", "pipeline-tiny.jsonl")
+    assert message["message"].startswith("gate of ingest: table conversations: expected no row of none")
+
+
+def test_landing_is_announced_once_and_not_by_the_pipeline(
+    copy: Warehouse, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ssrem.flows.ingest import ingest
+
+    module = sys.modules["ssrem.flows.ingest"]
+    events: list[dict[str, Any]] = []
+    monkeypatch.setattr(module, "emit_event", lambda **event: events.append(event))
+    monkeypatch.setattr(module, "land", lambda *_, **__: ("tiny", True))
+    assert ingest([str(made.dump), "more.jsonl"], str(copy.root)) == ("tiny", True)
+    assert [event["event"] for event in events] == ["corpus.landed"]
+    assert events[0]["payload"] == {"name": "tiny", "home": str(copy.root)}
+    ingest(str(made.dump), str(copy.root), announce=False)
+    monkeypatch.setattr(module, "land", lambda *_, **__: ("tiny", False))
+    ingest(str(made.dump), str(copy.root))
+    assert len(events) == 1
+
+
+def test_the_options_of_a_dump_reach_the_inbox(home: Warehouse, tmp_path: Path) -> None:
+    from ssrem.flows.drop_folder import drop_folder
+
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    rows = "".join(f"c{n // 4},{'ab'[n % 2]}{n % 5},text {n}\n" for n in range(80))
+    (inbox / "chats.csv").write_text(f"thread,who,said\n{rows}")
+    how = DumpSettings(map={"conversation": "thread", "speaker": "who", "text": "said"}, speakers="person")
+    since = datetime.now(UTC)
+    outcome = drop_folder(str(inbox), str(home.root), settle=0, dump=how, announce=False)
+    assert outcome == {"chats.csv": "landed as chats"}
+    assert set(shown(since).flows) == {"drop-folder-inbox", "ingest-chats.csv"}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"source": None, "dump": DumpSettings(format="csv")}, DumpError, "neither source nor inbox"),
+        ({"inbox": "inbox", "dump": DumpSettings(name="mine")}, DumpError, "leave out the name mine"),
+        ({"sets": AnnotatedSets(layout="usr")}, AnnotationError, "annotations names none"),
+    ],
+)
+def test_options_are_used_or_refused(
+    home: Warehouse, options: dict[str, Any], error: type[Exception], says: str
+) -> None:
+    from ssrem.flows.pipeline import pipeline
+
+    with pytest.raises(error, match=says):
+        pipeline.fn(home=str(home.root), **options)
+    assert not home.root.exists()
+
+
+def test_a_task_is_tried_again_after_an_error_of_a_disk_and_no_other() -> None:
+    from prefect import Task, flow, task
+
+    from ssrem.flows import steps
+
+    of_stages = [one for one in vars(steps).values() if isinstance(one, Task)]
+    assert len(of_stages) == 10
+    assert {(one.retries, one.retry_delay_seconds, one.retry_condition_fn) for one in of_stages} == {
+        (2, 5, steps.of_disk_or_network)
+    }
+    calls = []
+
+    @task(**{**steps.AGAIN, "retry_delay_seconds": 0})
+    def work(error: Exception) -> str:
+        calls.append(error)
+        if len(calls) < 3:
+            raise error
+        return "done"
+
+    assert flow(lambda: work(OSError("disk")), name="works")() == "done"
+    assert len(calls) == 3
+    calls.clear()
+    with pytest.raises(ValueError, match="wrong"):
+        flow(lambda: work(ValueError("wrong")), name="fails")()
+    assert len(calls) == 1
+
+
+@pytest.mark.filterwarnings("error::FutureWarning")
+def test_a_thread_belongs_to_the_run(home: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Progress that it reports is the run's, and a task that is submitted has its gates evaluated as the run's are."""
+    from prefect import flow, task
+    from prefect.context import FlowRunContext
+
+    from ssrem.flows import artifacts
+
+    monkeypatch.setattr(artifacts, "EVERY", 0)
+    runs, since = [], datetime.now(UTC)
+    monkeypatch.setattr("ssrem.flows.expectations.broken_rows", lambda pages, _, rules: [7] * len(rules))
+
+    @task
+    def broken() -> set[int]:
+        with duckdb.connect() as connection:
+            connection.execute(TABLES["turns"].ddl())
+            results = gate.check_tables(connection, "report", "r", ["turns"])
+        return {result.row["unexpected"] for result in results}
+
+    def reads() -> None:
+        with artifacts.shown(str(home.root), "ingest", []), progress("reading", 10) as advance:
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(advance, 5).result()
+            context = FlowRunContext.get()
+            assert context is not None and context.flow_run is not None
+            runs.append(context.flow_run.id)
+            assert broken.submit().result() == {7}
+
+    flow(reads, name="reads")()
+    progresses = [one for one in shown(since).artifacts if one.key == "progress"]
+    assert [(one.flow_run_id, one.data) for one in progresses] == [(runs[0], 50.0)]

@@ -1,0 +1,84 @@
+"""Hooks: whoever runs the pipeline hears of a failure, through what Apprise or Prefect can reach, and only once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ssrem.errors import GateError
+from ssrem.flows.hooks import VARIABLE, notify, send
+
+MESSAGE = {
+    "flow": "tables",
+    "run": "calm-otter",
+    "run_id": "0-1",
+    "state": "Failed",
+    "home": "/data/home",
+    "message": "gate of tables: table turns: expected turn to be at least 0",
+}
+
+
+def failed(error: Exception, parent: str | None = None) -> tuple[Any, Any, Any]:
+    run = SimpleNamespace(
+        id="0-1", name="calm-otter", parameters={"home": "/data/home"}, parent_task_run_id=parent
+    )
+    state = SimpleNamespace(name="Failed", message="failed", result=lambda raise_on_failure: error)
+    return SimpleNamespace(name="tables"), run, state
+
+
+def test_the_web_hears_which_gate_which_rows_and_which_run(
+    web: tuple[str, list[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, posted = web
+    monkeypatch.setenv(VARIABLE, f"{url}/one {url}/two")
+    notify(*failed(GateError("gate of tables: table turns: expected turn to be at least 0", Path("x"))))
+    assert posted == [MESSAGE, MESSAGE]
+    notify(*failed(ValueError("of a flow that another one called"), parent="0-2"))
+    notify(*failed(ValueError("of another library")))
+    assert [message["message"] for message in posted[2:]] == ["ValueError: of another library"] * 2
+
+
+def test_any_address_of_apprise(web: tuple[str, list[Any]]) -> None:
+    url, posted = web
+    send(url.replace("http:", "json:"), MESSAGE)
+    (letter,) = posted
+    assert letter["title"] == "ssrem: tables failed (calm-otter)"
+    assert letter["message"] == f"{MESSAGE['message']}\n\nrun 0-1 on home folder /data/home"
+
+
+def test_who_cannot_be_told_hides_nothing(
+    web: tuple[str, list[Any]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url, posted = web
+    monkeypatch.setenv(VARIABLE, f"{url}/broken http://user:secret@127.0.0.1:1/ {url}")
+    notify(*failed(ValueError("x")))
+    assert len(posted) == 2
+    said = capsys.readouterr().err
+    assert said.count("could not be notified") == 2
+    assert "secret" not in said
+
+
+@pytest.mark.prefect
+@pytest.mark.xdist_group("prefect")
+@pytest.mark.usefixtures("prefect_server")
+def test_blocks_of_prefect(web: tuple[str, list[Any]]) -> None:
+    from prefect.blocks.notifications import CustomWebhookNotificationBlock
+    from prefect.blocks.system import Secret
+    from pydantic import SecretStr
+
+    url, posted = web
+    Secret(value=SecretStr(url)).save("where")
+    CustomWebhookNotificationBlock(
+        name="ops", url=url, json_data={"subject": "{{subject}}", "text": "{{body}}"}
+    ).save("ops")
+    send("secret/where", MESSAGE)
+    send("custom-webhook/ops", MESSAGE)
+    whole, letter = posted
+    assert whole == MESSAGE
+    assert letter["subject"] == "ssrem: tables failed (calm-otter)"
+    assert letter["text"].startswith(MESSAGE["message"])
+    with pytest.raises(ValueError, match="no-such"):
+        send("custom-webhook/no-such", MESSAGE)

@@ -1,0 +1,254 @@
+"""Options are made of the settings models: each field is an option with its text, and reaches the verb."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import duckdb
+import pytest
+from pydantic.fields import FieldInfo
+
+from ssrem.cli import UsageError
+from ssrem.cli.main import GROUPS, LEFT, VERBS, function, main, parsed
+from ssrem.settings import Settings, pairs
+from ssrem.tasks import settings as models
+from ssrem.tasks.settings import Resources
+from support.paths import ROOT
+
+HUGE = str(10**400)
+
+NEEDED = {
+    "negatives": ["sc"],
+    "correlate": ["README.md"],
+    "study": ["attacks"],
+    "validate": ["README.md"],
+    "ratings collect": ["folder"],
+    "ratings import": ["answers.json", "--batch", "folder"],
+    "evaluators promote": ["ssrem", "1"],
+    "evaluators rollback": ["ssrem"],
+    "evaluators export": ["ssrem"],
+    "ratings pull": ["fed"],
+    "evaluators import": ["file"],
+    "forget": ["ann"],
+}
+"""Verb → the arguments that it cannot do without."""
+
+TEXTS: dict[str, list[str]] = {
+    "map": ["speaker=Who"],
+    "set": ["epochs=3"],
+    "margin": ["agreement=.2"],
+    "labels": ["README.md"],
+    "max_quarantine": ["7%"],
+    "memory_limit": ["1GB"],
+    "similarity": ["all"],
+    "addressees": ["stated"],
+    "speakers": ["person"],
+    "split": ["valid"],
+    "test": ["williams"],
+    "criterion": ["tone"],
+    "max_cost": ["2.5"],
+    "runner": ["dask"],
+    "redundancy": ["2"],
+}
+"""Field → what a user may give, where neither a word nor a number is."""
+
+
+def options(verb: str) -> dict[str, Any]:
+    found: dict[str, Any] = getattr(import_module(f"ssrem.cli.{VERBS[verb][0]}"), function(verb)).options
+    return found
+
+
+def text(field: FieldInfo) -> str:
+    return " ".join((field.description or "").split())
+
+
+def fields() -> Iterator[tuple[str, type[Settings], str]]:
+    """Verb, model and field of every setting of every verb."""
+    for verb in VERBS:
+        work: Any = parsed([*verb.split(), *NEEDED.get(verb, [])])
+        for hint in get_type_hints(work.func).values():
+            if isinstance(hint, type) and issubclass(hint, Settings) and hint is not models.Margins:
+                yield from ((verb, hint, field) for field in hint.model_fields)
+
+
+@pytest.mark.parametrize(("verb", "model", "field"), fields(), ids=str)
+def test_every_setting_is_an_option_and_reaches_the_verb(
+    verb: str, model: type[Settings], field: str
+) -> None:
+    option = options(verb)[field]
+    assert text(model.model_fields[field]) in option.help
+    values = TEXTS.get(field) or (["7"] if int in option.kinds else ["word"])
+    given = [option.flag, *([] if bool in option.kinds else values)]
+    if field in ("criterion", "labels_only", "map") and "labels" in model.model_fields:
+        given += ["--labels", "README.md"]
+    if field == "runner_address":
+        given += ["--runner", "dask"]
+    work: Any = parsed([*verb.split(), *NEEDED.get(verb, []), *given])
+    (reached,) = (value for value in work.keywords.values() if type(value) is model)
+    assert getattr(reached, field) != model.model_fields[field].get_default()
+    assert field in reached.model_fields_set
+
+
+@pytest.mark.parametrize("verb", [*VERBS, *GROUPS])
+def test_help_shows_each_option_with_its_text(
+    verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "4000")
+    assert main([*verb.split(), "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert f"Usage: ssrem {verb}" in shown
+    for option in options(verb).values() if verb in VERBS else ():
+        assert option.flag in shown
+        assert option.help.partition("=")[2].partition(": ")[2] in shown or option.help in shown
+
+
+def test_a_text_of_a_setting_is_written_once() -> None:
+    """The verbs' own options have texts of their own."""
+    kinds = [
+        model for model in vars(models).values() if isinstance(model, type) and issubclass(model, Settings)
+    ]
+    texts = {text(field) for model in kinds for field in model.model_fields.values()}
+    said = " ".join(" ".join(path.read_text().split()) for path in (ROOT / "ssrem" / "cli").glob("*.py"))
+    assert all(texts) and not [one for one in texts if one in said]
+
+
+def test_values_in_a_row_and_repeated_options_add_up() -> None:
+    line = "correlate a.json b.json --map context=a+b response=c --evaluator ssrem rsrem --map score=d --json"
+    words = [word.replace(".json", ".md").replace("a.md", "README.md") for word in line.split()]
+    work: Any = parsed([*words[:2], *words[3:]])
+    assert work.keywords["evaluator"] == ("ssrem", "rsrem")
+    assert work.keywords["sets"].map == {"context": "a+b", "response": "c", "score": "d"}
+    assert work.args[0].json
+
+
+def test_one_option_of_two_models_reaches_both() -> None:
+    work: Any = parsed(["run", "dump.csv", "--map", "speaker=a", "score=b", "--replace"])
+    of_dump, of_sets = work.keywords["dump"], work.keywords["sets"]
+    assert of_dump.map == of_sets.map == {"speaker": "a", "score": "b"}
+    assert of_dump.replace and of_sets.replace
+
+
+def test_a_hyphen_is_standard_input_and_words_may_begin_with_one() -> None:
+    work: Any = parsed(["score", "-"])
+    assert work.keywords["file"] == "-"
+    one: Any = parsed(["score", "--response", "-5 degrees", "--context", "--really?", "--context", "b"])
+    assert (one.keywords["response"], one.keywords["context"]) == ("-5 degrees", ("--really?", "b"))
+    wait: Any = parsed(["sql", "SELECT 1", "--csv", "-", "--timeout", "2m"])
+    assert (wait.keywords["csv"], wait.keywords["timeout"]) == ("-", 120)
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("zzz", "there is no verb 'zzz'; the verbs are run, ingest, tables, "),
+        ("trian", "there is no verb 'trian'; did you mean train?; see ssrem --help"),
+        ("evaluators promot ssrem 1", "'promot'; did you mean promote?; see ssrem evaluators --help"),
+        ("tables --sed 3", "there is no option --sed; did you mean --seed?; see ssrem tables --help"),
+        ("run --runer=dask", "there is no option --runer; did you mean --runner"),
+        (
+            "run --runner dusk",
+            "--runner: input should be 'process' or 'dask', not 'dusk'; did you mean dask?",
+        ),
+        ("tables x", "x: one argument too many; see ssrem tables --help"),
+        ("status a\nb", "a\\nb: one argument too many"),
+        ("negatives", "GENERATOR is missing; see ssrem negatives --help"),
+        ("ingest d.jsonl --settle", "--settle needs a value"),
+        ("ratings import a.json", "--batch"),
+        ("train --threads 0", "--threads: input should be greater than or equal to 1, not '0'"),
+        ("train --memory-limit much", "--memory-limit: 'much' is no amount of memory, such as 2GB or 500MB"),
+        ("train --set epochs", "--set: 'epochs' is not KEY=VALUE"),
+        ("tables --seed=-1", "--seed: input should be greater than or equal to 0, not '-1'"),
+        (
+            "tables --similarity most",
+            "--similarity: input should be a valid integer or input should be 'all'",
+        ),
+        ("ingest d.jsonl --max-quarantine=5", "is no percentage from 0% to 100%, such as 5%"),
+        ("ingest d.jsonl --map speaker", "write FIELD=COLUMN or FIELD=COLUMN+COLUMN, for example speaker="),
+        ("ingest d.jsonl --wait soon", "--wait: 'soon' is no duration such as 90, 30m or 6h"),
+        ("ingest", "ssrem ingest takes a dump or --inbox FOLDER, one of them"),
+        ("ingest dump.jsonl --watch 5", "--watch looks into --inbox FOLDER again and again; give it"),
+        (
+            "evaluators retrain --margin rho=1",
+            "--margin: no setting rho; there are identification, agreement",
+        ),
+        ("score x.json --response a", "x.json and --response: give a file, or one response, not both"),
+        ("score --context a", "belong to --response; give it, too"),
+        ("score", "give a file of responses, - for standard input, or one response by --response"),
+        ("validate README.md --require spearmen=.5", "there is no measure 'spearmen'; did you mean spearman"),
+        ("validate README.md --require low=much", "--require: input should be a valid number, not 'much'"),
+        ("validate README.md --precision 90", "--precision: input should be less than or equal to 1"),
+        ("ratings collect x --scale 11", "--scale: input should be less than or equal to 9"),
+        (
+            "ratings collect x --responses a",
+            "--responses: 'a' is not NAME=FILE, such as gpt2=responses.jsonl",
+        ),
+        ("ratings import a.json --batch b --kappa 2", "--kappa: "),
+        ("sql SELECT --csv a --parquet b", "an answer takes one form: --json, --csv or --parquet"),
+    ],
+)
+def test_a_wrong_command_is_one_line(command: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(re.split(" ", command)) == 2
+    line = capsys.readouterr().err
+    assert line.startswith("ssrem: ") and line.count("\n") == 1 and says in line
+
+
+@pytest.mark.parametrize("gone", LEFT)
+def test_what_left_says_so(gone: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = gone.split() if not gone.startswith("--") else ["ingest", "dump.jsonl", gone]
+    assert main([*words, "x"]) == 2
+    line = capsys.readouterr().err
+    assert line.startswith(f"ssrem: ssrem {gone} has left: ") and line.count("\n") == 1
+
+
+def test_evaluators_alone_lists_them() -> None:
+    for words in ([], ["--json"], ["list"]):
+        work: Any = parsed(["evaluators", *words])
+        assert work.func.__name__ == "list_"
+
+
+# Numbers and JSON that no library can hold
+
+
+@pytest.mark.parametrize("value", [HUGE, "9" * 5_000, "2147483648", "1e3", "NaN"])
+@pytest.mark.parametrize("option", ["--seed", "--context-turns", "--threads", "--similarity"])
+def test_a_number_that_no_library_can_hold_is_refused(option: str, value: str) -> None:
+    with pytest.raises(UsageError, match=option) as raised:
+        parsed(["tables", option, value])
+    assert len(str(raised.value)) < 300
+
+
+@pytest.mark.parametrize("value", ["9999999999TB", "0GB", "1KB", f"{HUGE}MB", "9" * 5_000 + "KB"])
+def test_an_amount_of_memory_that_duckdb_cannot_have_is_refused(value: str) -> None:
+    with pytest.raises(UsageError, match="is not from 1MB to 1000TB"):
+        parsed(["tables", "--memory-limit", value])
+
+
+@pytest.mark.parametrize("value", ["1MB", "1.5 gib", "1000TB"])
+def test_duckdb_takes_an_amount_of_memory_that_is_not_refused(value: str) -> None:
+    with duckdb.connect() as connection:
+        connection.execute(f"SET memory_limit = '{Resources(memory_limit=value).memory_limit}'")
+
+
+@pytest.mark.parametrize("value", ["[" * 100_000, '{"a":' * 100_000, "9" * 5_000])
+def test_a_setting_that_is_no_json_is_text(value: str) -> None:
+    assert pairs([f"epochs={value}"]) == {"epochs": value}
+
+
+def test_a_home_folder_is_that_of_the_option_or_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def home(*words: str) -> Path:
+        work: Callable[[], Any] = parsed(["status", *words])  # type: ignore[assignment]
+        root: Path = work.args[0].home.root  # type: ignore[attr-defined]
+        return root.resolve()
+
+    assert home() == tmp_path / "warehouse"
+    monkeypatch.setenv("SSREM_HOME", str(tmp_path / "set"))
+    assert home() == tmp_path / "set"
+    assert home("--home", "given") == tmp_path / "given"

@@ -1,0 +1,161 @@
+"""`ssrem run` as a user meets it: what it prints, what it leaves, and a second time; and stages that fail midway."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssrem.cli.main import main
+from ssrem.errors import EvaluatorError
+from ssrem.tasks.warehouse.home import Warehouse
+from support.progress_lines import other_lines
+from support.small_home import Made, command
+
+TITLES = ["corpora", "speaker sets", "identification on the test split", "agreement with human scores"]
+
+
+def test_tables_report_and_next_command(made: Made) -> None:
+    assert made.said.returncode == 0, made.said.stderr
+    lines = made.said.stdout.splitlines()
+    starts = [next(i for i, line in enumerate(lines) if line.startswith(title)) for title in TITLES]
+    assert starts == sorted(starts)
+    assert f"report: {made.home.reports / 'report.html'}" in lines
+    assert lines[-1].startswith("next:   ssrem sql --home ")
+    sentences = ("human scores is not ", "chance is 50%")  # of what is no better
+    tables = [line for line in lines if not any(part in line for part in ("report: ", *sentences))]
+    assert all(line == line.rstrip() and len(line) <= 120 for line in tables)
+    ground_truth = [line.split() for line in lines if " GT " in line]
+    assert [row[:3] for row in ground_truth] == [["ssrem", "tiny", "GT"], ["rsrem", "tiny", "GT"]]
+
+
+def test_stderr_says_how_far_it_is_where_it_is_no_terminal(made: Made) -> None:
+    assert other_lines(made.said.stderr) == other_lines(made.again.stderr) == []
+    assert "ssrem: tiny: too small to judge a training by: " in made.said.stderr
+    starts = re.findall(r"ssrem: (.*): started", made.said.stderr)
+    assert starts[:3] == ["ingest tiny", "tables tiny", "train ssrem"]
+    assert "correlate people" in starts
+    for stage in starts:
+        assert re.search(rf"ssrem: {stage}: done in .* s", made.said.stderr)
+    assert re.search(
+        r"ingest tiny: done in \S+ s \(corpora 1, conversations 60, utterances 600, ", made.said.stderr
+    )
+
+
+def test_json_holds_the_same_figures(made: Made) -> None:
+    figures = json.loads(made.again.stdout, parse_constant=pytest.fail)
+    assert list(figures) == [
+        *("corpora", "speaker_sets", "identification", "agreement", "best", "no_better", "report")
+    ]
+    assert figures["corpora"][0] == {
+        "corpus": "tiny",
+        "format": "jsonl",
+        "conversations": 60,
+        "utterances": 600,
+        "quarantined": 0,
+        "speakers": 12,
+        "turns": 600,
+        "speaker_scope": "person",
+    }
+    assert {row["n"] + row["excluded"] for row in figures["agreement"]} == {30}
+    assert all(row["low"] < row["spearman"] < row["high"] for row in figures["agreement"])
+    (best,) = figures["best"]
+    assert (best["dataset"], best["compared"], best["n"]) == ("people", 4, 25)
+    assert set(best["tied_for_best"].split(", ")) <= {*("ssrem h", "rsrem h", "cosine f", "length f")}
+    truth = next(row for row in figures["identification"] if row["kind"] == "GT")
+    assert f"{truth['mean_f']:.3f}" in made.said.stdout
+
+
+def test_a_second_run_publishes_nothing(made: Made) -> None:
+    assert made.again.returncode == 0
+    assert [[p.table, str(p.key), p.path] for p in made.home.partitions()] == made.parts_before_again
+
+
+def test_every_gate_left_its_results(made: Made) -> None:
+    stages = made.home.query(
+        "SELECT r.stage, count(*), bool_and(q.passed) FROM check_results AS q "
+        "INNER JOIN runs AS r USING (run_id) GROUP BY r.stage"
+    )
+    assert {stage for stage, *_ in stages} == {"ingest", "tables", "train", "score", "correlate", "study"}
+    assert all(passed for *_, passed in stages)
+
+
+@pytest.mark.parametrize(("width", "verb"), [("80", "evaluators"), ("80", "status"), ("120", "status")])
+def test_tables_fit_the_terminal(made: Made, width: str, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+    import sys
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Terminal()
+    monkeypatch.setenv("COLUMNS", width)
+    monkeypatch.setattr(sys, "stdout", screen)
+    assert main([verb, "--home", str(made.home.root)]) == 0
+    lines = re.sub(r"\033\[\d*m", "", screen.getvalue()).splitlines()
+    fixed = ("home:", *(f"{name} version" for name in ("ssrem", "rsrem", "cosine", "length")))
+    assert all(len(line) <= int(width) or line.startswith(fixed) for line in lines)
+    assert any(line.startswith("ssrem version 1: ssrem|") for line in lines)
+
+
+@pytest.mark.parametrize("verb", [("train", "bleu-2"), ("negatives", "sc", "--responses", "5")])
+def test_nothing_is_heard_of_prefect(verb: tuple[str, ...], made: Made, copy: Warehouse) -> None:
+    done = command(*verb, "--home", str(copy.root))
+    assert (done.returncode, other_lines(done.stderr)) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "says"),
+    [
+        (EvaluatorError("the model fell over; train again"), 1, "ssrem: the model fell over; train again"),
+        (
+            KeyboardInterrupt(),
+            130,
+            "ssrem: interrupted; nothing of this stage was published, run it again to go on",
+        ),
+    ],
+)
+def test_a_stage_that_fails_midway(
+    tmp_path: Path,
+    made: Made,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: BaseException,
+    status: int,
+    says: str,
+) -> None:
+    from ssrem.evaluators.bilinear.bilinear import Bilinear
+
+    def broken(*arguments: Any, **options: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(Bilinear, "fit", broken)
+    home = Warehouse.at(tmp_path / "home")
+    assert main(["run", str(made.dump), "--home", str(home.root), "--encoder", "glove-6b-50d"]) == status
+    captured = capsys.readouterr()
+    assert [line for line in other_lines(captured.err) if line.startswith("ssrem")] == [says]
+    assert captured.out == ""
+    published = {part.table for part in home.partitions()}
+    assert {"corpora", "utterances", "turns", "candidates", "set_similarity"} <= published
+    assert not published & {"evaluators", "scores"}
+    assert not list(home.staging.glob("*"))
+    assert not list(home.models.glob("*/*"))
+
+
+def test_a_study_is_read_in_the_terminal_and_as_json(
+    copy: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["study", "length", "--evaluator", "ssrem", "--home", str(copy.root)]
+    assert main(arguments) == 0
+    said = capsys.readouterr().out
+    page = copy.reports / "study-length-people.md"
+    assert said.startswith("length of people\n") and f"page: {page}\n" in said
+    assert "ssrem: Its scores go with length at rho" in said and "rsrem" not in said
+    assert main([*arguments, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["pages"] == {"people": str(page)}
+    assert {row["evaluator"] for row in answer["studies"]} == {"ssrem"} and len(answer["studies"]) == 4

@@ -1,0 +1,259 @@
+"""Correlate: human scores by hand, correlations against SciPy, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from scipy import stats
+
+from ssrem.errors import AnnotationError, GateError
+from ssrem.sql import statement
+from ssrem.tasks.correlate import correlate, correlate_files
+from ssrem.tasks.settings import AgreementSettings, AnnotatedSets
+from ssrem.tasks.study import study
+from ssrem.tasks.versions import promoted
+from ssrem.tasks.warehouse.catalog import PartitionKey
+from ssrem.tasks.warehouse.home import Warehouse
+from support.small_home import Made, annotated_rows
+from support.stages import query
+
+BOTH = [("rsrem", 1), ("ssrem", 1)]
+
+
+@pytest.fixture
+def write_set(tmp_path: Path) -> Callable[..., str]:
+    def write(rows: list[dict[str, Any]], name: str = "set") -> str:
+        path = tmp_path / f"{name}_eval.json"
+        path.write_text(json.dumps(rows))
+        return str(path)
+
+    return write
+
+
+# Human scores
+
+RATINGS = {
+    # mean, median, mode, mean within one scaled deviation of the median
+    "one rater": ([4], (4, 4, 4, 4)),
+    "all agree": ([3, 3, 3], (3, 3, 3, 3)),
+    "an outlier": ([4, 4, 5, 1], (3.5, 4, 4, 4)),
+    "tied modes": ([1, 1, 4, 4], (2.5, 2.5, 2.5, 2.5)),
+    "all differ": ([1, 2, 5], (8 / 3, 2, 8 / 3, 1.5)),
+    "most agree": ([2, 2, 2, 5], (2.75, 2, 2, 2)),
+}
+
+
+def test_human_scores_by_hand() -> None:
+    rows = [
+        (case, rater, score) for case, (scores, _) in RATINGS.items() for rater, score in enumerate(scores)
+    ]
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE ratings AS SELECT 'd' AS dataset, 'overall' AS criterion, * FROM (VALUES "
+            f"{', '.join(map(str, rows))}) AS v (response_id, rater, score)"
+        )
+        connection.execute(
+            "INSERT INTO ratings VALUES ('d', 'other', 'one rater', 0, 1), ('e', 'overall', 'one rater', 0, 1)"
+        )
+        human = connection.execute(
+            f"SELECT response_id, aggregation, score FROM ({statement('3_agreement/human_scores')}) "
+            "WHERE criterion = 'overall'",
+            {"dataset": "d"},
+        ).fetchall()
+    assert len(human) == 4 * len(RATINGS)
+    by_name = {(case, aggregation): score for case, aggregation, score in human}
+    for case, (_, expected) in RATINGS.items():
+        means = [by_name[case, one] for one in ("mean", "median", "mode", "mad_mean")]
+        assert means == pytest.approx(expected), case
+
+
+# Correlations
+
+
+def pairs(home: Warehouse, part: str, *, evaluator: str = "ssrem", truth: bool = False) -> Any:
+    """Score and mean human score in the set `people`, joined by key, from the published tables."""
+    return query(
+        home,
+        f"""SELECT s.{part}, h.score, a.system FROM scores AS s
+        INNER JOIN human_scores AS h USING (dataset, response_id)
+        INNER JOIN rated_responses AS a USING (dataset, response_id)
+        WHERE s.evaluator = ? AND s.dataset = 'people' AND s.kind = 'response' AND h.aggregation = 'mean'
+            AND h.criterion = 'overall' AND (? OR NOT a.ground_truth)""",
+        evaluator,
+        truth,
+    )
+
+
+def correlation(home: Warehouse, dataset: str, part: str, level: str, evaluator: str = "ssrem") -> Any:
+    text = """SELECT pearson, pearson_p, spearman, spearman_p, kendall, n, excluded FROM correlations
+        WHERE evaluator = ? AND dataset = ? AND score = ? AND level = ? AND aggregation = 'mean'"""
+    (row,) = query(home, text, evaluator, dataset, part, level)
+    return row
+
+
+def by_scipy(pairs: list[Any]) -> list[float]:
+    x, y = [row[0] for row in pairs], [row[1] for row in pairs]
+    r, rho, tau = stats.pearsonr(x, y), stats.spearmanr(x, y), stats.kendalltau(x, y)
+    return [r.statistic, r.pvalue, rho.statistic, rho.pvalue, tau.statistic, len(x)]
+
+
+@pytest.mark.parametrize("part", ["f", "g", "h"])
+@pytest.mark.parametrize("evaluator", ["ssrem", "rsrem"])
+def test_segments_correlate_as_scipy_says_without_ground_truth(made: Made, part: str, evaluator: str) -> None:
+    joined = pairs(made.home, part, evaluator=evaluator)
+    published = correlation(made.home, "people", part, "segment", evaluator)
+    assert list(published[:6]) == pytest.approx(by_scipy(joined))
+    assert published[5:] == (25, 5)
+
+
+def test_systems_correlate_by_their_means(made: Made) -> None:
+    by_system: dict[str, list[Any]] = {}
+    for f, human, system in pairs(made.home, "f"):
+        by_system.setdefault(system, []).append((f, human))
+    means = [np.mean(values, axis=0).tolist() for values in by_system.values()]
+    assert list(correlation(made.home, "people", "f", "system")[:6]) == pytest.approx(by_scipy(means))
+    assert len(means) == 5
+
+
+def test_rows_are_joined_by_key_not_by_position(copy: Warehouse, made: Made, write_set: Any) -> None:
+    rows = annotated_rows()
+    random.Random(5).shuffle(rows)
+    correlate(write_set(rows), BOTH, str(copy.root))
+    for part in "fgh":
+        before = correlation(made.home, "people", part, "segment")
+        assert correlation(copy, "set", part, "segment") == pytest.approx(before)
+    landed = "SELECT response FROM rated_responses WHERE dataset = 'set' ORDER BY response_id::BIGINT"
+    assert query(copy, landed) == [(row["response"],) for row in rows]
+
+
+def test_ground_truth_is_kept_if_asked_for(copy: Warehouse, made: Made) -> None:
+    settings = AgreementSettings(keep_ground_truth=True)
+    assert correlate(str(made.annotated), BOTH, str(copy.root), settings=settings) == ("people", True)
+    published = correlation(copy, "people", "f", "segment")
+    assert published[5:] == (30, 0)
+    assert list(published[:6]) == pytest.approx(by_scipy(pairs(copy, "f", truth=True)))
+
+
+def test_only_f_is_correlated_without_references_and_no_systems_of_four(
+    copy: Warehouse, write_set: Any
+) -> None:
+    rows = [
+        {k: v for k, v in row.items() if k != "reference"} for row in annotated_rows() if row["model"] != "e"
+    ]
+    correlate(write_set(rows), BOTH, str(copy.root))
+    figures = "SELECT DISTINCT level, score FROM correlations WHERE dataset = 'set'"
+    assert query(copy, figures) == [("segment", "f")]
+    nulls = "SELECT count(*), count(g), count(h) FROM scores WHERE dataset = 'set'"
+    assert query(copy, nulls) == [(50, 0, 0)]
+
+
+# Once, and under one name
+
+
+def test_the_same_set_again_is_a_no_op_wherever_it_lies(copy: Warehouse, made: Made, tmp_path: Path) -> None:
+    elsewhere = tmp_path / made.annotated.name
+    elsewhere.write_bytes(made.annotated.read_bytes())
+    before = copy.partitions()
+    for file in (made.annotated, elsewhere):
+        for versions in (promoted(copy), BOTH[:1]):
+            assert correlate(str(file), versions, str(copy.root)) == ("people", False)
+    assert copy.partitions() == before
+
+
+def test_other_content_replaces_a_set_and_all_that_was_made_of_it_if_asked_to(
+    copy: Warehouse, write_set: Any
+) -> None:
+    root, corrected = str(copy.root), annotated_rows()[1:]
+    study("people", "length", BOTH, root)
+    corrected[0] |= {"response": "i like to cook pizza", "annotations": {"overall": [5, 5, 4, 5]}}
+    file = write_set(corrected, "people")
+    before = copy.partitions()
+    with pytest.raises(AnnotationError, match="replace it with --replace, or rename the file"):
+        correlate(file, BOTH, root)
+    assert copy.partitions() == before
+    others = [p for p in before if p.key.dataset != "people" and p.key != PartitionKey()]
+    assert correlate(file, [("ssrem", 1)], root, AnnotatedSets(replace=True)) == ("people", True)
+    after = copy.partitions()
+    assert [p for p in after if p.key.dataset != "people" and p.key != PartitionKey()] == others
+    assert query(copy, "SELECT count(*) FROM studies WHERE dataset = 'people'") == [(0,)]
+    # Every evaluator has the scores and figures that it would have of a new set.
+    correlate(write_set(corrected, "new"), promoted(copy), root)
+    of_people, of_agreement = ("rated_responses", "ratings", "human_scores"), ("comparisons", "rankings")
+    for table in (*of_people, "scores", "agreement", *of_agreement, "rater_agreement"):
+        columns = "COLUMNS(lambda c: c NOT IN ('dataset', 'signature'))"
+        of_set = f"SELECT {columns} FROM {table} WHERE dataset = ? ORDER BY ALL"
+        assert query(copy, of_set, "people") == query(copy, of_set, "new") != []
+    for replace in (True, False):
+        assert correlate(file, promoted(copy), root, AnnotatedSets(replace=replace)) == ("people", False)
+
+
+def test_a_set_named_as_a_corpus_leaves_the_corpus_its_scores(copy: Warehouse, write_set: Any) -> None:
+    count = "SELECT kind, count(*) FROM scores WHERE dataset = 'tiny' AND kind <> 'response' GROUP BY ALL ORDER BY ALL"
+    before = query(copy, count)
+    assert before
+    correlate(write_set(annotated_rows(), "tiny"), BOTH, str(copy.root))
+    assert query(copy, count) == before
+
+
+def test_each_set_that_fails_is_reported_and_the_others_are_published(
+    copy: Warehouse, write_set: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [write_set([], "empty"), write_set(annotated_rows(), "sound"), str(tmp_path / "none.json")]
+    called: list[str] = []
+
+    def noted(file: str, *more: Any, **options: Any) -> tuple[str, bool]:
+        called.append(file)
+        return correlate(file, *more, **options)
+
+    with pytest.raises(AnnotationError, match=r"none\.json"):
+        correlate_files(files, BOTH, str(copy.root), correlate=noted)
+    assert called == files
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("ssrem: ") and "empty_eval.json" in line
+    assert correlate_files(files[1:2], BOTH, str(copy.root)) == {"sound": False}
+
+
+# Scores that are no numbers
+
+
+def test_an_empty_context_has_no_score_and_an_empty_response_is_left_out(
+    copy: Warehouse, write_set: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = annotated_rows()
+    rows[3]["response"], rows[9]["context"] = " ", [" "]
+    name, _ = correlate(write_set(rows, "empty"), [("ssrem", 1)], str(copy.root))
+    query = "SELECT response_id, f, g, h FROM scores WHERE evaluator = 'ssrem' AND dataset = ? ORDER BY ALL"
+    scores = {row[0]: row[1:] for row in copy.query(query, [name])}
+    assert len(scores) == len(rows) - 1 and scores["8"] == (None, None, None)
+    assert all(None not in score for response, score in scores.items() if response != "8")
+    assert "left out: 1 row without a response" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("part", ["f", "h"])
+def test_a_nan_score_is_stopped_by_the_gate(
+    copy: Warehouse, write_set: Any, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    from ssrem.evaluators.bilinear.bilinear import Bilinear
+
+    sound = Bilinear.compute
+
+    def broken(self: Bilinear, samples: Any, **options: Any) -> Any:
+        scores = sound(self, samples, **options)
+        getattr(scores, part)[3] = np.nan
+        return scores
+
+    monkeypatch.setattr(Bilinear, "compute", broken)
+    before = copy.partitions()
+    with pytest.raises(
+        GateError, match=r"table scores: expected .*\bf.* to be finite|h_lies_between_its_parts"
+    ) as raised:
+        correlate(write_set(annotated_rows()), [("ssrem", 1)], str(copy.root))
+    assert "\n" not in str(raised.value)
+    assert copy.partitions() == before

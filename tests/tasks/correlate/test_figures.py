@@ -1,0 +1,203 @@
+"""Published agreement: its figures against the functions, who is compared, what is computed again and when."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ssrem.agreement.inputs import Responses, View
+from ssrem.agreement.levels import segment_level
+from ssrem.agreement.raters.reliability import krippendorff_alpha
+from ssrem.agreement.significance import against_chance, williams
+from ssrem.errors import AnnotationError
+from ssrem.schemas import TABLES
+from ssrem.tasks.correlate import correlate, correlate_all, correlate_landed
+from ssrem.tasks.correlate.sets import landed_set
+from ssrem.tasks.correlate.stage import SET_TABLES
+from ssrem.tasks.promote import promote
+from ssrem.tasks.settings import AgreementSettings
+from ssrem.tasks.stage.stage import Output
+from ssrem.tasks.warehouse.catalog import PartitionKey
+from ssrem.tasks.warehouse.home import Warehouse
+from support.small_home import Made, annotated_rows
+from support.stages import query, staging
+
+BOTH = [("rsrem", 1), ("ssrem", 1)]
+
+
+POOLED = """SELECT {columns} FROM agreement WHERE evaluator = 'ssrem' AND aggregation = 'mean' AND score = 'f'
+    AND level = 'segment' AND grouping = 'pooled' AND measure = 'spearman'"""
+
+PAIRS = """SELECT s.f, h.score, array_to_string(a.context, '|') FROM scores AS s
+    INNER JOIN human_scores AS h USING (dataset, response_id)
+    INNER JOIN rated_responses AS a USING (dataset, response_id)
+    WHERE s.dataset = 'people' AND s.kind = 'response' AND h.aggregation = 'mean' AND NOT a.ground_truth
+    AND s.evaluator = 'ssrem' ORDER BY s.response_id::BIGINT"""
+
+
+def test_figures_are_those_of_the_correlations_and_the_library(made: Made) -> None:
+    ((statistic, low, high, n, resamples, seed),) = query(
+        made.home, POOLED.format(columns="statistic, low, high, n, resamples, seed")
+    )
+    x, y, contexts = zip(*query(made.home, PAIRS), strict=True)
+    assert statistic == pytest.approx(stats.spearmanr(x, y).statistic)
+    assert low < statistic < high
+    assert (n, resamples, seed) == (25, 1000, 0)
+    ((by_context, groups),) = query(
+        made.home,
+        "SELECT statistic, groups FROM agreement WHERE evaluator = 'ssrem' AND aggregation = 'mean' AND score = 'f' "
+        "AND grouping = 'context' AND measure = 'pearson'",
+    )
+    direct = segment_level(Responses(x, y, contexts), View("pearson", grouping="context"))
+    assert (by_context, groups) == (pytest.approx(direct.statistic), direct.groups)
+
+
+def test_every_level_grouping_and_measure_is_there_once_and_none_is_silent(made: Made) -> None:
+    kinds = query(made.home, "SELECT DISTINCT level, grouping, measure FROM agreement")
+    assert len(kinds) == 3 * 4 + 5
+    silent = "SELECT * FROM agreement WHERE (statistic IS NULL) <> (outcome <> 'ok' AND reason IS NOT NULL)"
+    assert query(made.home, silent) == []
+    ((rows, signatures),) = query(made.home, "SELECT count(*), count(DISTINCT signature) FROM agreement")
+    scores = 2 * 3 + 2 * 1  # of ssrem and rsrem, and of the baselines
+    assert rows == signatures == scores * 4 * 17  # aggregations
+
+
+def test_raters_agree_before_and_after_outliers_are_removed(made: Made) -> None:
+    rows = query(
+        made.home, "SELECT responses, outliers, measure, value, ratings, removed FROM rater_agreement"
+    )
+    figures = {(responses, outliers, measure): more for responses, outliers, measure, *more in rows}
+    assert sum(key[:2] == ("compared", "kept") for key in figures) == 7
+    every, compared = (
+        np.array(
+            [row["annotations"]["overall"] for row in annotated_rows() if row["model"] not in left_out]
+        ).T
+        for left_out in ((), ("ground-truth",))
+    )
+    for responses, table in (("all", every), ("compared", compared)):
+        alpha, ratings, removed = figures[responses, "kept", "alpha_interval"]
+        assert (ratings, removed) == (table.size, 0)
+        assert alpha == pytest.approx(krippendorff_alpha(table, "interval").value)
+        far = np.abs(table - np.median(table, axis=0))
+        left = np.where(far <= 1.4826 * np.median(far, axis=0), table, np.nan)
+        alpha, *counts = figures[responses, "removed", "alpha_interval"]
+        assert counts == [int((~np.isnan(left)).sum()), int(np.isnan(left).sum())]
+        assert alpha == pytest.approx(krippendorff_alpha(left, "interval").value)
+    each = [stats.spearmanr(one, compared.sum(axis=0) - one).statistic for one in compared]
+    assert figures["compared", "kept", "one_rater"][0] == pytest.approx(np.mean(each))
+
+
+def test_who_is_compared_and_ranked(made: Made) -> None:
+    compared = query(
+        made.home, "SELECT level, difference, p, p_holm, low, high, n FROM comparisons ORDER BY level, p"
+    )
+    for level in ("segment", "system"):
+        rows = [row[1:] for row in compared if row[0] == level]
+        assert len(rows) == 6  # pairs of the two evaluators and the two baselines
+        highest = 0.0
+        for rank, (difference, p, p_holm, low, high, n) in enumerate(rows):
+            assert difference >= 0 < p and low <= high and n == 25
+            highest = max(highest, min(1.0, (len(rows) - rank) * p))
+            assert p_holm == pytest.approx(highest)
+    ranked = query(
+        made.home,
+        "SELECT place, cluster, evaluator, score FROM rankings WHERE level = 'segment' ORDER BY place",
+    )
+    places, clusters, evaluators, scores = zip(*ranked, strict=True)
+    assert places == (1, 2, 3, 4) and list(clusters) == sorted(clusters)
+    parts = {"ssrem": "h", "rsrem": "h", "cosine": "f", "length": "f"}
+    assert dict(zip(evaluators, scores, strict=True)) == parts
+
+
+def test_measured_once_and_again_only_what_changed(copy: Warehouse, made: Made) -> None:
+    before, root = copy.partitions(), str(copy.root)
+    assert correlate_landed("people", [], root) is False
+    with pytest.raises(AnnotationError, match="no annotated set 'nothing of that name' has landed"):
+        correlate_landed("nothing of that name", [], root)
+    assert copy.partitions() == before
+
+    again = correlate(
+        str(made.annotated), [("ssrem", 1)], root, settings=AgreementSettings(keep_ground_truth=True)
+    )
+    assert again == ("people", True)
+    now = {p.address: p.run for p in copy.partitions()}
+    changed = {p.key for p in before if p.table == "agreement" and now[p.address] != p.run}
+    assert changed == {PartitionKey(evaluator="ssrem", version=1, dataset="people")}
+    assert query(copy, POOLED.format(columns="n")) == [(30,)]
+    assert query(copy, "SELECT DISTINCT n FROM comparisons") == [(25,)], "the others leave ground truth out"
+    assert correlate_landed("people", [], root) is False, "each version keeps its options"
+
+
+def test_what_left_the_snapshot_is_made_again_as_it_was(copy: Warehouse, made: Made) -> None:
+    tables, root = ("agreement", "scores", *SET_TABLES), str(copy.root)
+    everything = {table: f"SELECT * FROM {table} WHERE dataset = 'people' ORDER BY ALL" for table in tables}
+    before = {table: query(copy, text) for table, text in everything.items()}
+    figures, scores = (
+        next(p for p in copy.partitions() if p.table == table and p.key.dataset == "people")
+        for table in ("agreement", "scores")
+    )
+    for lost in ([figures], [p for p in copy.partitions() if p.table in SET_TABLES], [scores]):
+        copy.write_catalog([p for p in copy.partitions() if p.address not in {one.address for one in lost}])
+        for new in (True, False):
+            every = [("cosine", 1), ("length", 1), *BOTH] if lost == [scores] else []
+            assert correlate(str(made.annotated), every, root)[1] == new
+        assert {table: query(copy, text) for table, text in everything.items()} == before
+
+
+def test_only_what_is_in_use_is_compared(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = query(copy, "SELECT * FROM evaluators WHERE evaluator = 'rsrem'")
+    names = TABLES["evaluators"].column_names
+    other = {**dict(zip(names, rows[0], strict=True)), "version": 2, "promoted": False}
+    with staging(copy, "train", {"add": 2}) as stage:
+        stage.create_from_rows("evaluators", [other])
+        stage.publish([Output("evaluators", PartitionKey(evaluator="rsrem", version=2))])
+    assert correlate_landed("people", [], str(copy.root)) is False
+    promote("rsrem", 2, str(copy.root))
+    assert correlate_all(str(copy.root)) == [], "promoting has updated the figures"
+    ranked = "SELECT evaluator, place IS NOT NULL FROM rankings WHERE level = 'segment' ORDER BY ALL"
+    assert query(copy, ranked) == [("cosine", True), ("length", True), ("ssrem", True)]
+    measured = [name for (name,) in query(copy, "SELECT DISTINCT evaluator FROM agreement ORDER BY ALL")]
+    assert measured == ["cosine", "length", "rsrem", "ssrem"]
+
+
+def test_another_test_and_permutations_are_kept_until_others_are_named(copy: Warehouse, made: Made) -> None:
+    every = [("cosine", 1), ("length", 1), *BOTH]
+    _, new = correlate(
+        str(made.annotated),
+        every,
+        str(copy.root),
+        settings=AgreementSettings(test="williams", permutations=50),
+    )
+    assert new
+    data_of = (
+        "SELECT first, second, p, resamples, n FROM comparisons WHERE level = 'segment' AND test = 'williams'"
+    )
+    compared = query(copy, data_of)
+    assert len(compared) == 6 and all(n == 25 and resamples is None for *_, resamples, n in compared)
+    with copy.reader() as reader:
+        data = landed_set(reader, "people")
+        human = data.human_scores()["overall", "mean"]
+        scores = {name: data.scores((name, 1)) for name in ("ssrem", "cosine")}
+    kept = ~data.truth
+    columns = [scores["ssrem"]["h"][kept], scores["cosine"]["f"][kept], human[kept]]
+    (p,) = [p for first, second, p, *_ in compared if {first, second} == {"ssrem", "cosine"}]
+    assert p == pytest.approx(williams(*columns, measure="spearman").p)
+    permuted = query(
+        copy,
+        "SELECT p_permuted FROM agreement WHERE evaluator = 'cosine' AND measure = 'spearman' AND aggregation = 'mean' "
+        "AND level = 'segment' AND grouping = 'context'",
+    )
+    contexts = [context for context, own in zip(data.contexts, kept, strict=True) if own]
+    chance = against_chance(*columns[1:], measure="spearman", groups=contexts, permutations=50, seed=0)
+    assert permuted == [(chance.p,)]
+    assert query(
+        copy, "SELECT count(p_permuted) FROM agreement WHERE level = 'system' OR measure = 'accuracy'"
+    ) == [(0,)]
+    promote("rsrem", 1, str(copy.root))
+    correlate_landed("people", [], str(copy.root))
+    assert query(copy, "SELECT DISTINCT test FROM rankings") == [("williams",)]
+    other = AgreementSettings(test="perm-both", permutations=0)
+    correlate(str(made.annotated), every, str(copy.root), settings=other)
+    assert query(copy, "SELECT DISTINCT test, resamples FROM comparisons") == [("perm-both", 2000)]
+    assert query(copy, "SELECT count(p_permuted), max(permutations) FROM agreement") == [(0, 0)]

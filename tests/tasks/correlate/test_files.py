@@ -1,0 +1,149 @@
+"""Annotated sets of every layout land as `*_eval.json` does, by file, folder or the name of a pulled set."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ssrem.annotated_sets import known
+from ssrem.errors import AnnotationError
+from ssrem.tasks.correlate import annotated_file, annotated_files, correlate, pulled, sets
+from ssrem.tasks.settings import AnnotatedSets
+from ssrem.tasks.warehouse.home import Warehouse
+from support.small_home import annotated_rows
+
+ONE = [("ssrem", 1)]
+
+
+MAPPING = {
+    "context": "turns",
+    "separator": "|",
+    "model": "who",
+    "response": "text",
+    "reference": "true",
+    "score.overall": "stars",
+}
+
+
+def test_a_table_lands_as_the_eval_file_does(
+    copy: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, root = tmp_path / "table.tsv", str(copy.root)
+    lines = ["turns\twho\ttext\ttrue\tstars"]
+    for row in annotated_rows():
+        cells = ("|".join(row["context"]), row["model"], row["response"], row["reference"])
+        lines.append("\t".join([*cells, json.dumps(row["annotations"]["overall"])]))
+    path.write_text("\n".join(lines))
+    assert correlate(str(path), ONE, root, AnnotatedSets(map=MAPPING)) == ("table", True)
+    assert capsys.readouterr().err.startswith(f"ssrem: {path}: read as tsv: 30 responses of ")
+    same = """SELECT count(*) FROM correlations AS a INNER JOIN correlations AS b
+        USING (evaluator, criterion, aggregation, score, level, n, excluded)
+        WHERE a.dataset = 'people' AND b.dataset = 'table' AND abs(a.spearman - b.spearman) < 1e-9"""
+    of_table = "SELECT count(*) FROM correlations WHERE dataset = 'table'"
+    assert copy.query(same) == copy.query(of_table) > [(0,)]
+    assert correlate(str(path), ONE, root, AnnotatedSets(map=MAPPING)) == ("table", False)
+    with pytest.raises(AnnotationError, match="another annotated set named 'table'"):
+        correlate(str(path), ONE, root, AnnotatedSets(map={**MAPPING, "separator": "#"}))
+
+
+def test_a_mapping_is_used_or_refused(home: Warehouse, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("context,response,7\na,b,1\n")
+    (tmp_path / "b_eval.json").write_text(json.dumps(annotated_rows()))
+    table, plain = str(tmp_path / "a.csv"), str(tmp_path / "b_eval.json")
+    (read, _) = annotated_files(home, [table, plain], mapping={"score": 7})
+    assert read.read.rows[0].scores("7") == [1]
+    with pytest.raises(AnnotationError, match="--map does not apply to eval, whose fields are known"):
+        annotated_files(home, [plain], mapping={"score": "7"})
+    with pytest.raises(AnnotationError, match="there is no field 'scores'; did you mean score"):
+        annotated_file(home, table, mapping={"scores": "7"})
+
+
+@pytest.fixture
+def public(home: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A public set `parts-one` of a GRADE file, known and pulled; the file."""
+    content = json.dumps(
+        [
+            {"Dataset": d, "DialogModel": "m", "Context": "a", "Response": f"r {d}", "HumanScores": "[1, 2]"}
+            for d in ("one", "two")
+        ]
+    ).encode()
+    digest = hashlib.sha256(content).hexdigest()
+    mine = known.KnownSet("parts-one", "http://x/y.json", digest, len(content), "grade:one", 1, "none", "N")
+    pulled_sets = {mine.name: mine, "not-pulled": replace(mine, name="not-pulled")}
+    for module in (known, sets):
+        monkeypatch.setattr(module, "known_sets", lambda: pulled_sets)
+    pulled(home).mkdir(parents=True)
+    path = mine.file(pulled(home))
+    path.write_bytes(content)
+    return path
+
+
+def test_a_pulled_set_is_known_by_name(home: Warehouse, public: Path) -> None:
+    annotated = annotated_file(home, "parts-one")
+    assert (annotated.name, annotated.path, annotated.read.part) == ("parts-one", public, "one")
+    assert [row.response for row in annotated.read.rows] == ["r one"]
+    by_path = annotated_file(home, str(public), "grade:two")
+    assert by_path.name == "parts-one-two"
+    assert by_path.digest != annotated.digest
+    assert annotated_file(home, str(public), "grade:one").digest == annotated.digest
+
+
+def test_a_name_that_is_not_pulled_changed_or_unknown(home: Warehouse, public: Path) -> None:
+    with pytest.raises(AnnotationError, match="ssrem ratings pull not-pulled fetches it"):
+        annotated_file(home, "not-pulled")
+    public.write_text("[]")
+    with pytest.raises(AnnotationError, match="has changed since it was pulled"):
+        annotated_file(home, "parts-one")
+    with pytest.raises(AnnotationError, match="no set that ssrem ratings list names"):
+        annotated_file(home, "parts-won")
+    with pytest.raises(AnnotationError, match=r"gone\.json does not exist"):
+        annotated_file(home, "gone.json")
+
+
+def test_a_digest_covers_the_files_and_how_they_are_read(home: Warehouse, tmp_path: Path) -> None:
+    path, table, folder = tmp_path / "a_eval.json", tmp_path / "b.csv", tmp_path / "chat"
+    path.write_text(json.dumps([{"context": "a", "response": "r", "annotations": {"overall": [1]}}]))
+    plain = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert annotated_file(home, str(path)).digest == plain
+    assert annotated_file(home, str(path), mapping={"score": "x"}).digest == plain  # which does not apply
+    table.write_text("context,response,x,y\na,b,1,2\n")
+    digests = {annotated_file(home, str(table), mapping={"score": c}).digest for c in ("x", "y")}
+    assert len(digests) == 2
+    for model in ("m1", "m2"):
+        (folder / model).mkdir(parents=True)
+        for name, line in (("ctx", "a|||b"), ("hyp", "r"), ("score", "3")):
+            (folder / model / f"human_{name}.txt").write_text(line)
+    read = annotated_file(home, str(folder))
+    assert (read.name, len(read.read.rows)) == ("chat", 2)
+    digests = {read.digest}
+    for scores in ("43", "34"):
+        for model, score in zip(("m1", "m2"), scores, strict=True):
+            (folder / model / "human_score.txt").write_text(score)
+        digests.add(annotated_file(home, str(folder)).digest)
+    assert len(digests) == 3
+
+
+def test_agreement_of_named_raters_does_not_depend_on_the_order_of_rows(
+    copy: Warehouse, tmp_path: Path
+) -> None:
+    draw = random.Random(1)
+    lines = [
+        f"hi {n},{'so ' * (n % 5)}{n},{rater},{n % 7 + draw.gauss(0, noise):.2f}"
+        for n in range(30)
+        for rater, noise in (("ann", 1), ("bob", 3), ("cid", 9))
+        if (n, rater) != (0, "ann")
+    ]
+    for name, order in (("ordered", lines), ("shuffled", draw.sample(lines, len(lines)))):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["context,response,rater,score", *order]))
+        correlate(str(tmp_path / f"{name}.csv"), ONE, str(copy.root))
+    figures = """SELECT measure, round(value, 9), raters FROM rater_agreement
+        WHERE dataset = ? AND responses = 'compared' AND measure IN ('one_rater', 'weighted_kappa') ORDER BY ALL"""
+    raters = "SELECT rater, count(*) FROM ratings WHERE dataset = ? GROUP BY rater ORDER BY rater"
+    for query in (figures, raters):
+        assert copy.query(query, ["ordered"]) == copy.query(query, ["shuffled"])
+    assert copy.query(raters, ["ordered"]) == [(0, 29), (1, 30), (2, 30)]

@@ -1,0 +1,80 @@
+"""Negatives of a corpus as a gated, published table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ssrem.errors import EvaluatorError, GateError, SsremError
+from ssrem.negatives.base import Negative
+from ssrem.negatives.speaker_sets import SpeakerSet
+from ssrem.tasks.query import summary
+from ssrem.tasks.settings import NegativeSettings
+from ssrem.tasks.tables import make_negatives
+from ssrem.tasks.warehouse.home import Warehouse
+
+CORPUS = "tiny"
+
+
+def test_negatives_land_once_for_each_generator(copy: Warehouse) -> None:
+    home, generator, settings = str(copy.root), "random-2+drop-golden", NegativeSettings(responses=40)
+    assert make_negatives(CORPUS, home, generator, settings)
+    assert not make_negatives(CORPUS, home, generator, settings), "the same again is there already"
+    counts = copy.query("SELECT generator, k, count(*) FROM negatives GROUP BY ALL ORDER BY ALL")
+    assert [row[:2] for row in counts] == [("drop-golden", 0), ("random-2", 0), ("random-2", 1)]
+    assert all(count > 30 for *_, count in counts)
+    query = "SELECT DISTINCT r.split FROM negatives INNER JOIN responses AS r USING (corpus, response_id)"
+    assert copy.query(query) == [("train",)]
+    assert make_negatives(CORPUS, home, "sc", settings)
+    kinds = {row["generator"] for row in summary(copy, ["negatives"])["negatives"]}
+    assert kinds == {"sc", "random-2", "drop-golden"}, "the others stay"
+
+
+def test_copied_turns_are_published(copy: Warehouse) -> None:
+    assert make_negatives(CORPUS, str(copy.root), "copied+own+generic", NegativeSettings(responses=40))
+    generators = {name for (name,) in copy.query("SELECT DISTINCT generator FROM negatives")}
+    assert {"copied", "own"} <= generators
+
+
+def test_the_seed_draws_the_responses(copy: Warehouse) -> None:
+    def drawn(seed: int) -> set[int]:
+        make_negatives(CORPUS, str(copy.root), "random-1", NegativeSettings(responses=20, seed=seed))
+        return {number for (number,) in copy.query("SELECT response_id FROM negatives")}
+
+    assert drawn(0) != drawn(1)
+
+
+def test_a_generator_that_hands_back_the_response_is_not_published(
+    copy: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: SpeakerSet, candidates: Any, chosen: Any, *, seed: int) -> Iterator[list[Negative]]:
+        text = candidates.texts[int(candidates.response[int(chosen[0])])]
+        yield [Negative(int(chosen[0]), "random-1", 0, text, 1, 1)]
+
+    monkeypatch.setattr(SpeakerSet, "generate", broken)
+    before = copy.partitions()
+    with pytest.raises(GateError, match="generated_are_not_the_response"):
+        make_negatives(CORPUS, str(copy.root), "random-1")
+    assert copy.partitions() == before
+
+
+def test_a_generator_that_makes_nothing_is_not_published(
+    copy: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SpeakerSet, "generate", lambda *_, **__: iter([[]]))
+    with pytest.raises(GateError, match="negatives: expected at least one row"):
+        make_negatives(CORPUS, str(copy.root), "random-1")
+
+
+def test_what_cannot_be_made_is_told_before_anything_is_read(home: Warehouse) -> None:
+    for generator, said in (
+        ("randm-1", "did you mean random"),
+        ("mask-and-fil", "did you mean mask-and-fill"),
+    ):
+        with pytest.raises(EvaluatorError, match=said):
+            make_negatives(CORPUS, str(home.root), generator)
+    for settings in ({"split": "dev"}, {"seed": -1}, {"responses": -1}):
+        with pytest.raises(SsremError, match=next(iter(settings))):
+            NegativeSettings(**settings)  # type: ignore[arg-type]

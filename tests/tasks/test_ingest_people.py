@@ -1,0 +1,245 @@
+"""Who counts as a person, who is context alone, what stands for a removed text, and whom Slack's threads answer."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssrem.errors import DumpError
+from ssrem.settings import TableSettings
+from ssrem.tasks.forget import forget
+from ssrem.tasks.ingest import land
+from ssrem.tasks.settings import DumpSettings
+from ssrem.tasks.tables import build
+from ssrem.tasks.warehouse.home import Warehouse
+from support.exports import DISCORD, SLACK, write_dump
+from support.stages import query
+
+COMMENT = {"controversiality": 0, "created_utc": 1467331260, "score": 2, "subreddit": "weather"}
+ENCODER = "glove-6b-50d"
+
+
+def reddit(threads: int) -> bytes:
+    """Threads in the layout of Pushshift: AutoModerator greets, a deleted account is answered, a comment is removed."""
+    rows: list[Mapping[str, Any]] = []
+    for n in range(threads):
+        post = f"t3_p{n}"
+        rows.append(
+            {"author": f"ann{n % 3}", "created_utc": 1467331200, "id": f"p{n}", "is_self": True, "score": 5}
+            | {"selftext": f"It rains, {n}.", "subreddit": "weather", "title": "Rain?"}
+        )
+        said = [
+            ("a", "AutoModerator", "Read the rules.", post),
+            ("b", "[deleted]", f"Yes, {n} times.", post),
+            ("c", f"bob{n % 4}", f"No, {n} times.", f"t1_b{n}"),
+            ("d", f"ann{n % 3}", "[removed]", f"t1_c{n}"),
+            ("e", f"bob{n % 4}", f"Why gone, {n}?", f"t1_d{n}"),
+            ("f", f"cat{n % 2}", f"Rules, {n}?", f"t1_a{n}"),
+        ]
+        rows += (
+            {**COMMENT, "author": who, "body": text, "id": f"{id}{n}", "link_id": post, "parent_id": to}
+            for id, who, text, to in said
+        )
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+def nobodies(home: Warehouse) -> dict[str, int]:
+    return dict(query(home, "SELECT speaker, count(*) FROM utterances WHERE NOT is_person GROUP BY ALL"))
+
+
+def test_reddit_s_moderator_and_deleted_accounts_are_context_alone(
+    tmp_path: Path, home: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dump = write_dump({"": reddit(30)}, tmp_path / "weather")
+    land(str(dump), str(home.root))  # a seventh of the messages is removed, more than 5%
+    said = capsys.readouterr().err
+    assert (
+        "not counted as people, so their turns are context alone: 'AutoModerator' (30 messages), "
+        "'[deleted]' (30 messages); --not" in said
+    )
+    assert "probably no people" not in said
+    assert nobodies(home) == {"AutoModerator": 30, "[deleted]": 30}
+    assert query(home, "SELECT reason, count(*) FROM quarantine GROUP BY ALL") == [("removed_text", 30)]
+    assert query(home, "SELECT DISTINCT reply_absent FROM utterances WHERE text LIKE 'Why gone%'") == [
+        (True,)
+    ]
+    assert build("weather", str(home.root), TableSettings(encoder=ENCODER))
+    for table in ("sc", "sp", "ss", "rand", "candidates"):
+        of_nobody = f"SELECT count(*) FROM {table} JOIN turns USING (corpus, turn_id) WHERE NOT is_person"
+        assert query(home, of_nobody) == [(0,)], table
+    paired = (
+        f"SELECT speaker FROM {table} AS s JOIN turns AS t ON s.set_id = t.turn_id GROUP BY ALL HAVING max(size) > 1"
+        for table in ("sc", "sp", "ss", "rand")
+    )
+    ((speakers,),) = query(home, f"SELECT count(*) FROM ({' INTERSECT '.join(paired)})")
+    assert query(home, "SELECT DISTINCT speakers FROM set_similarity") == [(speakers,)]
+    contexts = "SELECT DISTINCT unnest(context) AS turn_id FROM responses"
+    assert query(
+        home,
+        f"SELECT speaker, count(*) FROM ({contexts}) JOIN turns USING (turn_id) WHERE NOT is_person GROUP BY ALL "
+        "ORDER BY 1",
+    ) == [("AutoModerator", 30), ("[deleted]", 30)]
+    # bob answers the deleted account: these turns are his, but towards no partner.
+    answering = "SELECT turn_id FROM turns WHERE addressee = '[deleted]' AND speaker LIKE 'bob%'"
+    assert query(home, f"SELECT count(*) FROM ss WHERE turn_id IN ({answering})") == [(30,)]
+    assert query(home, f"SELECT count(*) FROM sp WHERE turn_id IN ({answering})") == [(0,)]
+
+
+def test_rows_that_are_wrong_still_refuse_a_dump_of_removed_texts(tmp_path: Path, home: Warehouse) -> None:
+    broken = b'{"author": "ann"}\n' * 12
+    dump = write_dump({"": reddit(30) + broken}, tmp_path / "weather")
+    with pytest.raises(
+        DumpError, match=r"12 of the 222 messages .* cannot land, more than 5%: .*\(malformed_row"
+    ):
+        land(str(dump), str(home.root))
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        ([], {"AutoModerator": 4, "[deleted]": 4}),
+        (["BOB1"], {"AutoModerator": 4, "[deleted]": 4, "bob1": 2}),
+        (["none"], {}),
+        (["none", "bob1"], {"bob1": 2}),
+    ],
+)
+def test_names_are_added_or_replace_those_of_the_format(
+    tmp_path: Path, home: Warehouse, named: Sequence[str], expected: dict[str, int]
+) -> None:
+    dump = write_dump({"": reddit(4)}, tmp_path / "weather")
+    land(str(dump), str(home.root), DumpSettings(not_people=named))
+    assert nobodies(home) == expected
+
+
+def test_irc_slack_discord_and_telegram_know_their_own(tmp_path: Path, home: Warehouse) -> None:
+    log = b"[10:00] <ann> hello\n[10:01] <chanserv> welcome\n[10:02] <bob> ann: hi\n[10:03] <ubottu> bob: a fact\n"
+    land(str(write_dump({"": log}, tmp_path / "channel.log")), str(home.root))
+    assert nobodies(home) == {"chanserv": 1, "ubottu": 1}
+    tombstone = {
+        "type": "message",
+        "subtype": "tombstone",
+        "text": "This message was deleted.",
+        "user": "USLACKBOT",
+        "ts": "1672800000.0",
+    }
+    day = {"general/2023-01-04.json": json.dumps([tombstone]).encode()}
+    land(str(write_dump(SLACK | day, tmp_path / "export")), str(home.root), DumpSettings(max_quarantine=0))
+    assert nobodies(home) == {"chanserv": 1, "ubottu": 1, "B1": 1}
+    assert query(home, "SELECT file, reason FROM quarantine") == [("general/2023-01-04.json", "removed_text")]
+    land(str(write_dump(DISCORD, tmp_path / "garden.json")), str(home.root), DumpSettings(max_quarantine=1.0))
+    assert nobodies(home) == {"chanserv": 1, "ubottu": 1, "B1": 1, "13": 1}
+    text = {"type": "message", "date": "2023-01-01T10:00:00", "text": "Login code", "from_id": "user777000"}
+    of_one = {"name": "Telegram", "type": "personal_chat", "id": 777000, "messages": [{"id": 1, **text}]}
+    land(str(write_dump({"": json.dumps(of_one).encode()}, tmp_path / "result.json")), str(home.root))
+    assert nobodies(home)["user777000"] == 1
+
+
+def chatter(conversations: int, bot: str | None = None, greeting: str | None = None) -> list[dict[str, Any]]:
+    """Conversations of two of fourteen people each; perhaps a bot answers in each, and another says the same there."""
+    rows = []
+    for n in range(conversations):
+        said = [(f"p{n % 7}", f"question {n}"), (f"q{n % 7}", f"answer {n}")]
+        said += [(bot, f"fact {n}")] if bot else []
+        said += [("greeter", greeting)] if greeting and n < 30 else []
+        rows += ({"conversation": f"c{n}", "speaker": who, "text": text} for who, text in said)
+    return rows
+
+
+def test_who_is_probably_no_person_is_told_with_counts_and_the_option(
+    home: Warehouse, write_dump: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = write_dump(chatter(70, "fact bot", "Welcome!"))
+    land(source, str(home.root))
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "probably no people" in line]
+    assert line == (
+        f"ssrem: {source}: probably no people: 'fact bot' (in 70 of 70 conversations), 'greeter' (1 text in 30 of 30 "
+        "messages); if so, give --not-people 'fact bot' greeter --replace"
+    )
+    land(source, str(home.root), DumpSettings(not_people=["fact bot", "greeter"], replace=True))
+    said = capsys.readouterr().err
+    assert "probably no people" not in said and "'fact bot' (70 messages), 'greeter' (30 messages)" in said
+    land(source, str(home.root), DumpSettings(not_people=["none"], replace=True))
+    assert "people" not in capsys.readouterr().err
+
+
+def test_regulars_and_people_of_few_words_are_not_suspected(
+    home: Warehouse, write_dump: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = chatter(40)
+    for n in range(40):  # four regulars, as in any team, who say ok in a third of their messages
+        regulars = (f"r{k}" for k in range(4))
+        rows += (
+            {"conversation": f"c{n}", "speaker": who, "text": "ok" if n % 3 == 0 else f"{who} {n}"}
+            for who in regulars
+        )
+    land(write_dump(rows), str(home.root), DumpSettings(speakers="person"))
+    assert "people" not in capsys.readouterr().err
+
+
+def test_names_count_before_pseudonyms(
+    home: Warehouse, write_dump: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSREM_PSEUDONYM_KEY", "0123456789abcdef" * 2)
+    source = write_dump(chatter(70, "fact bot"))
+    land(source, str(home.root), DumpSettings(pseudonymise=True))
+    said = capsys.readouterr().err
+    assert "fact bot" not in said and "--not-people NAME, as the dump writes it," in said
+    land(source, str(home.root), DumpSettings(pseudonymise=True, not_people=["fact bot"], replace=True))
+    assert list(nobodies(home).values()) == [70]
+
+
+SAID = [("U1", "1"), ("U2", None), ("U3", "1"), ("U4", None), ("U5", "1"), ("U6", "1"), ("U2", None)]
+"""Who wrote messages 1, 2, …, and the message that opened the thread, if one did."""
+
+
+def channel(said: list[tuple[str, str | None]], path: Path) -> str:
+    """Write a Slack export with one channel, in which these messages are sent at 1, 2, …"""
+    messages = [
+        {"ts": str(time), "user": user, "text": f"{user} at {time}"}
+        | ({"thread_ts": thread} if thread else {})
+        for time, (user, thread) in enumerate(said, 1)
+    ]
+    return str(write_dump({"c/2023-01-01.json": json.dumps(messages).encode()}, path))
+
+
+def test_what_a_message_of_the_channel_answers_is_a_guess(tmp_path: Path, home: Warehouse) -> None:
+    land(channel(SAID, tmp_path / "slack"), str(home.root))
+    build("slack", str(home.root), TableSettings(encoder="glove-6b-50d"))
+    assert query(
+        home,
+        """SELECT t.speaker, parent.speaker, t.addressee, t.addressee_from, u.reply_to
+        FROM turns AS t LEFT JOIN turns AS parent ON t.answers = parent.turn_id
+        INNER JOIN utterances AS u ON t.turn = u.turn ORDER BY t.turn""",
+    ) == [
+        ("U1", None, "U2", "previous_speaker", None),
+        ("U2", "U1", "U1", "previous_speaker", None),
+        ("U3", "U1", "U1", "reply", "c/1"),
+        ("U4", "U2", "U2", "previous_speaker", None),
+        ("U5", "U3", "U3", "reply", "c/3"),
+        ("U6", "U5", "U5", "reply", "c/5"),
+        ("U2", "U4", "U4", "previous_speaker", None),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_channel_passes_threads_over_when_someone_is_forgotten(
+    tmp_path: Path, home: Warehouse, seed: int
+) -> None:
+    draw = random.Random(seed)
+    said = [
+        (f"U{draw.randint(1, 4)}", draw.choice([None, None, "1", "2", "3"]) if time > 3 else None)
+        for time in range(1, 61)
+    ]
+    dump = channel(said, tmp_path / "slack")
+    land(dump, str(home.root))
+    forget("U2", str(home.root))
+    places = """SELECT utterance_id, position, turn, answers, reply_to, reply_absent, addressee, addressee_from
+        FROM utterances ORDER BY position"""
+    forgotten = query(home, places)
+    land(dump, str(home.root), DumpSettings(replace=True))
+    assert query(home, places) == forgotten

@@ -1,0 +1,88 @@
+"""Names of corpora and sets: lines of text, never paths; a bad one is one line, and nothing lands."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ssrem.errors import AnnotationError, DumpError
+from ssrem.tasks.correlate import correlate
+from ssrem.tasks.ingest import corpus_name, land
+from ssrem.tasks.settings import DumpSettings
+from ssrem.tasks.warehouse.home import Warehouse
+
+BAD = {
+    "../../x": "is a path",
+    "a/b": "is a path",
+    "a\\b": "is a path",
+    "..": "is a path",
+    "": "is empty",
+    "  ": "is empty",
+    " x": "begins or ends with a blank",
+    "a\0b": "cannot be printed",
+    "a\nb": "cannot be printed",
+    "a\x1b[31mb": "cannot be printed",
+    "a\ud800": "cannot be printed",
+    "x" * 201: "more than 200",
+}
+GOOD = ["all", "O'Brien\"; DROP TABLE corpora -- $corpus %s {0}", "naïve 会話 😀@b"]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_name_that_is_none_is_one_line(home: Warehouse, write_dump: Callable[..., str], name: str) -> None:
+    dump = write_dump([{"conversation": "c", "speaker": "a", "text": "x"}])
+    with pytest.raises(DumpError, match=r"^a corpus cannot be called .*--name$") as error:
+        land(dump, str(home.root), DumpSettings(name=name))
+    assert BAD[name] in str(error.value) and str(error.value).isprintable()
+    assert not home.root.exists()
+
+
+def test_odd_names_are_kept_as_they_are(home: Warehouse, write_dump: Callable[..., str]) -> None:
+    for number, name in enumerate(GOOD):
+        dump = write_dump([{"conversation": f"c{number}", "speaker": "a", "text": "x"}])
+        assert land(dump, str(home.root), DumpSettings(name=name)) == (name, True)
+    with home.reader() as reader:
+        names = reader.execute(
+            "SELECT corpus, corpus FROM utterances SEMI JOIN corpora USING (corpus)"
+        ).fetchall()
+    assert sorted(names) == sorted((name, name) for name in GOOD)
+    assert {path.parent.parent for path in home.root.rglob("*.parquet")} == {home.lake}
+
+
+def test_a_file_that_cannot_name_its_corpus(home: Warehouse, tmp_path: Path) -> None:
+    row = json.dumps({"conversation": "c", "speaker": "a", "text": "x"})
+    for file in (os.fsdecode(b"a\xffb.jsonl"), "x\ny.csv", " .jsonl"):
+        (tmp_path / file).write_text(row + "\n")
+        with pytest.raises(DumpError, match="--name"):
+            land(str(tmp_path / file), str(home.root))
+    with pytest.raises(DumpError, match="has no name; name the corpus with --name"):
+        land("-", str(home.root))
+    dump = tmp_path / os.fsdecode(b"a\xffb.jsonl")
+    assert land(str(dump), str(home.root), DumpSettings(name="n", speakers="person")) == ("n", True)
+    with home.reader() as reader:
+        assert reader.execute("SELECT source FROM corpora").fetchall() == [(f"{tmp_path}/a\\xffb.jsonl",)]
+
+
+def test_a_file_names_its_corpus_without_the_suffix_of_its_format() -> None:
+    sources = ("chat.log", "chat.jsonl.gz", "logs/#a.2024-01-05.log")
+    assert [corpus_name(source) for source in sources] == ["chat", "chat", "#a.2024-01-05"]
+
+
+def test_a_folder_named_by_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "talks" / "in").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "talks" / "in")
+    assert [corpus_name(source) for source in (".", "..", "../", "../../talks")] == ["in", *3 * ["talks"]]
+
+
+@pytest.mark.parametrize("name", ["_eval.json", ".json", " _eval.json", "a\nb_eval.json"])
+def test_an_annotated_set_that_may_not_be_called_so(home: Warehouse, tmp_path: Path, name: str) -> None:
+    rows = [{"context": "hi", "response": "ho", "annotations": {"overall": [1]}}]
+    (tmp_path / name).write_text(json.dumps(rows))
+    with pytest.raises(AnnotationError, match="rename the file") as error:
+        correlate(str(tmp_path / name), [], str(home.root))
+    assert str(error.value).isprintable()
+    assert not home.root.exists()

@@ -1,0 +1,147 @@
+"""Studies as published tables: gated, done once, of what is there."""
+
+from __future__ import annotations
+
+import json
+from statistics import mean
+
+import pytest
+
+from ssrem.errors import AnnotationError, EvaluatorError, HomeError
+from ssrem.studies import STUDIES, study_called
+from ssrem.studies.learned import Learning
+from ssrem.tasks.correlate import correlate
+from ssrem.tasks.settings import NegativeSettings, StudySettings, TrainSettings
+from ssrem.tasks.study import datasets_of, read_study, study, write_study
+from ssrem.tasks.tables import make_negatives
+from ssrem.tasks.train import train
+from ssrem.tasks.warehouse.home import Warehouse
+from support.small_home import Made, copied
+
+SSREM = [("ssrem", 1)]
+LEARNING = [name for name in STUDIES if issubclass(study_called(name).data, Learning)]
+
+
+def test_every_study_lands_once_and_is_written(copy: Warehouse) -> None:
+    root = str(copy.root)
+    for name in sorted(set(STUDIES) - set(LEARNING)):
+        (dataset,) = datasets_of(root, name)
+        for new in (True, False):
+            assert study(dataset, name, [*SSREM, ("rsrem", 1)], root, StudySettings(responses=25)) == new
+        rows, said = read_study(copy, name, dataset)
+        # Every run studies behaviour.
+        assert {"ssrem", "rsrem"} <= set(said) <= {"ssrem", "rsrem", "cosine", "length"}
+        of_responses = {row["n"] for row in rows if row["measure"] != "words"}
+        assert name in ("behaviour", "corpus-buckets") or of_responses <= set(range(26))
+        page = write_study(root, name, dataset)
+        assert page.name == f"study-{name}-{dataset}.md"
+        assert f"(<{page.stem}.svg>)" in page.read_text() and page.with_suffix(".svg").exists()
+    published = copy.query("SELECT DISTINCT study FROM studies ORDER BY ALL")
+    assert [name for (name,) in published] == sorted(set(STUDIES) - set(LEARNING))
+
+
+def test_shares_of_negatives_are_those_of_the_scores(copy: Warehouse) -> None:
+    study("tiny", "corpus-buckets", SSREM, str(copy.root))
+    rows, _ = read_study(copy, "corpus-buckets", "tiny")
+    of_ssrem = "SELECT response_id, kind, f FROM scores WHERE evaluator = 'ssrem' AND dataset = 'tiny'"
+    scores = copy.query(of_ssrem)
+    true = {response: f for response, kind, f in scores if kind == "GT"}
+    shares: dict[str, list[float]] = {}
+    for response, kind, f in scores:
+        if kind not in ("GT", "Context"):
+            shares.setdefault(response, []).append((true[response] > f) + (true[response] == f) / 2)
+    expected = mean(mean(of_one) for of_one in shares.values())
+    assert (rows[0]["value"], rows[0]["n"]) == (pytest.approx(expected), len(shares))
+
+
+def test_negatives_that_landed_are_tried(copy: Warehouse) -> None:
+    root, settings = str(copy.root), StudySettings(responses=20)
+    assert study("tiny", "attacks", SSREM, root, settings)
+    make_negatives("tiny", root, "shuffle-golden", NegativeSettings(split="test", responses=20))
+    assert study("tiny", "attacks", SSREM, root, settings)  # anew, as there is more to try
+    rows, _ = read_study(copy, "attacks", "tiny")
+    findings = {row["condition"]: row for row in rows}
+    assert findings["negative of shuffle-golden"]["n"] > 0
+    assert not study("tiny", "attacks", SSREM, root, settings)
+
+
+def test_the_human_scores_are_those_that_were_correlated(copy: Warehouse) -> None:
+    study("people", "length", SSREM, str(copy.root))
+    rows, _ = read_study(copy, "length", "people")
+    ((spearman, n),) = copy.query(
+        "SELECT spearman, n FROM correlations WHERE evaluator = 'ssrem' AND criterion = 'overall' "
+        "AND aggregation = 'mean' AND level = 'segment' AND score = 'h'"
+    )
+    (row,) = [row for row in rows if row["condition"] == "agreement"]
+    assert (row["value"], row["n"]) == (pytest.approx(spearman), n)
+
+
+def test_what_cannot_be_studied(made: Made, copy: Warehouse, home: Warehouse) -> None:
+    root = str(made.home.root)
+    with pytest.raises(AnnotationError, match="has no annotated set; run ssrem correlate FILE first"):
+        datasets_of(str(home.root), "length")
+    with pytest.raises(EvaluatorError, match="no study 'atacks'; did you mean attacks"):
+        study("tiny", "atacks", SSREM, root)
+    with pytest.raises(AnnotationError, match=r"no annotated set 'nobody' in .* \(there are: people\)"):
+        study("nobody", "length", SSREM, root)
+    with pytest.raises(HomeError, match="no corpus 'people' has landed"):
+        study("people", "attacks", SSREM, root)
+    with pytest.raises(EvaluatorError, match="bleu-2: scores by the true response"):
+        study("tiny", "attacks", [("bleu-2", 1)], root)
+    with pytest.raises(AnnotationError, match="people has no scores of ssrem version 7; run ssrem correlate"):
+        study("people", "length", [("ssrem", 7)], str(copy.root))
+    assert {part.key.study for part in copy.partitions() if part.table == "studies"} == {"behaviour"}
+
+
+TINY = {"epochs": 1, "max_train": 50, "hidden": 4, "mlp": 4, "tune_epochs": 1}
+
+
+@pytest.fixture(scope="module")
+def labelled(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """A home with an annotated set of 20 contexts, two systems, and with an evaluator that learns from it."""
+    folder = tmp_path_factory.mktemp("labelled")
+    home = copied(made.home, folder / "home")
+    rows = [
+        {
+            "context": [f"do you like {word} number {number}"],
+            "response": f"i like {word} too" if score > 2 else "no thanks",
+            "model": system,
+            "annotations": {"overall": [score, score]},
+        }
+        for number in range(20)
+        for word in [("pizza", "guitar", "football", "plane")[number % 4]]
+        for system, score in (("good", 4 + number % 2), ("bad", 1 + number % 2))
+    ]
+    path = folder / "likes_eval.json"
+    path.write_text(json.dumps(rows))
+    train("ruber-unref", ["tiny"], str(home.root), TrainSettings(encoder="glove-6b-50d", set=TINY))
+    correlate(str(path), [("ruber-unref", 1)], str(home.root))
+    return home
+
+
+@pytest.mark.xdist_group("small-home")
+def test_what_is_learned_from_human_scores(labelled: Warehouse) -> None:
+    root, known = str(labelled.root), {"ruber-unref"}
+    for name in LEARNING:
+        for new in (True, False):
+            assert study("likes", name, [*SSREM, ("ruber-unref", 1)], root) == new
+        rows, said = read_study(labelled, name, "likes")
+        assert set(said) == known
+        assert all(row["value"] is not None for row in rows if row["outcome"] == "ok")
+    rows, _ = read_study(labelled, "transfer", "likes")
+    assert [(row["condition"], row["n"]) for row in rows] == [("on likes, 3 folds", 40), ("on people", 25)]
+    rows, _ = read_study(labelled, "leave-one-system-out", "likes")
+    assert {"without good", "without bad: its own responses"} <= {row["condition"] for row in rows}
+    with pytest.raises(AnnotationError, match="no annotated set 'nobody'"):
+        study("nobody", "transfer", [("ruber-unref", 1)], root)
+
+
+@pytest.mark.xdist_group("small-home")
+def test_no_evaluator_is_tested_on_what_it_learned_from(labelled: Warehouse) -> None:
+    labels = (str(labelled.root.with_name("likes_eval.json")),)
+    settings = TrainSettings(encoder="glove-6b-50d", set=TINY, labels=labels)
+    train("ruber-unref", ["tiny"], str(labelled.root), settings)
+    with pytest.raises(EvaluatorError, match="version 2 learned from the human scores of likes already"):
+        study("likes", "low-resource", [("ruber-unref", 2)], str(labelled.root))
+    with pytest.raises(EvaluatorError, match=r"ssrem: learns nothing from human scores.* train roberta-eval"):
+        study("likes", "label-noise", SSREM, str(labelled.root))

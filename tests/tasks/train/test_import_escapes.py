@@ -1,0 +1,334 @@
+"""What a hostile .ssrem file may try: none of it writes outside, fills the disk, or reads what it did not bring."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import stat
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ssrem import trusted_sources
+from ssrem.encoders import load_encoder, load_saved
+from ssrem.encoders.static import word_vectors
+from ssrem.encoders.static.word_average import WordAverage
+from ssrem.encoders.transformer import hub, pretrained
+from ssrem.encoders.transformer.pooling import Pooling
+from ssrem.errors import EvaluatorError, SsremError
+from ssrem.evaluators import PACKAGED
+from ssrem.files import read_json
+from ssrem.tasks.transfer import import_evaluator, pack, unpack
+from ssrem.tasks.warehouse.home import Warehouse
+
+
+def archive(
+    path: Path, *entries: tuple[str | zipfile.ZipInfo, bytes], compress: int = zipfile.ZIP_STORED
+) -> Path:
+    with zipfile.ZipFile(path, "w", compress) as file:
+        file.writestr("evaluator.json", '{"name": "length"}')
+        for name, content in entries:
+            file.writestr(name, content)
+    return path
+
+
+def refused(file: Path, tmp_path: Path) -> str:
+    before = {p for p in tmp_path.rglob("*") if "out" not in p.parts}
+    with pytest.raises(EvaluatorError) as error:
+        unpack(file, tmp_path / "out")
+    assert str(error.value).isprintable()
+    assert {p for p in tmp_path.rglob("*") if "out" not in p.parts} == before
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../x.json", "a/../../x.json", "/etc/x.json", "//x.json", "..\\x.json", "C:x.json", "a\nb.json", "x.py", "x.pkl",
+     "a/x.so", "x.json.pt", "x", ".json/../../x.json"],
+)  # fmt: skip
+def test_entries_that_lead_elsewhere_or_are_no_data(name: str, tmp_path: Path) -> None:
+    assert "nothing that belongs" in refused(archive(tmp_path / "a.ssrem", (name, b"{}")), tmp_path)
+
+
+def test_an_entry_without_a_name(tmp_path: Path) -> None:
+    file = archive(tmp_path / "a.ssrem")
+    with zipfile.ZipFile(file, "a") as more, more.open(zipfile.ZipInfo(""), "w") as entry:
+        entry.write(b"{}")
+    assert "nothing that belongs" in refused(file, tmp_path)
+
+
+def test_links_and_devices(tmp_path: Path) -> None:
+    for kind in (stat.S_IFLNK, stat.S_IFCHR, stat.S_IFIFO):
+        about = zipfile.ZipInfo("x.json")
+        about.create_system, about.external_attr = 3, (kind | 0o777) << 16
+        assert "nothing that belongs" in refused(
+            archive(tmp_path / "a.ssrem", (about, b"/etc/passwd")), tmp_path
+        )
+
+
+def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
+    small = archive(tmp_path / "a.ssrem", ("x.json", bytes(50_000_000)), compress=zipfile.ZIP_DEFLATED)
+    assert small.stat().st_size < 100_000
+    refused(small, tmp_path)
+    assert not (tmp_path / "out").exists()
+
+
+def test_entries_that_share_their_bytes_are_not_unpacked(tmp_path: Path) -> None:
+    """Every entry of the directory points at the same megabyte."""
+    file = archive(tmp_path / "a.ssrem", ("0.json", bytes(1_000_000)))
+    with zipfile.ZipFile(file, "a") as opened:
+        shared = opened.getinfo("0.json")
+        for number in range(1, 50):
+            entry = zipfile.ZipInfo(f"{number}.json")
+            for what in ("header_offset", "CRC", "compress_size", "file_size", "external_attr"):
+                setattr(entry, what, getattr(shared, what))
+            opened.filelist.append(entry)
+        opened._didModify = True  # type: ignore[attr-defined]
+    assert "unpacks to more than its size" in refused(file, tmp_path)
+
+
+def test_an_entry_that_is_there_twice(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="Duplicate"):
+        file = archive(tmp_path / "a.ssrem", ("x.json", b"1"), ("x.json", b"2"))
+    assert "unpacks to more than its size" in refused(file, tmp_path)
+
+
+def test_names_that_the_disk_refuses_are_one_line(tmp_path: Path) -> None:
+    refused(archive(tmp_path / "a.ssrem", ("x" * 300 + ".json", b"1")), tmp_path)
+    refused(archive(tmp_path / "b.ssrem", ("a.json", b"1"), ("a.json/b.json", b"1")), tmp_path)
+    refused(tmp_path, tmp_path)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_damaged_files_are_one_line(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("damaged")
+    content = bytearray(archive(folder / "a.ssrem", ("x.json", b"[1, 2]"), ("a/y.json", b"{}")).read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    (folder / "a.ssrem").write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    try:
+        unpack(folder / "a.ssrem", folder / "out")
+    except EvaluatorError as error:
+        assert str(error).isprintable()
+    assert {path.name for path in folder.iterdir()} <= {"a.ssrem", "out"}
+    shutil.rmtree(folder)
+
+
+# What it reads when it is loaded
+
+
+@pytest.fixture
+def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What would have been fetched; nothing is."""
+    names: list[str] = []
+
+    def fetch(spec: str, name: str) -> Path:
+        names.append(name)
+        raise EvaluatorError("no network in a test")
+
+    monkeypatch.setattr(hub, "_fetched", fetch)
+    monkeypatch.setattr("gensim.downloader.load", lambda name, **_: fetch(name, name))
+    return names
+
+
+SPECS = ["hf:someone/model", "someone/model", "hf:/etc", "file:/etc/passwd", "/etc/passwd", "adem:/etc",
+         "adem:../../x", "glove-wiki-gigaword-50", "glove-6b-50d+file:/etc/passwd", "hf:../../other",
+         "{secret}", "hf:{folder}"]  # fmt: skip
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    path = tmp_path / "secret.txt"
+    path.write_text("secret 1 2\nwords 3 4\n")
+    return path
+
+
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("evaluator", ["cosine", "emb-average", "ruber-ref", "lm-coherence", "bertscore"])
+def test_a_metric_reads_nothing_else(
+    home: Warehouse, tmp_path: Path, secret: Path, fetched: list[str], spec: str, evaluator: str
+) -> None:
+    spec = spec.format(secret=secret, folder=tmp_path)
+    setting = "model" if evaluator in ("lm-coherence", "bertscore") else "encoder"
+    folder = tmp_path / "made"
+    folder.mkdir()
+    manifest = {"name": evaluator, "settings": {setting: spec}, "signature": "x"}
+    (folder / "evaluator.json").write_text(json.dumps(manifest))
+    pack(folder, tmp_path / "a.ssrem")
+    with pytest.raises(EvaluatorError) as error:
+        import_evaluator(str(tmp_path / "a.ssrem"), str(home.root))
+    assert "a.ssrem" in str(error.value) and "secret 1" not in str(error.value)
+    assert fetched == [] and home.partitions() == []
+
+
+def test_a_pipe_or_device_is_not_waited_for(home: Warehouse, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.ssrem")
+    for file in (tmp_path / "pipe.ssrem", Path("/dev/zero")):
+        with pytest.raises(EvaluatorError, match="is not a regular file"):
+            import_evaluator(str(file), str(home.root))
+    assert home.partitions() == []
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        {"corpora": {"a\x1b[2J": "digest"}},
+        {"corpora": {"../a": "digest"}},
+        {"corpora": "[1]"},
+        {"config": {"note": "a\nb"}},
+        {"config": {"note": "x" * 200_000}},
+    ],
+)
+def test_text_of_a_card_is_short_and_printable(home: Warehouse, tmp_path: Path, card: dict[str, Any]) -> None:
+    from ssrem.evaluators.baselines.length import Length
+
+    Length().save(tmp_path / "saved")
+    (tmp_path / "saved" / "card.json").write_text(json.dumps(card))
+    pack(tmp_path / "saved", tmp_path / "a.ssrem")
+    with pytest.raises(EvaluatorError, match=r"^card\.json: .*; export the evaluator again$"):
+        import_evaluator(str(tmp_path / "a.ssrem"), str(home.root))
+    assert home.partitions() == []
+
+
+def test_what_a_person_allows_is_read(
+    home: Warehouse, tmp_path: Path, secret: Path, fetched: list[str]
+) -> None:
+    from ssrem.evaluators.reference_based.embedding import EmbeddingAverage
+
+    EmbeddingAverage(encoder=str(secret)).save(tmp_path / "made")
+    pack(tmp_path / "made", tmp_path / "a.ssrem")
+    with pytest.raises(EvaluatorError, match=r"secret\.txt.*which is not part of it.*--allow"):
+        import_evaluator(str(tmp_path / "a.ssrem"), str(home.root))
+    taken = import_evaluator(str(tmp_path / "a.ssrem"), str(home.root), allowed=[str(secret)])
+    assert taken == ("emb-average", 1, True)
+    with (
+        trusted_sources.restricted_to(tmp_path, ["hf:someone/model"]),
+        pytest.raises(EvaluatorError, match="no network"),
+    ):
+        load_encoder("hf:someone/model")
+    assert fetched == ["someone/model"]
+
+
+def test_a_saved_encoder_reads_nothing_else(tmp_path: Path, secret: Path, fetched: list[str]) -> None:
+    inside = tmp_path / "evaluator"
+    inside.mkdir()
+    WordAverage("mine", ["a", "b"], np.eye(2, dtype=np.float32)).save(inside / "part0")
+    good = read_json(inside / "part0" / "encoder.json", ("signature",))["signature"]
+    for about in (
+        {"kind": "transformer", "origin": "hf:someone/model", "weights": "x", "signature": "x"},
+        {"kind": "transformer", "origin": str(tmp_path), "weights": "x", "signature": "x"},
+        {
+            "kind": "concatenation",
+            "parts": [{"origin": None, "signature": good}, {"origin": f"file:{secret}", "signature": "x"}],
+            "signature": "x",
+        },
+    ):
+        (inside / "encoder.json").write_text(json.dumps(about))
+        with (
+            trusted_sources.restricted_to(inside),
+            pytest.raises(EvaluatorError, match="which is not part of it"),
+        ):
+            load_saved(inside)
+    assert fetched == []
+
+
+def test_installed_packages_are_always_trusted(tmp_path: Path) -> None:
+    with trusted_sources.restricted_to(tmp_path):
+        assert load_encoder("all-minilm-l6-v2").dimensions == 384
+        with pytest.raises(EvaluatorError, match="which is not part of it"):
+            word_vectors.read_file(tmp_path.parent / "x")
+        with pytest.raises(EvaluatorError, match="the home folder ~nouser is not known"):
+            trusted_sources.check("file:~nouser/x")
+
+
+def test_a_link_inside_does_not_lead_outside(tmp_path: Path, secret: Path) -> None:
+    inside = tmp_path / "evaluator"
+    inside.mkdir()
+    (inside / "vectors.txt").symlink_to(secret)
+    with (
+        trusted_sources.restricted_to(inside),
+        pytest.raises(EvaluatorError, match="which is not part of it"),
+    ):
+        load_encoder(str(inside / "vectors.txt"))
+
+
+@pytest.mark.parametrize("shard", ["../other.safetensors", "/etc/x.safetensors", "a/b.safetensors", 7, None])
+def test_weights_in_shards_lie_beside_their_index(tmp_path: Path, shard: Any) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "x.safetensors").touch()
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"w": shard}}))
+    with pytest.raises(EvaluatorError, match="names"):
+        hub.local_folder(str(tmp_path))
+
+
+def test_modules_lie_in_their_model(tmp_path: Path) -> None:
+    kinds = [{"type": "x.Transformer", "path": "../../etc"}, {"type": "x.Pooling", "path": "1"}]
+    (tmp_path / "modules.json").write_text(json.dumps(kinds))
+    with pytest.raises(EvaluatorError, match="outside the folder"):
+        Pooling.of(tmp_path)
+
+
+def test_code_that_a_model_brings_does_not_run(tmp_path: Path) -> None:
+    from support.tiny_transformer import write_bert
+
+    folder = write_bert(tmp_path / "model")
+    (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Evil: pass\n")
+    for name in ("config.json", "tokenizer_config.json"):
+        about = json.loads((folder / name).read_text()) if (folder / name).exists() else {}
+        classes = dict.fromkeys(("AutoModel", "AutoConfig"), "evil.Evil") | {
+            "AutoTokenizer": ["evil.Evil", None]
+        }
+        (folder / name).write_text(json.dumps({**about, "auto_map": classes}))
+    with contextlib.suppress(EvaluatorError):
+        pretrained.load(str(folder), "AutoModel")
+    assert not (tmp_path / "ran").exists()
+
+
+_odd = (
+    st.none()
+    | st.integers(-(2**70), 2**70)
+    | st.floats()
+    | st.text(max_size=5)
+    | st.lists(st.none(), max_size=2)
+)
+
+
+def _places(value: Any, where: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    places = [where] if where else []
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, member in items:
+        places += _places(member, (*where, key))
+    return places
+
+
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_whatever_the_json_says_an_import_is_whole_or_one_line(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("odd")
+    shutil.copytree(PACKAGED / "ssrem", folder / "made")
+    file = folder / "made" / data.draw(st.sampled_from(["evaluator.json", "card.json"]))
+    about = json.loads(file.read_text())
+    *way, last = data.draw(st.sampled_from(_places(about)))
+    holder = about
+    for key in way:
+        holder = holder[key]
+    holder[last] = data.draw(_odd)
+    file.write_text(json.dumps(about))
+    pack(folder / "made", folder / "a.ssrem")
+    home = Warehouse.at(folder / "home")
+    try:
+        import_evaluator(str(folder / "a.ssrem"), str(home.root))
+    except SsremError as error:
+        assert str(error).isprintable()
+        assert home.partitions() == []
+    shutil.rmtree(folder)

@@ -1,0 +1,360 @@
+"""Train: versions, what is recorded of them, models that score the same; human scores; trainings that go on."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from transformers import BertTokenizer
+
+from ssrem.cli.main import main
+from ssrem.errors import AnnotationError, EvaluatorError, GateError, HomeError, SsremError
+from ssrem.evaluators import load_evaluator, route
+from ssrem.evaluators.blend.blend import Blend
+from ssrem.samples import TEST, TRAIN, VALID, Sample
+from ssrem.tables.candidates import load_candidates
+from ssrem.tasks.correlate import annotated_file, human_scores
+from ssrem.tasks.score import score_corpus
+from ssrem.tasks.settings import TrainSettings
+from ssrem.tasks.stage.stage import Stage
+from ssrem.tasks.train import dry_run, train, train_all
+from ssrem.tasks.versions import promoted
+from ssrem.tasks.warehouse.home import Warehouse
+from support.small_home import COMMON, Made
+from support.tiny_transformer import write_bert
+
+SHORT = TrainSettings(seed=7, set={"epochs": 1, "reference": "embedding-average"})
+TINY = ["contexts=12", "valid_contexts=6", "epochs=1", "max_tokens=12", "freeze=0"]
+TOPICS = "pizza guitar football plane cheese piano goal beach soup drum train apple"
+PARTS = ["--set", "parts=specificity+fluency+length"]
+
+
+def rows(home: Warehouse) -> list[Any]:
+    return home.query(
+        "SELECT version, promoted, why FROM evaluators WHERE evaluator = 'ssrem' ORDER BY version"
+    )
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> str:
+    """24 responses to 12 contexts; good ones speak of what the context speaks of."""
+    rated = [
+        {"context": [f"do you like {word}"], "response": response, "annotations": {"overall": [score, score]}}
+        for number, word in enumerate(TOPICS.split())
+        for response, score in ((f"i like {word} too", 5), ("no thanks", 1 + number % 2))
+    ]
+    path = tmp_path / "labels.json"
+    path.write_text(json.dumps(rated))
+    return str(path)
+
+
+def test_the_row_and_the_card_say_what_was_learned(made: Made) -> None:
+    folder = made.home.models / "ssrem" / "1"
+    card = json.loads((folder / "card.json").read_text())
+    with made.home.reader() as reader:
+        (row,) = (
+            reader.execute("SELECT * FROM evaluators WHERE evaluator = 'ssrem'").fetchdf().to_dict("records")
+        )
+        candidates = load_candidates(reader, ["tiny"])
+        digests = dict(reader.execute("SELECT corpus, sha256 FROM corpora").fetchall())
+        curve = dict(
+            reader.execute(
+                "SELECT epoch, loss FROM learning_curves WHERE evaluator = 'ssrem' AND split = 'valid'"
+            ).fetchall()
+        )
+    sizes = [len(candidates.rows(split)) for split in (TRAIN, VALID, TEST)]
+    assert all(sizes)
+    assert [row["train_responses"], row["valid_responses"], row["test_responses"]] == sizes
+    assert json.loads(row["corpora"]) == digests == card["corpora"]
+    assert row["valid_loss"] == pytest.approx(min(curve.values()))
+    assert curve[row["best_epoch"]] == min(curve.values()) and len(curve) == row["epochs"]
+    assert (row["version"], row["promoted"], row["why"]) == (1, True, "first version")
+    assert load_evaluator(folder).signature == row["signature"] == card["signature"]
+    assert card["config"] == json.loads(row["config"])
+    assert {p.suffix for p in folder.rglob("*") if p.is_file()} <= {".json", ".safetensors"}
+
+
+def test_a_loaded_model_scores_the_same_in_any_batch(made: Made) -> None:
+    folder = made.home.models / "ssrem" / "1"
+    samples = [Sample(("do you like music",), "i play the guitar"), Sample(("hello", "pizza"), "no")]
+    together = load_evaluator(folder).score(samples)
+    alone = np.concatenate([load_evaluator(folder).score([sample]) for sample in samples])
+    assert np.array_equal(together, alone)
+    assert together[0] != together[1]
+
+
+def test_versions_one_at_a_time(copy: Warehouse) -> None:
+    assert train("ssrem", ["tiny"], str(copy.root)) == (1, False)  # as it was trained before
+    assert train("ssrem", ["tiny"], str(copy.root), SHORT) == (2, True)
+    assert rows(copy) == [(1, True, "first version"), (2, False, "waits for comparison with version 1")]
+    after = copy.partitions()
+    assert train("ssrem", ["tiny"], str(copy.root), SHORT) == (2, False)
+    assert copy.partitions() == after
+    assert train("ssrem", ["tiny"], str(copy.root)) == (1, False)
+    assert promoted(copy, ["ssrem", "rsrem"]) == [("rsrem", 1), ("ssrem", 1)]
+    first, second = (load_evaluator(copy.models / "ssrem" / v) for v in "12")
+    assert first.signature != second.signature
+    assert "seed:7" in second.signature
+
+
+def test_steps_can_be_replaced_by_tasks(copy: Warehouse) -> None:
+    """One call for each evaluator that learns, one for each test split that it scores, and one for the decisions."""
+    called: list[tuple[Any, ...]] = []
+
+    def step(name: str, corpora: list[str], home: str, settings: TrainSettings, **_: Any) -> tuple[int, bool]:
+        called.append((name, corpora, settings.config))
+        return train("ssrem", ["tiny"], home, SHORT)
+
+    settings = TrainSettings(set={"epochs": 3}, encoder="wordllama")
+    done = train_all(
+        ["ssrem", "emb-average"],
+        None,
+        str(copy.root),
+        settings,
+        train=step,
+        score=lambda name, version, corpus, home, **_: called.append((name, version, corpus)),
+        decide_all=lambda home, names, margins, **_: called.append((names, margins.agreement)),
+    )
+    assert done == {"emb-average": (1, True), "ssrem": (2, True)}
+    assert copy.query("SELECT config FROM evaluators WHERE evaluator = 'emb-average'")[0][0].count(
+        "wordllama"
+    )
+    assert called == [
+        ("ssrem", ["tiny"], {"seed": 0, "epochs": 3}),
+        ("ssrem", 2, "tiny"),
+        (["ssrem", "emb-average"], 0.05),
+    ]
+
+
+def test_a_checkpoint_that_a_kill_after_publishing_left_is_deleted(copy: Warehouse) -> None:
+    keys = copy.query("SELECT key FROM runs WHERE stage = 'train' AND outputs LIKE '%ssrem%'")
+    left = [copy.root / "checkpoints" / key[:16] for (key,) in keys]
+    for folder in left:
+        folder.mkdir(parents=True)
+    train("ssrem", ["tiny"], str(copy.root))
+    assert [folder.exists() for folder in left] == [False]
+
+
+def test_the_same_seed_gives_the_same_model(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ssrem.tasks.train.published_keys", lambda *_: [])
+    assert train("ssrem", ["tiny"], str(copy.root)) == (2, True)
+    signatures = [load_evaluator(copy.models / "ssrem" / v).signature for v in "12"]
+    assert signatures[0] == signatures[1]
+
+
+def test_a_loss_that_is_no_number_is_not_published(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ssrem.evaluators.bilinear.bilinear import Bilinear
+
+    sound = Bilinear.fit
+
+    def broken(self: Bilinear, *arguments: Any, **options: Any) -> Any:
+        training = sound(self, *arguments, **options)
+        history = tuple({**epoch, "valid_loss": float("nan")} for epoch in training.history)
+        return dataclasses.replace(training, history=history)
+
+    monkeypatch.setattr(Bilinear, "fit", broken)
+    before = copy.partitions()
+    with pytest.raises(GateError, match=r"learning_curves: expected \(loss\) to be finite"):
+        train("ssrem", ["tiny"], str(copy.root), SHORT)
+    assert copy.partitions() == before
+    assert not (copy.models / "ssrem" / "2").exists()
+
+
+def test_what_cannot_be_trained(made: Made, labels: str) -> None:
+    root = str(made.home.root)
+    human, alone = TrainSettings(labels=(labels,)), TrainSettings(labels=(labels,), labels_only=True)
+    humour = TrainSettings(labels=(labels,), criterion="humour")
+    for name, corpus, settings, said in (
+        ("ssremm", "tiny", SHORT, "did you mean ssrem"),
+        ("ssrem", "tinny", TrainSettings(), "landed: tiny"),
+        ("ssrem", "tiny", TrainSettings(set={"epoch": 1}), "no setting epoch"),
+        ("ssrem", "tiny", human, "ssrem does not learn from human scores"),
+        (
+            "blend-ref",
+            "tiny",
+            TrainSettings(),
+            "blend-ref learns from human scores alone; give an annotated set",
+        ),
+        (
+            "ruber",
+            "tiny",
+            alone,
+            "ruber learns human scores after it has learned from corpora; leave --labels-only",
+        ),
+        ("ruber-unref", "tiny", humour, r"no criterion 'humour'; name one of overall"),
+    ):
+        with pytest.raises((EvaluatorError, HomeError, AnnotationError), match=said):
+            train(name, [corpus], root, settings)
+    with pytest.raises(EvaluatorError, match="ssrem does not learn from human scores"):
+        train_all(["ruber-unref", "ssrem"], None, root, human)  # before the first one is trained
+    assert made.home.query("SELECT count(*) FROM evaluators WHERE evaluator = 'ruber-unref'") == [(0,)]
+    with pytest.raises(SsremError, match="need --labels FILE"):
+        TrainSettings(criterion="humour")
+
+
+def test_settings_go_to_those_that_have_them() -> None:
+    config = {"epochs": 2, "encoder": "glove-6b-50d", "seed": 1}
+    assert route(["ssrem", "emb-average", "bleu-2"], config) == {
+        "ssrem": {"epochs": 2, "seed": 1},
+        "emb-average": {"encoder": "glove-6b-50d"},
+        "bleu-2": {},
+    }
+    for names, wrong, said in (
+        (["ssrem", "bleu-2"], {"epoks": 2}, r"no setting epoks; did you mean epochs\?"),
+        (["bleu-2"], {"epochs": 2}, r"bleu-2: no setting epochs; there are none"),
+        (["ssrem"], {"epochs": "two"}, "expected a whole number"),
+    ):
+        with pytest.raises(EvaluatorError, match=said):
+            route(names, wrong)
+
+
+def test_a_plan_says_what_would_be_trained(copy: Warehouse) -> None:
+    before = copy.partitions()
+    names, settings = ["ssrem", "bleu-2", "retrieval"], TrainSettings(set={"epochs": 3})
+    plan = dry_run(names, None, str(copy.root), settings)
+    assert [(row["evaluator"], row["version"], row["corpora"]) for row in plan] == [
+        ("ssrem", 2, "tiny"),
+        ("bleu-2", 1, None),
+        ("retrieval", 1, "tiny"),
+    ]
+    assert plan[0]["settings"]["epochs"] == plan[2]["settings"]["epochs"] == 3
+    assert plan[0]["train_responses"] > 100
+    assert plan[2]["encoder"] is None
+    assert copy.partitions() == before
+
+
+# Human scores
+
+
+def test_human_scores_are_learned_from_after_the_corpus(copy: Warehouse, labels: str) -> None:
+    home, quick = str(copy.root), {"epochs": 1, "max_train": 50, "hidden": 4, "mlp": 4, "tune_epochs": 1}
+    plain, human = (TrainSettings(encoder="glove-6b-50d", set=quick, labels=of) for of in ((), (labels,)))
+    assert train("ruber-unref", ["tiny"], home, plain) == (1, True)
+    assert train("ruber-unref", ["tiny"], home, human) == (2, True)
+    assert train("ruber-unref", ["tiny"], home, human) == (2, False)
+    one, two = (load_evaluator(copy.models / "ruber-unref" / str(version)).signature for version in (1, 2))
+    assert "tuned:0" in one and "tuned:24" in two
+    card = json.loads((copy.models / "ruber-unref" / "2" / "card.json").read_text())
+    assert card["human_scores"] == {"labels": {"criterion": "overall", "responses": 24, "scale": [1.0, 5.0]}}
+
+
+def test_annotated_sets_that_cannot_be_learned_from_together(
+    copy: Warehouse, labels: str, tmp_path: Path
+) -> None:
+    text, other = Path(labels).read_text(), tmp_path / "other"
+    other.mkdir()
+    twin, humour, same_name = tmp_path / "twin.json", tmp_path / "humour.json", other / "labels.json"
+    twin.write_text(text)
+    humour.write_text(text.replace("overall", "humour"))
+    same_name.write_text(text.replace("like", "love"))
+    for file, criterion, said in (
+        (twin, None, "twin.json is the annotated set labels once more; name it once"),
+        (same_name, None, "another set is called labels too"),
+        (humour, "overall", r"humour\.json: the annotated set has no criterion 'overall'"),
+    ):
+        with pytest.raises(AnnotationError, match=said):
+            human_scores([annotated_file(copy, one) for one in (labels, str(file))], criterion)
+    both = human_scores([annotated_file(copy, one) for one in (labels, str(humour))], None)
+    assert [labels.criterion for _, labels in both.values()] == ["overall", "humour"]
+
+
+def test_human_scores_alone_need_no_corpus(
+    labels: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    learn = ["train", "blend", *PARTS, "--labels", labels, "--home", str(tmp_path / "new")]
+    assert main(learn) == 1
+    assert "no corpus has landed in" in capsys.readouterr().err
+    assert main([*learn, "--labels-only"]) == 0
+    said = capsys.readouterr()
+    assert "blend: trained; version 1, in use: first version" in said.out
+    assert (
+        "blend: Spearman on labels, each context scored by weights learned from the other ones: " in said.err
+    )
+    blend = load_evaluator(tmp_path / "new" / "models" / "blend" / "1")
+    assert isinstance(blend, Blend) and blend.weights["length"] > 0
+    assert main([*learn, "--labels-only"]) == 0
+    assert "nothing new to train; version 1" in capsys.readouterr().out
+    assert main([*learn, "--labels-only", "--corpus", "none"]) == 1
+    assert "no corpus 'none' has landed in" in capsys.readouterr().err
+
+
+def test_human_scores_of_a_table(labels: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "table.csv"
+    rated = [
+        (r["context"][0], r["response"], r["annotations"]["overall"][0])
+        for r in json.loads(Path(labels).read_text())
+    ]
+    lines = (f"{context},{response},{'pass' if score > 2 else 'fail'}" for context, response, score in rated)
+    table.write_text("\n".join(["context,response,verdict", *lines]))
+    learn = ["train", "blend", *PARTS, "--labels-only", "--home", str(tmp_path)]
+    assert main([*learn, "--labels", str(table)]) == 1
+    assert "no column is known as score" in capsys.readouterr().err
+    assert main([*learn, "--labels", labels, "--map", "score=verdict"]) == 1
+    assert "--map does not apply to eval" in capsys.readouterr().err
+    assert main([*learn, "--labels", str(table), "--map", "score=verdict"]) == 0
+    assert f"{table}: read as csv: 24 responses" in capsys.readouterr().err
+    card = json.loads((tmp_path / "models" / "blend" / "1" / "card.json").read_text())
+    assert card["human_scores"]["table"] == {"criterion": "verdict", "responses": 24, "scale": [0.0, 1.0]}
+
+
+# Members, transformers, language models
+
+
+def test_a_blend_takes_the_versions_in_use(copy: Warehouse) -> None:
+    settings = TrainSettings(set={"parts": "ssrem+rsrem", "contexts": 20, "valid_contexts": 5})
+    assert train("blend", ["tiny"], str(copy.root), settings) == (1, True)
+    blend = load_evaluator(copy.models / "blend" / "1")
+    assert isinstance(blend, Blend) and set(blend.weights) == {"ssrem", "rsrem"}
+    signatures = [load_evaluator(copy.models / name / "1").signature for name in ("ssrem", "rsrem")]
+    assert all(signature in blend.signature for signature in signatures)
+
+
+def test_a_training_that_was_broken_off_goes_on_and_is_scored_on_a_sample_if_slow(
+    copy: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ssrem.evaluators.cross_encoder.retrieval import Retrieval
+
+    monkeypatch.setattr(Retrieval, "test_sample", 10)
+    settings = TrainSettings(set=TINY, negatives="random-1", init=str(write_bert(tmp_path / "bert")))
+    with monkeypatch.context() as patch, pytest.raises(GateError):
+        patch.setattr(Stage, "gate", lambda _: (_ for _ in ()).throw(GateError("stop")))
+        train("retrieval", ["tiny"], str(copy.root), settings)
+    (unfinished,) = (copy.root / "checkpoints").iterdir()
+    assert any(unfinished.iterdir())
+    assert train("retrieval", ["tiny"], str(copy.root), settings) == (1, True)
+    assert not unfinished.exists()
+    assert score_corpus("retrieval", 1, "tiny", str(copy.root))
+    of = "WHERE evaluator = 'retrieval'"
+    assert copy.query(f"SELECT kind, n FROM identification {of} AND kind = 'GT'") == [("GT", 10)]
+    counts = "count(DISTINCT response_id), count(*) FILTER (WHERE f IS NULL)"
+    assert copy.query(f"SELECT {counts} FROM scores {of}") == [(10, 0)]
+
+
+def test_a_masked_language_model_is_trained_by_name_once(
+    copy: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    encoder, home = write_bert(tmp_path / "encoder"), ["--home", str(copy.root)]
+    command = ["train", "masked-lm", *home, "--init", str(encoder), "--set", "max_tokens=12"]
+    assert main(command) == 1 and "has no mask token; name another BERT" in capsys.readouterr().err
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *COMMON][:14]
+    BertTokenizer(vocab={word: at for at, word in enumerate(vocabulary)}).save_pretrained(encoder)
+    command += ["steps=2", "batch_size=4", "held_out=8"]
+    assert main(command) == 0
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert re.match(
+        r"ssrem: masked-lm: \S+, 2 steps; -log p of a token \d+\.\d\d before, \d+\.\d\d after", line
+    )
+    (folder,) = (copy.root / "masked-lm").iterdir()
+    written = (folder / "model.safetensors").stat().st_mtime_ns
+    assert main(command) == 0 and (folder / "model.safetensors").stat().st_mtime_ns == written
+    assert not any((copy.root / "checkpoints").glob("masked-lm-*"))
+    capsys.readouterr()
+    assert main([*command, "--set", "steps=0"]) == 1
+    assert main(["train", "masked-lm", "ssrem", *home]) == 2
+    steps, alone = capsys.readouterr().err.splitlines()
+    assert "steps" in steps and "masked-lm and lm are no evaluators: train one alone" in alone

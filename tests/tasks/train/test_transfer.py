@@ -1,0 +1,218 @@
+"""Evaluators leave a home folder as one file and come into another."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from ssrem.errors import EvaluatorError, HomeError
+from ssrem.evaluators import PACKAGED, best_packaged, comes_packaged, load_evaluator
+from ssrem.evaluators.reference_based.overlap import Bleu2
+from ssrem.samples import Sample
+from ssrem.tasks.settings import TrainSettings
+from ssrem.tasks.train import train
+from ssrem.tasks.transfer import export_evaluator, import_evaluator, pack, register, unpack
+from ssrem.tasks.versions import any_trained, outdated, promoted, to_correlate, unregistered, versions
+from ssrem.tasks.warehouse.home import Warehouse
+
+SAMPLES = [
+    Sample(("i like pizza",), "the cheese was great"),
+    Sample(("i like pizza",), "my team lost the match"),
+]
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Warehouse:
+    return Warehouse.at(str(tmp_path / "other"))
+
+
+def test_an_evaluator_scores_the_same_elsewhere(copy: Warehouse, other: Warehouse, tmp_path: Path) -> None:
+    file = export_evaluator(copy, "ssrem", None, tmp_path / "x.ssrem")
+    assert import_evaluator(str(file), str(other.root)) == ("ssrem", 1, True)
+    assert promoted(other, ["ssrem"]) == [("ssrem", 1)]
+    original, imported = (load_evaluator(home.models / "ssrem" / "1") for home in (copy, other))
+    assert original.score(SAMPLES).tolist() == imported.score(SAMPLES).tolist()
+    old, new = versions(copy, "ssrem")[0], versions(other, "ssrem")[0]
+    for column in ("signature", "encoder", "config", "corpora", "train_responses", "valid_loss"):
+        assert old[column] == new[column], column
+
+
+def test_the_same_evaluator_is_taken_in_once(copy: Warehouse, other: Warehouse, tmp_path: Path) -> None:
+    file = str(export_evaluator(copy, "ssrem", 1, tmp_path / "x.ssrem"))
+    import_evaluator(file, str(other.root))
+    before = other.partitions()
+    assert import_evaluator(file, str(other.root)) == ("ssrem", 1, False)
+    assert other.partitions() == before
+
+
+def test_another_one_is_a_new_version(copy: Warehouse, tmp_path: Path) -> None:
+    pack(PACKAGED / "ssrem", tmp_path / "x.ssrem")
+    assert import_evaluator(str(tmp_path / "x.ssrem"), str(copy.root)) == ("ssrem", 2, True)
+    assert promoted(copy, ["ssrem"]) == [("ssrem", 2)]
+
+
+def test_a_changed_model_is_not_taken_in(copy: Warehouse, other: Warehouse, tmp_path: Path) -> None:
+    unpack(export_evaluator(copy, "ssrem", 1, tmp_path / "x.ssrem"), tmp_path / "open")
+    weights = tmp_path / "open" / "weights.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    pack(tmp_path / "open", tmp_path / "y.ssrem")
+    with pytest.raises(EvaluatorError, match=r"weights\.safetensors"):
+        import_evaluator(str(tmp_path / "y.ssrem"), str(other.root))
+    assert other.partitions() == []
+
+
+def imported(home: Warehouse, folder: Path, card: str) -> None:
+    """Import the packaged ssrem with the JSON text as its card."""
+    shutil.copytree(PACKAGED / "ssrem", folder / "open")
+    (folder / "open" / "card.json").write_text(card)
+    pack(folder / "open", folder / "x.ssrem")
+    assert import_evaluator(str(folder / "x.ssrem"), str(home.root)) == ("ssrem", 1, True)
+
+
+@pytest.mark.parametrize(
+    ("card", "says"),
+    [
+        ('{"seconds": 1e999}', "seconds: input should be less than 9007199254740992, not inf"),
+        ('{"valid_loss": NaN}', "valid_loss: .*not nan"),
+        ('{"epochs": 1e3}', "epochs: input should be a valid integer, not 1000.0"),
+        (f'{{"epochs": {10**400}}}', "epochs: .*, not 1000000000"),
+        (f'{{"epochs": {"9" * 9000}}}', "cannot be read as JSON"),
+        ('{"train_responses": "5"}', "train_responses: .*integer, not '5'"),
+        ('{"test_responses": -1}', "test_responses: input should be greater than or equal to 0, not -1"),
+        ('{"best_epoch": true}', "best_epoch: .*integer, not True"),
+        ('{"test_sample": [1]}', r"test_sample: .*integer, not \[1\]"),
+        ('{"labels": "../x"}', "labels: .*, not '../x'"),
+        ('{"labels": 7}', "labels: .*, not 7"),
+        ('{"config": {"epochs": NaN}}', "config: .*JSON"),
+        ('{"corpora": {"tiny": NaN}}', "corpora: .*JSON"),
+        ('{"corpora": {"tiny": 10}}', "corpora: input should be a valid string, not 10"),
+        ("[1, 2]", "is no JSON object"),
+        ("1e999", "is no JSON object"),
+        ('"card"', "is no JSON object"),
+    ],
+)
+def test_a_card_with_odd_values_is_refused_in_one_line(
+    other: Warehouse, tmp_path: Path, card: str, says: str
+) -> None:
+    with pytest.raises(EvaluatorError, match=says) as error:
+        imported(other, tmp_path, card)
+    assert len(str(error.value)) < 400
+    assert other.partitions() == []
+
+
+def test_what_learned_from_human_scores_is_taken_in(other: Warehouse, tmp_path: Path) -> None:
+    imported(other, tmp_path, json.dumps({"labels": "a" * 64, "seconds": 0.5, "epochs": 0}))
+    (row,) = versions(other, "ssrem")
+    assert (row["labels"], row["seconds"], row["epochs"]) == ("a" * 64, 0.5, 0)
+
+
+def test_what_is_not_there_is_not_exported(copy: Warehouse, tmp_path: Path) -> None:
+    with pytest.raises(EvaluatorError, match=r"ssrem has no version 9 .*versions: 1"):
+        export_evaluator(copy, "ssrem", 9, tmp_path / "x.ssrem")
+    with pytest.raises((EvaluatorError, HomeError), match="ruber"):
+        export_evaluator(copy, "ruber", None, tmp_path / "x.ssrem")
+    assert not (tmp_path / "x.ssrem").exists()
+
+
+# Evaluators as files
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    folder = tmp_path / "saved"
+    Bleu2().save(folder, card={"evaluator": "bleu-2"})
+    (folder / "encoder").mkdir()
+    (folder / "encoder" / "encoder.json").write_text("{}")
+    return folder
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_what_is_packed_comes_out_whole_and_equal_folders_become_equal_files(
+    saved: Path, tmp_path: Path
+) -> None:
+    pack(saved, tmp_path / "a.ssrem")
+    unpack(tmp_path / "a.ssrem", tmp_path / "out")
+    assert files(tmp_path / "out") == files(saved)
+    assert load_evaluator(tmp_path / "out").signature == Bleu2().signature
+    (saved / "card.json").touch()
+    pack(saved, tmp_path / "b.ssrem")
+    assert (tmp_path / "a.ssrem").read_bytes() == (tmp_path / "b.ssrem").read_bytes()
+
+
+def test_a_folder_without_an_evaluator_is_not_packed(tmp_path: Path) -> None:
+    with pytest.raises(EvaluatorError, match="holds no saved evaluator"):
+        pack(tmp_path, tmp_path / "a.ssrem")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_written_is_one_line(saved: Path, tmp_path: Path) -> None:
+    with pytest.raises(EvaluatorError, match="cannot be written"):
+        pack(saved, tmp_path / "nowhere" / "a.ssrem")
+    for folder in (Path(), Path("/"), tmp_path):
+        with pytest.raises(EvaluatorError, match=r"cannot be written \(is not a regular file\)"):
+            pack(saved, folder)
+
+
+def test_what_is_no_archive_is_one_line(saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.ssrem").write_text("hello")
+    with pytest.raises(EvaluatorError, match="damaged or not what ssrem evaluators export wrote"):
+        unpack(tmp_path / "text.ssrem", tmp_path / "out")
+    with pytest.raises(EvaluatorError, match="does not exist"):
+        unpack(tmp_path / "none.ssrem", tmp_path / "out")
+    with zipfile.ZipFile(tmp_path / "empty.ssrem", "w"):
+        pass
+    with pytest.raises(EvaluatorError, match="holds no evaluator"):
+        unpack(tmp_path / "empty.ssrem", tmp_path / "out")
+
+
+def test_a_changed_byte_is_noticed(saved: Path, tmp_path: Path) -> None:
+    pack(saved, tmp_path / "a.ssrem")
+    whole = (tmp_path / "a.ssrem").read_bytes()
+    at = whole.index(b'"evaluator": "bleu-2"')
+    (tmp_path / "a.ssrem").write_bytes(whole[:at] + b"#" + whole[at + 1 :])
+    with pytest.raises(EvaluatorError, match="damaged"):
+        unpack(tmp_path / "a.ssrem", tmp_path / "out")
+
+
+# Evaluators that come with ssrem
+
+
+def test_a_packaged_evaluator_becomes_a_version_once(tmp_path: Path) -> None:
+    home = Warehouse.at(tmp_path / "home")
+    assert unregistered(home, ["ssrem", "rsrem", "length"]) == ["ssrem", "length"]
+    assert register("ssrem", str(home.root)) == (1, True)
+    assert register("ssrem", str(home.root)) == (1, False)
+    (row,) = versions(home, "ssrem")
+    assert row["promoted"] and comes_packaged("ssrem", row["signature"])
+    assert load_evaluator(home.models / "ssrem" / "1").signature == load_evaluator("ssrem").signature
+    assert not unregistered(home, ["ssrem"]) and not any_trained(home) and not outdated(home)
+
+
+def test_an_own_version_replaces_the_packaged_one_without_a_comparison(
+    copy: Warehouse, tmp_path: Path
+) -> None:
+    pack(PACKAGED / "ssrem", tmp_path / "x.ssrem")
+    assert import_evaluator(str(tmp_path / "x.ssrem"), str(copy.root)) == ("ssrem", 2, True)
+    assert any_trained(copy)  # rsrem
+    assert "ssrem" not in outdated(copy)
+    assert train("ssrem", ["tiny"], str(copy.root), TrainSettings(seed=3)) == (3, True)
+    row = versions(copy, "ssrem")[-1]
+    assert (row["promoted"], row["why"]) == (True, "newest; replaces version 2, which comes with ssrem")
+
+
+def test_what_is_correlated_by_default(copy: Warehouse, tmp_path: Path) -> None:
+    fresh = Warehouse.at(tmp_path / "fresh")
+    best, _ = best_packaged()
+    assert to_correlate(fresh) == [best, "cosine", "length"]
+    assert to_correlate(fresh, ["bleu-2"]) == ["bleu-2", "cosine", "length"]
+    assert to_correlate(fresh, ["length"]) == ["length"]
+    assert to_correlate(copy) == ["cosine", "length", "rsrem", "ssrem"]

@@ -1,0 +1,140 @@
+"""Pruning: what nobody can need any more goes, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from ssrem.errors import HomeError
+from ssrem.tasks.stage.stage import Output
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.prune import KEPT_RUNS, KEPT_SECONDS, STALE_AFTER, prune
+from support.stages import CORPUS, staging
+
+
+def publish(home: Warehouse, number: int) -> str:
+    """Publish one row; returns the run's folder."""
+    with staging(home, "ingest", {"number": number}) as stage:
+        stage.create("corpora")
+        stage.connection.execute(
+            "INSERT INTO corpora BY NAME SELECT 'a' AS corpus, $n AS bytes", {"n": number}
+        )
+        stage.publish([Output("corpora", CORPUS)])
+    return f"run={stage.run_id}"
+
+
+def folders(home: Warehouse) -> set[str]:
+    return {folder.name for folder in home.lake.glob("run=*")}
+
+
+def age(home: Warehouse, seconds: float) -> None:
+    """Make all run folders older than they are."""
+    for folder in home.lake.glob("run=*"):
+        then = folder.stat().st_mtime - seconds
+        os.utime(folder, (then, then))
+
+
+def used(home: Warehouse) -> set[str]:
+    return {partition.folder for partition in home.partitions()}
+
+
+def test_a_run_folder_stays_for_readers_of_older_snapshots(home: Warehouse) -> None:
+    runs = [publish(home, 0)]
+    with home.reader() as reader:
+        runs += [publish(home, n) for n in range(1, KEPT_RUNS + 4)]
+        assert set(runs) <= folders(home)
+        assert reader.execute("SELECT bytes FROM corpora").fetchone() == (0,)
+    age(home, KEPT_SECONDS)
+    runs.append(publish(home, 99))
+    runs_left = {name.removesuffix(".ledger") for name in folders(home)}
+    assert runs_left == set(runs[-KEPT_RUNS - 1 :]), "the last few stay however old they are"
+
+
+def test_a_folder_counts_from_the_publish_that_replaced_it(home: Warehouse) -> None:
+    runs = [publish(home, 0)]
+    age(home, 30 * 86400)
+    runs.append(publish(home, 1))
+    assert prune(home, keep_runs=0).removed == [], "a reader may have opened the snapshot a moment ago"
+    age(home, KEPT_SECONDS)
+    prune(home, keep_runs=0)
+    assert runs[0] not in folders(home)
+
+
+def test_the_newest_stay_and_the_oldest_go(home: Warehouse) -> None:
+    publish(home, 0)
+    names = [f"run=20000101T0000{i:02}-abcdef" for i in range(KEPT_RUNS + 3)]
+    for name in names:
+        (home.lake / name).mkdir()
+    prune(home)
+    assert set(names) <= folders(home), "they are young"
+    age(home, KEPT_SECONDS)
+    gone = prune(home).removed
+    assert sorted(gone) == [f"lake/{name}" for name in names[:3]]
+    assert set(names[3:]) <= folders(home)
+    assert used(home) <= folders(home)
+
+
+def test_a_clock_that_was_set_back_keeps_folders_longer(home: Warehouse) -> None:
+    publish(home, 0)
+    lost = home.lake / "run=20000101T000000-abcdef"
+    lost.mkdir()
+    age(home, -86400.0)
+    prune(home, keep_runs=0)
+    assert lost.exists()
+    age(home, 86400.0 + KEPT_SECONDS)
+    prune(home, keep_runs=0)
+    assert not lost.exists()
+
+
+def test_all_at_once_where_it_is_asked(home: Warehouse) -> None:
+    for number in range(3):
+        publish(home, number)
+    pruned = prune(home, keep_runs=0, keep_seconds=0)
+    assert folders(home) == used(home)
+    assert pruned.bytes > 1000
+    assert prune(home, keep_runs=0, keep_seconds=0).removed == []
+
+
+def write(path: Path, seconds_ago: float = 0.0) -> Path:
+    path.parent.mkdir(parents=True)
+    path.write_text("12345")
+    then = time.time() - seconds_ago
+    for changed in (path, path.parent):
+        os.utime(changed, (then, then))
+    return path.parent
+
+
+def test_failures_models_and_trainings_that_nobody_needs(home: Warehouse) -> None:
+    publish(home, 0)
+    failed = [write(home.failures / f"run{n}" / "1-corpora.csv", seconds_ago=100 - n) for n in range(5)]
+    lost = write(home.models / "ssrem" / "7" / "model.safetensors")
+    stale = write(home.root / "checkpoints" / "aaaa" / "state", STALE_AFTER + 60)
+    fresh = write(home.root / "checkpoints" / "bbbb" / "state", 60)
+    with home.reader() as reader:
+        row = reader.execute("SELECT key FROM runs").fetchone()
+    assert row is not None
+    finished = write(home.root / "checkpoints" / row[0][:16] / "state")
+    pruned = prune(home, keep_failures=2)
+    gone = [*failed[:3], lost, stale, finished]
+    assert sorted(pruned.removed) == sorted(str(path.relative_to(home.root)) for path in gone)
+    assert pruned.bytes == 5 * len(gone)
+    assert not any(path.exists() for path in gone)
+    assert all(path.exists() for path in (*failed[3:], fresh))
+
+
+def test_a_model_of_a_version_stays(copy: Warehouse) -> None:
+    before = sorted(copy.models.rglob("*"))
+    assert before
+    prune(copy, keep_runs=0, keep_failures=0, keep_seconds=0)
+    assert sorted(copy.models.rglob("*")) == before
+    with copy.reader() as reader:
+        assert reader.execute("SELECT count(*) FROM scores").fetchone() != (0,)
+
+
+def test_nobody_collects_while_another_writes(home: Warehouse) -> None:
+    publish(home, 0)
+    with home.lock("train"), pytest.raises(HomeError, match="train since"):
+        prune(home)
