@@ -26,7 +26,11 @@ LARGEST = 700e6
 """Most bytes that the core may take, installed."""
 
 MESSAGES = [
-    {"conversation_id": f"c{n}", "speaker": f"p{(n + turn % 2 * (1 + n % 4)) % 9}", "text": f"{text} {turn % 3}"}
+    {
+        "conversation_id": f"c{n}",
+        "speaker": f"p{(n + turn % 2 * (1 + n % 4)) % 9}",
+        "text": f"{text} {turn % 3}",
+    }
     for n in range(40)
     for turn, text in enumerate(
         ("do you cook pizza", "yes i like cheese", "my guitar is great", "the beach", "ok")

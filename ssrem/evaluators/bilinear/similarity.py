@@ -44,9 +44,8 @@ def average_similarity(
     """Embedding average (Liu et al. 2016) in [-1, 1]: cosine of the texts' vectors, 0 where one has no known word."""
     row = {text: at for at, text in enumerate(dict.fromkeys((*responses, *references)))}
     vectors = encode(list(row))
-    return row_cosines(
-        vectors[[row[text] for text in responses]], vectors[[row[text] for text in references]]
-    )
+    left, right = ([row[text] for text in texts] for texts in (responses, references))
+    return np.clip(row_cosines(vectors[left], vectors[right]), -1, 1)  # of equal texts it may be 1 + 2e-16
 
 
 def movers_similarity(
