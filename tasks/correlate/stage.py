@@ -189,7 +189,7 @@ class _Job:
         return Recipe(parameters, {self.dataset: source.digest if source else landed})
 
     def landed(self) -> str | None:
-        """Digest of the content that has landed under the name.
+        """Digest of the content that has landed under the name; None if some of it is damaged.
 
         AnnotationError where it is other content than the source's, and not to be replaced.
         """
@@ -199,7 +199,8 @@ class _Job:
                 f"{self.source.path}: another annotated set named {self.dataset!r} is in {self.home.root}; replace it "
                 "with --replace, or rename the file to keep both"
             )
-        return landed
+        tables = {p.table for p in self.home.partitions() if p.key == PartitionKey(dataset=self.dataset)}
+        return landed if tables.issuperset(LANDED_TABLES) else None
 
     def done(self, recipe: Recipe) -> bool | None:
         """False where scores and figures of this recipe are published; AnnotationError if the set has not landed."""

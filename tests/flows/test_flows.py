@@ -51,7 +51,11 @@ def shown(since: datetime) -> Shown:
     return Shown(
         {run.name: set(run.tags) for run in flows},
         # A run of a flow that another one calls is a task run as well.
-        {run.name: set(run.tags) for run in tasks if not run.state.state_details.child_flow_run_id},
+        {
+            run.name: set(run.tags)
+            for run in tasks
+            if run.state and not run.state.state_details.child_flow_run_id
+        },
         artifacts,
     )
 
