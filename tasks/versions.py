@@ -124,7 +124,7 @@ def to_register(
 
 
 def to_correlate(home: Warehouse, names: Sequence[str] = ()) -> list[str]:
-    """The evaluators to correlate: those named, by default those in use here, and `baselines` beside them.
+    """The evaluators to correlate: those named, by default those in use here, and `usable_baselines` beside them.
 
     In a home folder that uses only baselines, the best packaged evaluator is the default. If only baselines are named,
     nothing is added.

@@ -249,12 +249,14 @@ class _Job:
 
 
 def _intact(home: Warehouse, table: str, dataset: str) -> dict[Version, str]:
-    """Version → the run that published its partition of the table for the set, if the partition is intact."""
-    damaged = {damage.partition for damage in home.damage()}
+    """Version → the run that published its partition of the table for the set, if the partition is intact.
+
+    home: that of the job, `home.anew(dataset=dataset)`, which leaves out the damaged partitions of the set.
+    """
     return {
         (p.key.evaluator, p.key.version): p.run
         for p in home.partitions()
-        if p.table == table and p.key.dataset == dataset and p not in damaged
+        if p.table == table and p.key.dataset == dataset
         if p.key.evaluator is not None and p.key.version is not None
     }
 

@@ -78,8 +78,8 @@ def shard_ranges(n: int, size: int) -> list[tuple[int, int]]:
 def map_shards(work: Callable[..., R], shards: Sequence[Mapping[str, Any]]) -> list[R]:
     """Results of `work` for the parameters of each shard, in order; free workers take the next shard.
 
-    `work` is idempotent: Dask gives a shard whose worker dies to
-    another one, some three times. Raises RunnerError where it gives up, and what a shard raises.
+    `work` must be idempotent: when a worker dies, Dask gives its shard to another one, about three times at most.
+    Raises RunnerError where it gives up, and what a shard raises.
     """
     client = _CLIENT.get()
     if client is None:

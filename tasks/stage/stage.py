@@ -22,7 +22,14 @@ from ssrem.schemas import TABLES
 from ssrem.tables.builder import PARQUET, TableBuilder, quoted
 from ssrem.tasks.settings import Resources
 from ssrem.tasks.stage.progress import progress, staged
-from ssrem.tasks.warehouse.catalog import Address, Partition, PartitionKey, create_views, damage_behind
+from ssrem.tasks.warehouse.catalog import (
+    Address,
+    Partition,
+    PartitionKey,
+    create_views,
+    damage_behind,
+    find_damage,
+)
 from ssrem.tasks.warehouse.files import delete, out_of_room, sync_path
 from ssrem.tasks.warehouse.home import Warehouse, utc_now
 from ssrem.tasks.warehouse.prune import clean_up, leftovers, unused_runs
@@ -319,8 +326,9 @@ def _configure(
 def already_done(home: Warehouse, stage: str, recipe: Recipe) -> bool:
     """Whether a run of this recipe has published and all its partitions are still published and intact."""
     rows = home.query("SELECT run_id, outputs FROM runs WHERE key = ?", [recipe.key(stage)])
-    damaged = {damage.partition for damage in home.damage()}
-    current = {(p.address, p.run) for p in home.partitions() if p not in damaged}
+    partitions = home.partitions()
+    damaged = {damage.partition for damage in find_damage(home.root, partitions)}
+    current = {(p.address, p.run) for p in partitions if p not in damaged}
     return any(
         all((address, run_id) in current for address in read_outputs(outputs) if address[0] in TABLES)
         for run_id, outputs in rows
