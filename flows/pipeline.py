@@ -10,7 +10,7 @@ from ssrem.flows.hooks import flow_options
 from ssrem.flows.ingest import ingest
 from ssrem.flows.report import report
 from ssrem.flows.retrain import retrain
-from ssrem.flows.steps import correlate_landed, study
+from ssrem.flows.steps import correlate_landed, study_behaviour
 from ssrem.flows.tables import tables
 from ssrem.flows.train import train
 from ssrem.tasks.correlate import annotated_files
@@ -76,7 +76,7 @@ def pipeline(
             correlate(annotations, home, evaluators, sets, resources=resources)
         with shown(home, "study", AFTER_RUN):
             correlate_landed(home, resources=resources)  # also of sets that landed before
-            study(home, resources=resources)
+            study_behaviour(home, resources=resources)
         path = report(home, anew=False)
     if rejected:
         raise rejected
