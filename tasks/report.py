@@ -15,9 +15,8 @@ from ssrem.report.export import export
 from ssrem.report.page import render
 from ssrem.sql import queries
 from ssrem.tasks.stage.progress import progress
-from ssrem.tasks.warehouse.files import out_of_room
+from ssrem.tasks.warehouse.files import alive, out_of_room
 from ssrem.tasks.warehouse.home import Warehouse, records, utc_now
-from ssrem.tasks.warehouse.lock import alive
 
 
 def write_report(home: str, *, anew: bool = True) -> str:

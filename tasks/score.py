@@ -26,12 +26,12 @@ from ssrem.settings import TableSettings
 from ssrem.sql import statement
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.endpoints import asks, request_options_in
+from ssrem.tasks.models import encode_option
 from ssrem.tasks.settings import Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.shards import incoming, map_shards, shard_ranges
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
 from ssrem.tasks.tables import build, candidate_sources, without_tables
-from ssrem.tasks.tables.vectors import encode_option
 from ssrem.tasks.transfer import registered
 from ssrem.tasks.versions import Version
 from ssrem.tasks.warehouse.catalog import PartitionKey

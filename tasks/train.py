@@ -19,14 +19,13 @@ from ssrem.settings import TableSettings
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.correlate import annotated_files, human_scores
 from ssrem.tasks.endpoints import request_options_in, why_private
+from ssrem.tasks.models import encode_option, encoder_for, masked_lm_for, training_texts
 from ssrem.tasks.promote import challenges, decide_all
 from ssrem.tasks.score import score_corpus
 from ssrem.tasks.settings import Margins, Resources, TrainSettings
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
 from ssrem.tasks.tables import build, candidate_sources, without_tables
-from ssrem.tasks.tables.negatives import masked_lm_for
-from ssrem.tasks.tables.vectors import encode_option, encoder_for, training_texts
 from ssrem.tasks.transfer import register
 from ssrem.tasks.versions import (
     DECIDED,

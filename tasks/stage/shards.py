@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ssrem.errors import RunnerError, one_line
@@ -105,10 +104,3 @@ def incoming(path: Path) -> Path:
             "path: put it on a disk that they share, or use a local --runner"
         )
     return path
-
-
-@contextmanager
-def room_for_shards(scratch: Path) -> Iterator[Path]:
-    """A new folder for the files of shards, deleted with the block, whatever a lost worker still writes there."""
-    with TemporaryDirectory(prefix="shards-", dir=scratch, ignore_cleanup_errors=True) as folder:
-        yield Path(folder)

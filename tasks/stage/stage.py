@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import shutil
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ from ssrem.tasks.warehouse.catalog import (
     damage_behind,
     find_damage,
 )
-from ssrem.tasks.warehouse.files import delete, out_of_room, sync_path
+from ssrem.tasks.warehouse.files import delete, out_of_room, put
 from ssrem.tasks.warehouse.home import Warehouse, utc_now
 from ssrem.tasks.warehouse.prune import clean_up, leftovers, unused_runs
 
@@ -159,25 +160,22 @@ class Stage(TableBuilder):
             self.connection.execute(f"INSERT INTO main.{name} BY NAME SELECT * FROM published.{name}")
         # The ledger, which each run writes anew, has a folder of its own: one of outputs may stay for years.
         written = self._write(f"run={self.run_id}", outputs)
-        rows = {p.table: sum(one.rows for one in written if one.table == p.table) for p in written}
+        rows = Counter[str]()
+        for partition in written:
+            rows[partition.table] += partition.rows
         written += self._write(f"run={self.run_id}.ledger", ledger)
         replaced = {partition.address for partition in written} | set(retired)
         kept = [partition for partition in self.partitions if partition.address not in replaced]
         lake = self.home.lake
         moves = {**(folders or {}), **{lake / f".{p.folder}.tmp": lake / p.folder for p in written}}
         try:
-            for source, target in moves.items():
-                delete(target)  # left by a run that was killed before it published
-                target.parent.mkdir(parents=True, exist_ok=True)
-                for path in (source, *source.rglob("*")):
-                    sync_path(path)
-                source.replace(target)
-                sync_path(target.parent)
+            for draft, folder in moves.items():  # what a run left that was killed before it published goes
+                put(draft, folder)
             self.home.write_catalog(kept + written)
         except BaseException:
             if all(partition.run != self.run_id for partition in self.home.partitions()):
-                for target in moves.values():
-                    delete(target)
+                for folder in moves.values():
+                    delete(folder)
             raise
         for folder in unused_runs(self.home):
             delete(folder)
@@ -193,26 +191,21 @@ class Stage(TableBuilder):
             number = sum(partition.table == output.table for partition in written)
             path = draft / f"{output.table}{f'.{number}' if number else ''}.parquet"
             columns = TABLES[output.table].columns
-            parquet = f"read_parquet('{quoted(path)}', hive_partitioning = false)"
             if output.where is None and self.file(output.table).exists():
                 shutil.move(self.file(output.table), path)
-                query = f"SELECT count(*) FROM {parquet}"
             else:
                 names = ", ".join(f'"{column.name}"' for column in columns)
-                where = f" WHERE {output.where}" if output.where else ""
-                query = (
-                    f"COPY (SELECT {names} FROM main.{output.table}{where}) TO '{quoted(path)}' ({PARQUET})"
-                )
-            ((rows,),) = self.connection.execute(query).fetchall()
-            described = self.connection.execute(f"DESCRIBE SELECT * FROM {parquet}").fetchall()
+                rows = f"SELECT {names} FROM main.{output.table} WHERE {output.where or 'true'}"
+                self.connection.execute(f"COPY ({rows}) TO '{quoted(path)}' ({PARQUET})")
+            parquet = f"FROM read_parquet('{quoted(path)}', hive_partitioning = false)"
+            ((count,),) = self.connection.execute(f"SELECT count(*) {parquet}").fetchall()
+            described = self.connection.execute(f"DESCRIBE {parquet}").fetchall()
             if [(name, kind) for name, kind, *_ in described] != [(c.name, c.type) for c in columns]:
                 raise GateError(
                     f"{path} does not have the columns of {output.table}'s contract: {described}; nothing was published"
                 )
-            size, digest = path.stat().st_size, sha256(path)
-            written.append(
-                Partition(output.table, output.key, f"lake/{folder}/{path.name}", rows, size, digest)
-            )
+            of_file = (f"lake/{folder}/{path.name}", count, path.stat().st_size, sha256(path))
+            written.append(Partition(output.table, output.key, *of_file))
         return written
 
 
@@ -297,17 +290,8 @@ def open_stage(
             why = cause and (out_of_room(home.root, cause) or damage_behind(home.root, partitions, cause))
             raise why or error from error.__cause__
         finally:
-            try:
-                _clear(home, run_id)
-            except KeyboardInterrupt:  # further signals are ignored
-                _clear(home, run_id)
-                raise
-
-
-def _clear(home: Warehouse, run_id: str) -> None:
-    """Delete the scratch of a run, and what it has not published."""
-    for folder in (home.staging / run_id, *home.lake.glob(f".run={run_id}*.tmp")):
-        delete(folder)
+            for folder in (scratch, *home.lake.glob(f".run={run_id}*.tmp")):
+                delete(folder)
 
 
 def _configure(

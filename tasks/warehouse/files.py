@@ -61,13 +61,19 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     draft.mkdir(parents=True)
     try:
         yield draft
-        for path in [*draft.rglob("*"), draft]:
-            sync_path(path)
-        delete(folder)
-        draft.rename(folder)
-        sync_path(folder.parent)
+        put(draft, folder)
     finally:
         delete(draft)
+
+
+def put(draft: Path, folder: Path) -> None:
+    """Make a complete folder, on the disk, the folder of that name; one that was there is deleted."""
+    for path in (draft, *draft.rglob("*")):
+        sync_path(path)
+    delete(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft.replace(folder)
+    sync_path(folder.parent)
 
 
 def folder_damage(folder: Path, manifest: str, *, deep: bool = False) -> str | None:
@@ -100,3 +106,14 @@ def out_of_room(root: Path, error: BaseException) -> HomeError | None:
     else:
         return None
     return HomeError(f"{lack}; nothing was published; {way_out}")
+
+
+def alive(pid: object) -> bool:
+    """Whether a process with this id runs on this machine."""
+    try:
+        os.kill(int(str(pid)), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        pass  # it is another user's
+    return True

@@ -1,24 +1,32 @@
-"""The home folder: its paths, its lock, its published tables, and the corpora that have landed in it."""
+"""The home folder: its paths, its write lock, its published tables, and the corpora that have landed in it."""
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
+import socket
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from ssrem.errors import HomeError
+from ssrem.errors import HomeError, say
 from ssrem.files import resolved
 from ssrem.registry import did_you_mean
+from ssrem.settings import seconds
 from ssrem.tasks.warehouse import catalog as catalogs
 from ssrem.tasks.warehouse.catalog import Damage, Partition, PartitionKey, Snapshot, create_views
-from ssrem.tasks.warehouse.lock import cannot_write, lock_holder, locked
+from ssrem.tasks.warehouse.files import out_of_room
 
 if TYPE_CHECKING:
     import duckdb
+
+VARIABLE = "SSREM_WAIT"
+"""Environment variable: how long writers in this process and its children wait for the lock, such as 90, 30m or 6h."""
 
 
 def utc_now() -> datetime:
@@ -61,18 +69,70 @@ class Warehouse:
         of another size count as not published, so that the stage makes them anew."""
         return Warehouse(self.root, PartitionKey(**key))
 
-    def lock(self, what: str) -> AbstractContextManager[None]:
-        """Hold the home folder for writing; see `ssrem.tasks.warehouse.lock.locked`."""
-        return locked(self.root, what)
+    @contextmanager
+    def lock(self, what: str) -> Iterator[None]:
+        """Hold the write lock of the home folder, which is created for its owner alone: it will hold people's words.
+
+        what: shown to others that want it. Waits up to $SSREM_WAIT for another writer, then raises HomeError naming it.
+        """
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle = (self.root / ".lock").open("a+", encoding="utf-8")
+        except OSError as error:
+            raise self._cannot_write(error.strerror) from None
+        with handle:  # the kernel releases the lock of a process that dies
+            self._acquire(handle)
+            about = {"pid": os.getpid(), "host": socket.gethostname(), "what": what}
+            try:
+                handle.truncate(0)
+                json.dump({**about, "since": f"{datetime.now(UTC):%F %T}"}, handle)
+                handle.flush()
+            except OSError as error:
+                raise out_of_room(self.root, error) or self._cannot_write(error.strerror) from None
+            try:
+                yield
+            finally:
+                handle.truncate(0)  # whoever holds the lock next may not be ssrem
+
+    def _acquire(self, handle: TextIO) -> None:
+        try:
+            limit = cast(float, seconds(os.environ.get(VARIABLE) or "0"))
+        except ValueError as error:
+            raise HomeError(f"${VARIABLE}: {error}") from None
+        waiting, deadline = False, time.monotonic() + limit
+        while True:
+            try:
+                return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = _holder(handle)
+            who = "process {pid} on {host} ({what} since {since} UTC)" if holder else "another process"
+            who = who.format_map(holder)
+            if time.monotonic() >= deadline:
+                still, waited = (" still", f" after {limit:g} s") if limit else ("", "")
+                way_out = "wait longer" if limit else "wait for it to end, or let ssrem do so with --wait 6h"
+                raise HomeError(f"{self.root} is{still} in use by {who}{waited}; {way_out}")
+            if not waiting:
+                say(f"waiting for {who}, which writes to {self.root}")
+                waiting = True
+            time.sleep(min(0.2, max(0.0, deadline - time.monotonic())))
 
     def writer(self) -> dict[str, Any] | None:
-        """Who holds the lock: pid, host, what, since; None where nobody does."""
-        return lock_holder(self.root)
+        """Who holds the lock: pid, host, what, since; None if nobody does, even if the lock file names someone."""
+        with suppress(OSError), (self.root / ".lock").open(encoding="utf-8") as handle:
+            if holder := _holder(handle):
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return holder
+        return None
 
     def check_writable(self) -> None:
         """HomeError if nobody can write to the home folder, for work that is lost if it cannot be saved in the end."""
         if self.root.exists() and not os.access(self.root, os.W_OK | os.X_OK):
-            raise cannot_write(self.root, "it is read-only")
+            raise self._cannot_write("it is read-only")
+
+    def _cannot_write(self, why: object) -> HomeError:
+        return HomeError(f"cannot write to {self.root}: {why}; choose another folder with --home")
 
     def partitions(self) -> list[Partition]:
         """Partitions of the published snapshot; empty where nothing was published."""
@@ -145,12 +205,6 @@ def records(
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def landed(home: Warehouse) -> dict[str, tuple[str, str]]:
-    """Name of each corpus, oldest first → its content hash and speaker scope."""
-    rows = home.query("SELECT corpus, sha256, speaker_scope FROM corpora ORDER BY landed_at")
-    return {name: (digest, scope) for name, digest, scope in rows}
-
-
 def landed_corpora(
     home: str | Path, chosen: Sequence[str] | None = None, *, even_none: bool = False
 ) -> list[str]:
@@ -158,26 +212,38 @@ def landed_corpora(
 
     HomeError for one that has not landed, or where none has, unless `even_none`.
     """
-    warehouse = Warehouse.at(home)
-    names = list(landed(warehouse))
-    if not names and not even_none:
-        raise HomeError(f"no corpus has landed in {warehouse.root}; run ssrem ingest SOURCE first")
-    _check(warehouse, names, chosen or ())
-    return [name for name in names if not chosen or name in chosen]
+    return [
+        name
+        for name in _landed(Warehouse.at(home), chosen or (), even_none=even_none)
+        if not chosen or name in chosen
+    ]
 
 
 def landed_corpus(home: Warehouse, corpus: str) -> tuple[str, str]:
     """Content hash and speaker scope of a corpus; HomeError, which lists those that have landed, without it."""
-    corpora = landed(home)
-    _check(home, list(corpora), [corpus])
-    return corpora[corpus]
+    return _landed(home, [corpus])[corpus]
 
 
-def _check(home: Warehouse, names: Sequence[str], chosen: Sequence[str]) -> None:
-    """HomeError for a chosen name that is not among those of the landed corpora."""
+def _landed(home: Warehouse, chosen: Sequence[str], *, even_none: bool = True) -> dict[str, tuple[str, str]]:
+    """Name of each corpus, oldest first → its content hash and speaker scope; raises as `landed_corpora`."""
+    rows = home.query("SELECT corpus, sha256, speaker_scope FROM corpora ORDER BY landed_at")
+    corpora = {name: (digest, scope) for name, digest, scope in rows}
+    if not corpora and not even_none:
+        raise HomeError(f"no corpus has landed in {home.root}; run ssrem ingest SOURCE first")
     for name in chosen:
-        if name not in names:
+        if name not in corpora:
             raise HomeError(
-                f"no corpus {name!r} has landed in {home.root} (landed: {', '.join(names) or 'none yet'})"
-                f"{did_you_mean(name, names) or '; run ssrem ingest first'}"
+                f"no corpus {name!r} has landed in {home.root} (landed: {', '.join(corpora) or 'none yet'})"
+                f"{did_you_mean(name, corpora) or '; run ssrem ingest first'}"
             )
+    return corpora
+
+
+def _holder(handle: TextIO) -> dict[str, Any]:
+    """What the lock file says; empty unless a process of ssrem wrote it."""
+    handle.seek(0)
+    try:
+        holder = json.loads(handle.read())
+        return {key: holder[key] for key in ("pid", "host", "what", "since")}
+    except (ValueError, TypeError, KeyError):
+        return {}

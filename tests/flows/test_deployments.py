@@ -14,7 +14,7 @@ import yaml
 
 from ssrem.errors import SsremError
 from ssrem.settings import seconds
-from ssrem.tasks.warehouse.lock import VARIABLE
+from ssrem.tasks.warehouse.home import VARIABLE
 from support.paths import ROOT
 
 pytestmark = pytest.mark.xdist_group("prefect")  # one worker imports it

@@ -16,7 +16,7 @@ from ssrem.errors import SsremError
 from ssrem.settings import TableSettings
 from ssrem.tables.speaker_sets import DRAWS, KIND_CODES, create_tables, draw, seed_hash
 from ssrem.tasks.settings import Resources
-from ssrem.tasks.tables.speaker_tables import SET_TABLES
+from ssrem.tasks.tables import SET_TABLES
 from ssrem.tasks.warehouse.home import Warehouse
 from support.speaker_sets import (
     RAND,

@@ -21,7 +21,7 @@ from ssrem.tables.speaker_sets import create_tables
 from ssrem.tasks.ingest import land
 from ssrem.tasks.settings import DumpSettings, Resources
 from ssrem.tasks.stage.stage import Stage
-from ssrem.tasks.tables.speaker_tables import SET_TABLES
+from ssrem.tasks.tables import SET_TABLES
 from ssrem.tasks.warehouse.home import Warehouse
 from support.random_examples import TIMES
 from support.speaker_sets import Turn, check_draws, context_of, fetch, own_sets, responses_of

@@ -10,8 +10,7 @@ import pytest
 from ssrem.cli.main import main
 from ssrem.files import temporary_folder
 from ssrem.tasks.stage.stage import Output
-from ssrem.tasks.warehouse.home import Warehouse
-from ssrem.tasks.warehouse.lock import VARIABLE
+from ssrem.tasks.warehouse.home import VARIABLE, Warehouse
 from support.stages import CORPUS, staging
 
 

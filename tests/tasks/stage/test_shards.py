@@ -15,12 +15,12 @@ from ssrem.errors import RunnerError
 from ssrem.evaluators import load_evaluator
 from ssrem.samples import TEST, Candidates
 from ssrem.tables.candidates import load_candidates
+from ssrem.tasks import models as encoding
 from ssrem.tasks import score as scoring
+from ssrem.tasks.models import encode_shard, encoded_in_shards
 from ssrem.tasks.stage import shards
-from ssrem.tasks.stage.shards import incoming, map_shards, room_for_shards, shard_ranges
-from ssrem.tasks.tables import vectors as encoding
-from ssrem.tasks.tables.speaker_tables import bucket_edges, similarity_shard
-from ssrem.tasks.tables.vectors import encode_shard, encoded_in_shards
+from ssrem.tasks.stage.shards import incoming, map_shards, shard_ranges
+from ssrem.tasks.tables import bucket_edges, similarity_shard
 from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import Made
 
@@ -80,12 +80,6 @@ def test_a_worker_that_does_not_see_the_home_folder(tmp_path: Path) -> None:
         with pytest.raises(RunnerError, match=r"does not exist on .*; every worker must see the home folder"):
             shard()
     assert incoming(tmp_path) == tmp_path
-
-
-def test_the_room_for_shards_goes_with_its_block(tmp_path: Path) -> None:
-    with room_for_shards(tmp_path) as room:
-        assert room.is_dir()
-    assert not room.exists()
 
 
 def test_a_bucket_of_sets_has_the_means_that_they_have_among_all(tmp_path: Path) -> None:

@@ -16,13 +16,13 @@ import pytest
 from ssrem.cli.main import main
 from ssrem.errors import RunnerError
 from ssrem.schemas import TABLES
+from ssrem.tasks import models as encoding
 from ssrem.tasks import score as scoring
 from ssrem.tasks import settings
+from ssrem.tasks import tables as similarity
 from ssrem.tasks.ingest import land
 from ssrem.tasks.settings import Runner
 from ssrem.tasks.stage import shards
-from ssrem.tasks.tables import speaker_tables as similarity
-from ssrem.tasks.tables import vectors as encoding
 from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import annotated_rows, write_conversations
 from support.tiny_transformer import tokenizer, write_bert

@@ -14,9 +14,7 @@ import pytest
 from ssrem.errors import DumpError, HomeError
 from ssrem.tasks.ingest import land
 from ssrem.tasks.warehouse import home as home_module
-from ssrem.tasks.warehouse import lock as lock_module
-from ssrem.tasks.warehouse.home import Warehouse
-from ssrem.tasks.warehouse.lock import VARIABLE
+from ssrem.tasks.warehouse.home import VARIABLE, Warehouse
 from support.stages import held, start_python
 
 LAND = """
@@ -129,7 +127,7 @@ def test_waiting_ends_and_does_not_look_at_the_clock(
             now[0] += duration
 
     monkeypatch.setenv(VARIABLE, "1.5m")
-    monkeypatch.setattr(lock_module, "time", Jumping)
+    monkeypatch.setattr(home_module, "time", Jumping)
     says = r"still in use by process .* after 90 s"
     with held(home), pytest.raises(HomeError, match=says), home.lock("ingest"):
         pass
@@ -162,7 +160,7 @@ def test_a_dump_that_changes_while_it_is_read_does_not_land(
     home: Warehouse, write_dump: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dump = write_dump(ROWS)
-    hashed = home_module.Warehouse.lock
+    hashed = Warehouse.lock
 
     def lock(self: Warehouse, what: str) -> object:
         with Path(dump).open("a") as more:  # after its content was hashed

@@ -1,5 +1,5 @@
 """Stage `tables`: turns, responses, the four sets of each speaker with their similarity (Bak and Oh 2020, Table 2), and
-the candidates drawn from them."""
+the candidates drawn from them. Stage `negatives`: further negatives of its responses by one generator."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ import numpy as np
 
 from ssrem.agreement.inputs import Integers
 from ssrem.agreement.similarity import SetMeans, set_similarity, summarise
+from ssrem.negatives import load_generator, needs_model
 from ssrem.settings import TableSettings
+from ssrem.tables.candidates import SPLIT_CODES, load_candidates
 from ssrem.tables.speaker_sets import create_tables, seed_hash
-from ssrem.tasks.settings import Resources
+from ssrem.tasks.models import cached_encode, encoder_for, masked_lm_for, training_texts
+from ssrem.tasks.settings import NegativeSettings, Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.shards import incoming, map_shards
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage, sources
-from ssrem.tasks.tables.vectors import cached_encode, encoder_for, training_texts
 from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpus
 
@@ -38,6 +40,10 @@ _MEMBERS = """
 SELECT set_id, turn_id FROM main.{} WHERE set_id IN (SELECT turn_id FROM main.similarity_owners)
 ORDER BY set_id, position
 """
+
+
+_COPIED = ("generator", "k", "text", "replaced", "tokens", "truncated")
+"""Columns of `negatives` that are attributes of a Negative."""
 
 
 def build(
@@ -154,3 +160,53 @@ def bucket_edges(set_id: Integers, size: int) -> list[int]:
 def similarity_shard(vectors: str, set_id: Integers, rows: Integers) -> SetMeans:
     """`set_similarity` of a bucket of sets, of the vectors in a file."""
     return set_similarity(np.load(incoming(Path(vectors)), mmap_mode="r"), set_id, rows)
+
+
+def make_negatives(
+    corpus: str,
+    home: str,
+    generator: str,
+    settings: NegativeSettings = NegativeSettings(),
+    *,
+    resources: Resources = Resources(),
+) -> bool:
+    """Publish the negatives of the corpus by `generator`, a spec of `load_generator`; False if they are published
+    already.
+
+    Raises EvaluatorError for an unknown generator, GateError if it gives none, HomeError if the corpus has not landed.
+    """
+    import pyarrow as pa
+
+    warehouse, learns = Warehouse.at(home), needs_model(generator)
+    if not learns:  # refuses an unknown name before the stage opens
+        load_generator(generator)
+    parameters = {"corpus": corpus, "generator": generator, **settings.model_dump()}
+
+    def recipe() -> Recipe:
+        digest, _ = landed_corpus(warehouse, corpus)
+        return Recipe(parameters, {corpus: digest, "tables": candidate_sources(warehouse, [corpus])})
+
+    def build(stage: Stage) -> Built[bool]:
+        candidates = load_candidates(stage.connection, [corpus])
+        options: dict[str, Any] = {}
+        if learns:
+            content = {corpus: stage.recipe.inputs[corpus]}
+            options["model"] = settings.model or str(masked_lm_for(warehouse, candidates, content))
+        loaded = load_generator(generator, **options)
+        rows = candidates.rows(SPLIT_CODES[settings.split])
+        if settings.responses:
+            rows = np.sort(np.random.default_rng(settings.seed).permutation(rows)[: settings.responses])
+        stage.create("negatives")
+        with progress(f"making {generator} negatives of {corpus}") as advance:
+            made = 0
+            for batch in filter(None, loaded.generate(candidates, rows, seed=settings.seed)):
+                columns = {name: [getattr(negative, name) for negative in batch] for name in _COPIED}
+                ids = candidates.response[[negative.response for negative in batch]]
+                columns |= {"corpus": [corpus] * len(batch), "response_id": ids.tolist()}
+                stage.insert("negatives", pa.table(columns))
+                made += len(batch)
+                advance(made)
+        key = PartitionKey(corpus=corpus, generator=generator, split=settings.split)
+        return Built(True, [Output("negatives", key)])
+
+    return run_stage(warehouse, "negatives", recipe, build, done=False, resources=resources)

@@ -1,14 +1,17 @@
-"""Encoders and their cached vectors in a home folder."""
+"""What a home folder keeps so that it is computed once: encoders and language models that learned from its corpora,
+and encoded texts."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
@@ -16,19 +19,34 @@ import numpy as np
 from ssrem.encoders import DEFAULT_ENCODER, load_encoder, load_saved
 from ssrem.encoders.store import VectorStore
 from ssrem.errors import EvaluatorError, say
+from ssrem.files import sha256, write_json
+from ssrem.registry import registered
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.shards import distributed, incoming, map_shards, shard_ranges
-from ssrem.tasks.warehouse.files import whole_folder
+from ssrem.tasks.warehouse.files import folder_damage, whole_folder
 from ssrem.tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
     from ssrem.encoders import Encoder
     from ssrem.encoders.base import Vectors
     from ssrem.evaluators.base import Evaluator
-    from ssrem.samples import Encode
+    from ssrem.samples import Candidates, Encode
 
 TEXTS = 16_384
 """Texts per shard: as many as a transformer sorts into batches at once, so that shards do not change the batches."""
+
+MODULES = {
+    "masked-lm": "ssrem.negatives.tied_head.fine_tune",
+    "lm": "ssrem.evaluators.language_model.fine_tune",
+}
+"""Language model to the module that fine-tunes it, with `fine_tune`, `SETTINGS` and the name of its CARD."""
+
+_MANIFEST = "manifest.json"
+"""File of a kept model with the digests of its other files."""
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def encoder_for(
@@ -40,8 +58,7 @@ def encoder_for(
     """
     if "word2vec" not in spec.split("+"):
         return load_encoder(spec, seed=seed)
-    content = json.dumps([spec, seed, corpora], sort_keys=True)
-    folder = home.root / "encoders" / hashlib.sha256(content.encode()).hexdigest()[:16]
+    folder = home.root / "encoders" / _digest(json.dumps([spec, seed, corpora], sort_keys=True))
     with suppress(EvaluatorError):  # damaged, or written by another version: it is trained again
         if (folder / "encoder.json").exists():
             return load_saved(folder)
@@ -55,6 +72,43 @@ def encoder_for(
     with whole_folder(folder) as draft:
         encoder.save(draft)
     return encoder
+
+
+def training_texts(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str]) -> list[str]:
+    """Turns of the training splits of the corpora, in order."""
+    query = (
+        "SELECT text FROM turns WHERE list_contains(?, corpus) AND split = 'train' ORDER BY corpus, turn_id"
+    )
+    return [text for (text,) in connection.execute(query, [list(corpora)]).fetchall()]
+
+
+def settings_of(name: str, values: Mapping[str, Any]) -> Any:
+    """The settings of a fine-tuning; EvaluatorError for an unknown one or a value that it cannot have."""
+    return registered(f"{MODULES[name]}:SETTINGS").of(values)
+
+
+def language_model_for(
+    home: Warehouse, name: str, candidates: Candidates, corpora: Mapping[str, str], settings: Any
+) -> Path:
+    """Folder of the language model fine-tuned on the corpora (name → content hash) with the settings.
+
+    It is fine-tuned once and kept in the home folder; a training that was stopped goes on.
+    """
+    folder = home.root / name / _digest(json.dumps([asdict(settings), corpora], sort_keys=True))
+    unfinished = home.root / "checkpoints" / f"{name}-{folder.name}"
+    if folder_damage(folder, _MANIFEST, deep=True):
+        fine_tune = registered(f"{MODULES[name]}:fine_tune")
+        with progress(f"training {name}") as advance, whole_folder(folder) as draft:
+            fine_tune(candidates, draft, settings, progress=advance, checkpoint=unfinished)
+            digests = {path.name: sha256(path) for path in sorted(draft.iterdir())}
+            write_json(draft / _MANIFEST, {"sha256": digests})
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return folder
+
+
+def masked_lm_for(home: Warehouse, candidates: Candidates, corpora: Mapping[str, str]) -> Path:
+    """Folder of the packaged encoder fine-tuned as a masked language model with the default settings."""
+    return language_model_for(home, "masked-lm", candidates, corpora, settings_of("masked-lm", {}))
 
 
 def cached_encode(home: Warehouse, encoder: Encoder, scratch: Path) -> Encode:
@@ -75,7 +129,7 @@ def encoded_in_shards(encoder: Encoder, texts: Sequence[str], scratch: Path) -> 
     pieces = [texts[first:last] for first, last in shard_ranges(len(texts), TEXTS)]
     if not distributed() or len(pieces) == 1:
         return np.concatenate([encoder.encode(piece) for piece in pieces])
-    saved = scratch / "encoders" / hashlib.sha256(encoder.signature.encode()).hexdigest()[:16]
+    saved = scratch / "encoders" / _digest(encoder.signature)
     if not saved.exists():
         encoder.save(saved)
     shards = [{"encoder": str(saved), "texts": list(piece)} for piece in pieces]
@@ -90,11 +144,3 @@ def encode_shard(encoder: str, texts: Sequence[str]) -> Vectors:
 @lru_cache(maxsize=1)
 def _saved_encoder(folder: str) -> Encoder:
     return load_saved(Path(folder))
-
-
-def training_texts(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str]) -> list[str]:
-    """Turns of the training splits of the corpora, in order."""
-    query = (
-        "SELECT text FROM turns WHERE list_contains(?, corpus) AND split = 'train' ORDER BY corpus, turn_id"
-    )
-    return [text for (text,) in connection.execute(query, [list(corpora)]).fetchall()]
