@@ -74,21 +74,20 @@ def link(path: str | Path, key: str) -> None:
     artifacts.create_link_artifact(Path(path).resolve().as_uri(), key, key=key, description=str(path))
 
 
-def _progress(what: str, total: float | None) -> Advance:
+def _progress(what: str, _: float | None) -> Advance:
     """A progress artifact, created once a share of the work is done and updated every few seconds."""
     artifact: Any = None
     latest = time.monotonic()
     context = copy_context()  # readers report their progress from a thread of their own
 
-    def advance(done: float, new_total: float | None = None, note: str = "") -> None:
+    def advance(done: float, total: float | None = None, note: str = "") -> None:
         nonlocal artifact, latest
-        end = new_total or total
-        if not end or time.monotonic() - latest < EVERY:
+        if not total or time.monotonic() - latest < EVERY:
             return
         latest = time.monotonic()
         show: Any = partial(artifacts.create_progress_artifact, key="progress", description=what)
         if artifact:
             show = partial(artifacts.update_progress_artifact, artifact)
-        artifact = context.copy().run(show, min(100.0, 100 * done / end))
+        artifact = context.copy().run(show, min(100.0, 100 * done / total))
 
     return advance

@@ -5,6 +5,7 @@ from prefect import flow
 from ssrem.flows import steps
 from ssrem.flows.artifacts import table
 from ssrem.flows.hooks import flow_options
+from ssrem.tasks.warehouse.home import Warehouse
 from ssrem.tasks.warehouse.prune import KEPT_FAILURES, KEPT_RUNS
 
 
@@ -20,6 +21,7 @@ def prune(
         keep_runs: Unused run folders to keep
         keep_failures: Failed runs whose rows to keep
     """
-    pruned = steps.prune(home, keep_runs, keep_failures)
-    table([pruned], "pruned", "files and folders deleted, and their bytes")
-    return pruned
+    pruned = steps.prune(Warehouse.at(home), keep_runs, keep_failures)
+    counts = {"removed": len(pruned.removed), "bytes": pruned.bytes}
+    table([counts], "pruned", "files and folders deleted, and their bytes")
+    return counts

@@ -4,7 +4,7 @@ from prefect import flow
 
 from ssrem.flows.artifacts import link
 from ssrem.flows.hooks import flow_options
-from ssrem.flows.steps import write_report
+from ssrem.flows.steps import write_figures, write_report
 
 
 @flow(**flow_options("home"))
@@ -16,6 +16,8 @@ def report(home: str = "warehouse", figures: str | None = None, raw: bool = Fals
         raw: In CSV, write text as it is, even where a spreadsheet would take it for a formula
         anew: Write it even if it is up to date
     """
-    path = write_report(home, figures, raw=raw, anew=anew)
+    path = write_report(home, anew=anew)
+    if figures is not None:
+        write_figures(home, figures, raw=raw)
     link(path, "report")
     return path

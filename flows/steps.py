@@ -3,13 +3,12 @@ on. The ledger in the home folder, not a cache of Prefect, says what is done."""
 
 from typing import Any
 
-from prefect import Task, task
+from prefect import Task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
 
 from ssrem.tasks import correlate as agreement
 from ssrem.tasks import ingest, promote, report, score, study, tables, train
-from ssrem.tasks.warehouse.home import Warehouse
 from ssrem.tasks.warehouse.prune import prune as delete_unused
 
 
@@ -55,19 +54,6 @@ correlate_landed = Task(
 study_behaviour = Task(
     study.study_behaviour, name="study", task_run_name="study behaviour", tags=["study"], **AGAIN
 )
-
-
-@task(name="write report", tags=["report"], **AGAIN)
-def write_report(home: str, figures: str | None, *, raw: bool, anew: bool) -> str:
-    """Write the report, and its figures into a folder if one is given; returns the report's path."""
-    path = report.write_report(home, anew=anew)
-    if figures is not None:
-        report.write_figures(home, figures, raw=raw)
-    return path
-
-
-@task(name="prune", tags=["prune"], **AGAIN)
-def prune(home: str, keep_runs: int, keep_failures: int) -> dict[str, int]:
-    """Delete unused files; returns how many, and their bytes."""
-    pruned = delete_unused(Warehouse.at(home), keep_runs, keep_failures)
-    return {"removed": len(pruned.removed), "bytes": pruned.bytes}
+write_report = Task(report.write_report, name="write report", tags=["report"], **AGAIN)
+write_figures = Task(report.write_figures, name="write figures", tags=["report"], **AGAIN)
+prune = Task(delete_unused, name="prune", tags=["prune"], **AGAIN)

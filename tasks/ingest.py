@@ -12,7 +12,6 @@ import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,20 +28,17 @@ from ssrem.schemas import LANDED
 from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, scope_to_files, seats
 from ssrem.tables.people import people_notes
 from ssrem.tables.places import order_note, replies_note
-from ssrem.tasks.forget import derived, purge
-from ssrem.tasks.names import checked_name
-from ssrem.tasks.privacy import check_same_way, key_for, private
+from ssrem.tasks.privacy import check_same_way, derived, key_for, private, purge
 from ssrem.tasks.settings import DumpSettings, Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, last_parameters, run_stage
 from ssrem.tasks.warehouse.catalog import PartitionKey
-from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.home import Warehouse, checked_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from ssrem.privacy.key import PseudonymKey
-    from ssrem.readers.base import Reader
 
 DONE, REJECTED = "done", "rejected"
 """Subfolders of a drop folder."""
@@ -77,26 +73,16 @@ def land(
     before with another value of a setting that is given (differs from its default), or with another choice of
     pseudonyms; PrivacyError if there is no key.
     """
-    name = corpus_name(source) if settings.name is None else settings.name
-    corpus = checked_name(name, "a corpus", "give another with --name", DumpError)
-    warehouse = Warehouse.at(home).anew(corpus=corpus)
-    key = _checked(settings, warehouse)
-    how = settings.model_dump(include={"format", "encoding", "time_format"})
-    reader = open_dump(source, mapping=settings.map, **how)
-    reader.named_not_people = settings.not_people
-    stamps, digests = _stamps(reader.files()), sorted(map(sha256, reader.files()))
-    digest = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
-    sources = [source] if isinstance(source, str) else source
-    places = [os.fsencode(absolute(one)).decode("utf-8", "backslashreplace") for one in sources]
-    landing = _Landing(warehouse, _shown(sources), places, corpus, settings, key, reader, stamps, digest)
-    before, build = landing.landed_before, landing.build
-    landed = run_stage(warehouse, "ingest", landing.recipe, build, done=before, resources=resources)
-    if key and settings.replace:  # what had landed under the names is deleted, files of older runs included
-        purge(warehouse)
+    landing = _Landing([source] if isinstance(source, str) else source, home, settings)
+    done, build = landing.landed_before, landing.build
+    landed = run_stage(landing.home, "ingest", landing.recipe, build, done=done, resources=resources)
+    if landing.key and settings.replace:
+        # What had landed under the names is deleted, files of older runs included.
+        purge(landing.home)
     return landed
 
 
-def _checked(settings: DumpSettings, home: Warehouse) -> PseudonymKey | None:
+def _key(settings: DumpSettings, home: Warehouse) -> PseudonymKey | None:
     """The key of the pseudonyms, None without. DumpError or PrivacyError for settings with which no dump can land."""
     checked_mapping(settings.map)
     checked_encoding(settings.encoding)
@@ -106,9 +92,8 @@ def _checked(settings: DumpSettings, home: Warehouse) -> PseudonymKey | None:
     return key_for(home, settings.pseudonymise, settings.pseudonym_key)
 
 
-def corpus_name(source: str | Sequence[str]) -> str:
+def corpus_name(sources: Sequence[str]) -> str:
     """Default name of a corpus: of its file or folder without the suffixes of formats, or of the folder of several."""
-    sources = [source] if isinstance(source, str) else source
     if len(sources) > 1:
         return common_name(sources)
     if sources[0] == STDIN:
@@ -119,7 +104,6 @@ def corpus_name(source: str | Sequence[str]) -> str:
     return name
 
 
-@dataclass(frozen=True)
 class _Landing:
     """A dump that is being landed.
 
@@ -127,15 +111,20 @@ class _Landing:
     None without. stamps: of the dump's files before they were hashed. digest: of their content, whatever their names.
     """
 
-    home: Warehouse
-    source: str
-    places: Sequence[str]
-    corpus: str
-    settings: DumpSettings
-    key: PseudonymKey | None
-    reader: Reader
-    stamps: Mapping[Path, tuple[int, int]]
-    digest: str
+    def __init__(self, sources: Sequence[str], home: str, settings: DumpSettings) -> None:
+        self.source, self.settings = _shown(sources), settings
+        name = corpus_name(sources) if settings.name is None else settings.name
+        self.corpus = checked_name(name, "a corpus", "give another with --name", DumpError)
+        self.home = Warehouse.at(home).anew(corpus=self.corpus)
+        self.key = _key(settings, self.home)
+        how = settings.model_dump(include={"format", "encoding", "time_format"})
+        self.reader = open_dump(sources, mapping=settings.map, **how)
+        self.reader.named_not_people = settings.not_people
+        files = self.reader.files()
+        self.stamps, digests = _stamps(files), sorted(map(sha256, files))
+        one = len(digests) == 1
+        self.digest = digests[0] if one else hashlib.sha256("".join(digests).encode()).hexdigest()
+        self.places = [os.fsencode(absolute(at)).decode("utf-8", "backslashreplace") for at in sources]
 
     def recipe(self) -> Recipe:
         """What determines the corpus: its content, and the settings that it is read and landed with."""
@@ -291,7 +280,7 @@ def land_folder(
     """
     if settings.name is not None:
         raise DumpError(f"dumps of a folder are named as their files; leave out --name {settings.name}")
-    _checked(settings, Warehouse.at(home))  # or else every dump would be rejected for a slip in a setting
+    _key(settings, Warehouse.at(home))  # or else every dump would be rejected for a slip in a setting
     outcomes, rejected = {}, []
     for path in complete(folder, settle):
         try:

@@ -1,20 +1,32 @@
-"""Privacy at ingest: forgotten people are left out, and ids pseudonymised, before anything is written."""
+"""Privacy in a home folder: ids become pseudonyms and forgotten people are left out before anything is written;
+`ssrem forget` publishes the corpora in which a person speaks anew without them, and deletes what was derived."""
 
 from __future__ import annotations
 
 import json
-import os
 import secrets
+import shlex
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ssrem.errors import DumpError, HomeError
-from ssrem.privacy.key import CONVERSATION, SPEAKER, PseudonymKey, load_key
-from ssrem.privacy.traces import Traces, digest
-from ssrem.tasks.stage.stage import last_parameters
-from ssrem.tasks.warehouse.files import sync_path
-from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.errors import DumpError, HomeError, PrivacyError
+from ssrem.privacy.key import CONVERSATION, SPEAKER, PseudonymKey, key_at_hand, load_key
+from ssrem.privacy.traces import SHORTEST_WORDS, Traces, digest
+from ssrem.readers.rows import PROBLEMS
+from ssrem.schemas import LANDED
+from ssrem.settings import TableSettings
+from ssrem.sql import statement
+from ssrem.tables.landing import create_landed, create_raw
+from ssrem.tasks.settings import Resources
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, last_parameters, run_stage
+from ssrem.tasks.tables import without_tables
+from ssrem.tasks.warehouse.catalog import Address, PartitionKey
+from ssrem.tasks.warehouse.files import delete, whole_file
+from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus, records
+from ssrem.tasks.warehouse.prune import prune
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,6 +35,22 @@ if TYPE_CHECKING:
 
 FILE = "forgotten.json"
 """The list of forgotten people in a home folder."""
+
+MODELS = ("encoders", "masked-lm", "lm")
+"""Folders of encoders and language models that were trained here; stages that need one train it again."""
+
+FOLDERS = ("failures", "reports", "checkpoints", "staging", *MODELS)
+"""Folders of files that may hold anyone's words and can be made again."""
+
+_HELD = """
+    WITH said AS (SELECT corpus, speaker, text FROM utterances UNION ALL SELECT corpus, speaker, text FROM turns)
+    SELECT text FROM said WHERE NOT (list_contains($corpora, corpus) AND list_contains($ids, speaker))
+    UNION ALL SELECT text FROM negatives WHERE NOT list_contains($corpora, corpus)
+    UNION ALL SELECT unnest([response, reference] || context) FROM rated_responses"""
+"""The texts of the published tables that stay."""
+
+_FIELDS = ("conversation_id", "utterance_id", "speaker", "addressee", "reply_to", "text", "time", "metadata")
+_BATCH = 65_536
 
 
 @dataclass(frozen=True)
@@ -66,11 +94,8 @@ class Forgotten:
             "salt": self.salt.hex(),
             "people": [{"digest": one, "corpora": corpora} for one, corpora in sorted(self.people.items())],
         }
-        draft = home.root / f".{FILE}.{os.getpid()}.tmp"
-        draft.write_text(json.dumps(content, indent=1), encoding="utf-8")
-        sync_path(draft)
-        draft.replace(home.root / FILE)
-        sync_path(home.root)
+        with whole_file(home.root / FILE) as draft:
+            draft.write_text(json.dumps(content, indent=1), encoding="utf-8")
 
 
 def ids_of(speaker: str, key: PseudonymKey | None) -> list[str]:
@@ -138,3 +163,211 @@ def check_same_way(home: Warehouse, corpus: str, key: PseudonymKey | None) -> No
     else:
         how = "with pseudonyms by another key; give that key, or land it again with --replace"
     raise DumpError(f"this content has landed as {corpus!r} {how}")
+
+
+def forget(
+    speaker: str,
+    home: str,
+    corpora: Sequence[str] | None = None,
+    *,
+    pseudonym_key: str | None = None,
+    resources: Resources | None = None,
+) -> dict[str, Any]:
+    """Publish each corpus in which the speaker occurs without them, and delete what was derived from these corpora.
+
+    corpora: None for all, also those that land later. pseudonym_key: file of the key, with which a pseudonym is found
+    by the original id. Returns what left each corpus, the evaluators that left, what left the caches, `also`: ids that
+    are there and spelled nearly alike, and the commands that make the derived tables and models again. If it is killed,
+    each corpus is published as it was or as it should be; running it again does the rest.
+
+    Raises HomeError for a corpus that has not landed, and PrivacyError if nobody is called so.
+    """
+    warehouse = Warehouse.at(home)
+    key = key_at_hand(pseudonym_key, outside=warehouse.root)
+    searched = landed_corpora(home, corpora, even_none=True)
+    ids, listed = ids_of(speaker, key), Forgotten.of(warehouse)
+    people = {corpus: _people(warehouse, corpus) for corpus in searched}
+    holding = [corpus for corpus in searched if not people[corpus].isdisjoint(ids)]
+    also = sorted(id for id in set().union(*people.values()) - {*ids} if _folded(id) == _folded(speaker))
+    if not holding and not any(listed.holds(id, corpus) for id in ids for corpus in searched or [""]):
+        where = ", ".join(searched) or f"{warehouse.root}, where no corpus has landed"
+        hint = "" if key else "; where it landed with pseudonyms, give --pseudonym-key"
+        hint = f"; did you mean {' or '.join(map(repr, also))}?" if also else hint
+        raise PrivacyError(f"nobody is called {speaker!r} in {where}{hint}")
+    with warehouse.lock("forget"):
+        listed.add(warehouse, ids, corpora)  # first, so that they stay away however this ends
+    evaluators = [{"evaluator": name, "version": version} for name, version in _leaving(warehouse, holding)]
+    deleted = purge(warehouse, holding, ids)
+    removed = {corpus: _publish_without(warehouse, corpus, ids, resources) for corpus in holding}
+    prune(warehouse, 0, 0, keep_seconds=0)
+    return {
+        "corpora": removed,
+        "evaluators": evaluators,
+        "deleted": deleted,
+        "also": also,
+        "next": _commands(warehouse),
+    }
+
+
+def derived(home: Warehouse, corpus: str) -> list[Address]:
+    """The partitions that were computed from a corpus: its tables, the versions of evaluators that learned from it, and
+    whatever those scored. `prune` deletes the models of versions that are published no more."""
+    gone = set(_leaving(home, [corpus]))
+    tested = home.query(
+        "SELECT dataset, evaluator, version FROM rankings UNION SELECT dataset, first, first_version FROM comparisons "
+        "UNION SELECT dataset, second, second_version FROM comparisons"
+    )
+    datasets = {dataset for dataset, *version in tested if tuple(version) in gone}
+    return [
+        p.address
+        for p in home.partitions()
+        if (p.table not in LANDED and p.key.corpus == corpus)
+        or (p.key.evaluator, p.key.version) in gone
+        or (p.table == "studies" and p.key.dataset == corpus)
+        or (p.table in ("comparisons", "rankings") and p.key.dataset in datasets)
+    ]
+
+
+def purge(home: Warehouse, corpora: Sequence[str] = (), ids: Sequence[str] = ()) -> dict[str, int]:
+    """Delete what no published table needs: older run folders, FOLDERS, and vectors of texts, and judges' answers about
+    texts, that are in no table, or that only these people wrote in these corpora.
+
+    Returns how many vectors and answers. Readers of an older snapshot lose it.
+    """
+    import numpy as np
+
+    from ssrem.encoders.store import VectorStore, text_hashes
+    from ssrem.evaluators.judge.journal import retain
+
+    hashes = [np.zeros(0, np.uint64)]
+    with home.lock("purge"), progress("emptying caches"):
+        with home.reader() as connection:
+            cursor = connection.execute(_HELD, {"corpora": list(corpora), "ids": list(ids)})
+            while rows := cursor.fetchmany(_BATCH):
+                hashes.append(text_hashes([text for (text,) in rows if text is not None]))
+        held = np.unique(np.concatenate(hashes))
+        counts = {
+            "vectors": VectorStore(home.vectors).retain(held),
+            "judgments": retain(home.judgments, held),
+        }
+        for name in FOLDERS:
+            delete(home.root / name)
+    prune(home, 0, 0, keep_seconds=0)
+    return counts
+
+
+def _publish_without(
+    home: Warehouse, corpus: str, ids: Sequence[str], resources: Resources | None
+) -> dict[str, int]:
+    """Publish the corpus anew without these people, and nothing that was derived from it; how much of it went."""
+
+    def build(stage: Stage) -> Built[dict[str, int]]:
+        (before,) = records(stage.connection, "FROM corpora WHERE corpus = ?", [corpus])
+        with progress(f"removing them from {corpus}"):
+            _land_again(stage, before, ids)
+        (after,) = records(stage.connection, "FROM main.corpora")
+        counts = {name: before[name] - after[name] for name in ("utterances", "conversations")}
+        landed = [(table, PartitionKey(corpus=corpus)) for table in LANDED]
+        if not after["utterances"]:  # nobody else was in it
+            return Built(counts, retired=[*derived(home, corpus), *landed])
+        return Built(counts, [Output(*address) for address in landed], retired=derived(home, corpus))
+
+    def recipe() -> Recipe:
+        return Recipe({"corpus": corpus}, {corpus: landed_corpus(home, corpus)[0]})
+
+    return run_stage(home, "forget", recipe, build, done=lambda _: None, resources=resources)
+
+
+def _land_again(stage: Stage, landed: dict[str, Any], ids: Sequence[str]) -> None:
+    """Stage the tables of a landed corpus, a row of `corpora`, as an ingest without these people would: its tables are
+    read as a dump is."""
+    from ssrem.privacy.record_batches import without
+
+    corpus, execute = landed["corpus"], stage.connection.execute
+    said = execute(
+        "SELECT DISTINCT text FROM utterances WHERE corpus = ? AND list_contains(?, speaker) AND length(text) >= ?",
+        [corpus, ids, SHORTEST_WORDS],
+    ).fetchall()
+    execute("CREATE TABLE forgotten_people AS SELECT unnest(?::VARCHAR[]) AS id", [ids])
+    stage.create("numbers", "5_privacy/numbers", corpus=corpus)
+    values = {
+        "corpus": corpus,
+        "seats": landed["speaker_scope"] == "conversation",
+        "unreadable": [*PROBLEMS, "forgotten"],
+        "fields": json.dumps({name: "TIMESTAMP" if name == "time" else "VARCHAR" for name in _FIELDS}),
+    }
+    with stage.connection.cursor() as cursor:  # is read while the connection writes
+        batches: Any = cursor.execute(statement("5_privacy/landed"), values).to_arrow_reader(_BATCH)
+        create_raw(stage, without(batches, Traces(ids, [text for (text,) in said])))
+    for table in ("ids", "replies"):
+        stage.create(table, f"1_ingest/{table}")
+    execute(  # to messages that were forgotten before
+        "INSERT INTO replies SELECT row_no, NULL FROM (SELECT row_number() OVER (ORDER BY conversation_no, position) "
+        "- 1 AS row_no, reply_absent AND reply_to IS NULL AS is_lost FROM utterances WHERE corpus = ?) WHERE is_lost",
+        [corpus],
+    )
+    stage.create("rejected", "5_privacy/rejected")
+    stage.create("conversation_ranks", "1_ingest/conversation_ranks")
+    create_landed(stage, **landed)
+    stage.write("quarantine", "5_privacy/quarantine")
+    stage.create("corpora", "1_ingest/corpora", **landed)
+
+
+def _people(home: Warehouse, corpus: str) -> set[str]:
+    """All speakers and addressees of a corpus, and the speakers of its quarantined rows, as far as they can be read."""
+    query = "SELECT DISTINCT unnest([speaker, addressee]) FROM utterances WHERE corpus = ?"
+    people = {id for (id,) in home.query(query, [corpus])}
+    for (raw,) in home.query("SELECT raw FROM quarantine WHERE corpus = ?", [corpus]):
+        try:
+            row = json.loads(raw)
+        except (ValueError, RecursionError):
+            continue
+        people.add(row.get("speaker") if isinstance(row, dict) else None)
+    return {id for id in people if isinstance(id, str)}
+
+
+def _folded(id: str) -> str:
+    """The id without what people write in several ways: case, blanks around it, and forms of Unicode."""
+    return unicodedata.normalize("NFKC", id).casefold().strip()
+
+
+def _leaving(home: Warehouse, corpora: Sequence[str]) -> list[tuple[str, int]]:
+    """The versions of evaluators that learned from one of these corpora, are a blend of one that did, or read a model
+    of MODELS; not those that come with ssrem."""
+    from ssrem.evaluators import comes_packaged
+
+    rows = home.query("SELECT evaluator, version, signature, corpora, config FROM evaluators ORDER BY ALL")
+    learned = [
+        sign
+        for name, _, sign, learned_from, _ in rows
+        if not json.loads(learned_from).keys().isdisjoint(corpora) and not comes_packaged(name, sign)
+    ]
+    folders = [str(home.root / name) for name in MODELS] if corpora else []
+    return [
+        (name, version)
+        for name, version, sign, _, config in rows
+        if sign in learned
+        or any(f"[{part}]" in sign for part in learned)
+        or any(folder in config for folder in folders)
+    ]
+
+
+def _commands(home: Warehouse) -> list[str]:
+    """The commands that make again what the ledger knows and is there no more: speaker tables, evaluators, report."""
+    commands = []
+    for corpus in without_tables(str(home.root), landed_corpora(home.root, even_none=True)):
+        if settings := last_parameters(home, corpus, "tables"):
+            options = [
+                f"--{name.replace('_', '-')} {settings[name]}"
+                for name, field in TableSettings.model_fields.items()
+                if settings.get(name, field.default) != field.default
+            ]
+            commands.append(" ".join([f"ssrem tables --corpus {shlex.quote(corpus)}", *options]))
+    trained = home.query(
+        "SELECT parameters->>'$.evaluator' AS name FROM runs WHERE stage = 'train' "
+        "AND json_exists(parameters, '$.config') AND name NOT IN (SELECT evaluator FROM evaluators WHERE promoted) "
+        "GROUP BY name ORDER BY min(started)"
+    )
+    if trained:
+        commands.append(" ".join(["ssrem train", *(name for (name,) in trained)]))
+    return [*commands, "ssrem report"]

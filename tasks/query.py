@@ -7,8 +7,9 @@ import json
 import re
 import sys
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from datetime import date, datetime, time
 from decimal import Decimal
 from itertools import count
@@ -35,8 +36,8 @@ MOST_THREADS = 8
 AFTER_RUN = ("corpora", "speaker_sets", "identification", "agreement", "best", "own_ratings")
 """The summaries that a run of the whole pipeline ends with."""
 
-_FETCHED_ROWS = 2_048
-_WRITTEN_ROWS = 10_000
+_FETCHED_ROWS, _PARQUET_ROWS = 2_048, 10_000
+"""Rows that are in Python's memory at once, and rows of a row group."""
 
 Answer = tuple[list[str], list[tuple[Any, ...]]]
 Result = TypeVar("Result")
@@ -148,68 +149,69 @@ def _only_select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.St
     raise SsremError("ssrem sql takes one SELECT; it cannot write, and changes no setting")
 
 
-def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Answer:
+def _batches(
+    connection: duckdb.DuckDBPyConnection, query: str
+) -> tuple[list[str], Iterator[list[tuple[Any, ...]]]]:
+    """Column names, made unique, and batches of the rows of the answer to a single SELECT."""
     cursor = connection.execute(_only_select(connection, query))
+    names = _distinct([column[0] for column in cursor.description or []])
+    return names, iter(lambda: cursor.fetchmany(_FETCHED_ROWS), [])
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Answer:
+    names, batches = _batches(connection, query)
     rows: list[tuple[Any, ...]] = []
     size = 0
-    while batch := cursor.fetchmany(_FETCHED_ROWS):
+    for batch in batches:
         size += sum(sys.getsizeof(row) + sum(map(sys.getsizeof, row)) for row in batch)
         if size > ANSWER_BYTES:
             raise MemoryError
         rows += batch
-    return _distinct([column[0] for column in cursor.description or []]), rows
-
-
-def save_csv(
-    home: Warehouse, query: str, path: Path, cell: Cell = no_formula, *, timeout: float | None = None
-) -> int:
-    """Write the answer as CSV, atomically; returns the number of rows, which need not fit into memory.
-
-    Lists and structures are JSON, bytes text, null is empty. Raises SsremError as `ask`, and if the file cannot be
-    written.
-    """
-
-    def write(connection: duckdb.DuckDBPyConnection, draft: Path) -> int:
-        with draft.open("w", encoding="utf-8", newline="") as out:
-            return _csv_rows(connection, query, out, cell)
-
-    return _save(home, path, write, timeout)
+    return names, rows
 
 
 def print_csv(
     home: Warehouse, query: str, out: TextIO, cell: Cell = no_formula, *, timeout: float | None = None
 ) -> int:
-    """Write the answer as CSV to an open stream; returns the number of rows. Raises SsremError as `ask`."""
-    return confined(home, lambda connection: _csv_rows(connection, query, out, cell), timeout)
+    """Write the answer as CSV to an open stream; returns the number of rows, which need not fit into memory.
+
+    Lists and structures are JSON, bytes text, null is empty. Raises SsremError as `ask`.
+    """
+
+    def write(connection: duckdb.DuckDBPyConnection) -> int:
+        names, batches = _batches(connection, query)
+        writer, written = csv.writer(out, lineterminator="\n"), 0
+        writer.writerow(map(cell, names))
+        for rows in batches:
+            writer.writerows([cell(_plain(value)) for value in row] for row in rows)
+            written += len(rows)
+        return written
+
+    return confined(home, write, timeout)
+
+
+def save_csv(
+    home: Warehouse, query: str, path: Path, cell: Cell = no_formula, *, timeout: float | None = None
+) -> int:
+    """`print_csv` into a file, atomically; SsremError also if it cannot be written."""
+    with _saved(path) as draft, draft.open("w", encoding="utf-8", newline="") as out:
+        return print_csv(home, query, out, cell, timeout=timeout)
 
 
 def save_parquet(home: Warehouse, query: str, path: Path, *, timeout: float | None = None) -> int:
     """Write the answer as Parquet, with DuckDB's types, atomically; returns and raises as `save_csv`."""
-    return _save(home, path, lambda connection, draft: _parquet_rows(connection, query, draft), timeout)
+    with _saved(path) as draft:
+        return confined(home, lambda connection: _parquet_rows(connection, query, draft), timeout)
 
 
-def _save(
-    home: Warehouse,
-    path: Path,
-    write: Callable[[duckdb.DuckDBPyConnection, Path], int],
-    timeout: float | None,
-) -> int:
+@contextmanager
+def _saved(path: Path) -> Iterator[Path]:
+    """`whole_file`, written by Python, since the connection cannot write files; SsremError in place of OSError."""
     try:
-        with whole_file(path) as draft:  # written by Python: the connection cannot write files
-            return confined(home, lambda connection: write(connection, draft), timeout)
+        with whole_file(path) as draft:
+            yield draft
     except OSError as error:
         raise SsremError(f"cannot write {path}: {error.strerror or error}; choose another file") from None
-
-
-def _csv_rows(connection: duckdb.DuckDBPyConnection, query: str, out: TextIO, cell: Cell) -> int:
-    cursor = connection.execute(_only_select(connection, query))
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(map(cell, _distinct([column[0] for column in cursor.description or []])))
-    written = 0
-    while rows := cursor.fetchmany(_WRITTEN_ROWS):
-        writer.writerows([cell(_plain(value)) for value in row] for row in rows)
-        written += len(rows)
-    return written
 
 
 def _parquet_rows(connection: duckdb.DuckDBPyConnection, query: str, draft: Path) -> int:
@@ -218,7 +220,7 @@ def _parquet_rows(connection: duckdb.DuckDBPyConnection, query: str, draft: Path
 
     select, written = _only_select(connection, query), 0
     try:
-        with connection.sql(select).to_arrow_reader(_WRITTEN_ROWS) as batches:
+        with connection.sql(select).to_arrow_reader(_PARQUET_ROWS) as batches:
             names = _distinct(batches.schema.names)
             schema = pa.schema([f.with_name(name) for f, name in zip(batches.schema, names, strict=True)])
             with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
@@ -292,18 +294,13 @@ def no_better(home: Warehouse, datasets: Collection[str] | None = None) -> list[
 
     datasets: annotated sets to consider; None: all annotated sets and corpora.
     """
-    texts = queries("report")
+    wanted = ("identification", "correlations", "comparisons")
+    texts = [*(queries("report")[name].text for name in wanted), queries("summaries")["uncorrelated"].text]
     with home.reader() as connection:
-        identified, correlated, compared = (
-            records(connection, texts[name].text)
-            for name in ("identification", "correlations", "comparisons")
-        )
-        uncorrelated = records(connection, queries("summaries")["uncorrelated"].text)
-    if datasets is not None:
-        identified = []
-        correlated, compared, uncorrelated = (
-            [row for row in rows if row["dataset"] in datasets]
-            for rows in (correlated, compared, uncorrelated)
+        identified, correlated, compared, uncorrelated = (
+            # Rows of `identification` are of a corpus, not of an annotated set.
+            [row for row in records(connection, text) if datasets is None or row.get("dataset") in datasets]
+            for text in texts
         )
     return [
         *verdict(identified, correlated, compared, lambda name, _: str(name)),

@@ -19,13 +19,12 @@ from ssrem.evaluators import MANIFEST, PACKAGED, evaluator_class, load_evaluator
 from ssrem.files import check_regular, read_json
 from ssrem.samples import Sample
 from ssrem.settings import explained
-from ssrem.tasks.names import checked_name
 from ssrem.tasks.settings import Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Recipe, Stage, already_done, run_stage
 from ssrem.tasks.versions import Version, known_version, promoted, stage_version, unregistered, versions
 from ssrem.tasks.warehouse.files import model_damage, whole_file
-from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.home import Warehouse, checked_name
 
 _ENTRY = re.compile(r"([\w-][\w.-]*/)*[\w-][\w.-]*\.(json|safetensors|txt|model)", re.ASCII)
 """Paths in an exported file: inside its folder, of JSON, weights or a tokenizer."""

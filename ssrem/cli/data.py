@@ -219,7 +219,7 @@ def forget(
 
     speaker: the person's id, as in the dump or in the tables
     """
-    from ssrem.tasks.forget import forget as forget_person
+    from ssrem.tasks.privacy import forget as forget_person
 
     deleted = forget_person(
         speaker, call.root, corpus or None, pseudonym_key=pseudonym_key, resources=resources

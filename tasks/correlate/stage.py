@@ -36,14 +36,13 @@ from ssrem.tasks.correlate.sets import (
     version_outputs,
 )
 from ssrem.tasks.endpoints import asks, marked_private, request_options_in, why_marked, why_private
-from ssrem.tasks.names import checked_name
 from ssrem.tasks.score import evaluator_at, figure_row, learned_from, score_samples, weights_of
 from ssrem.tasks.settings import AgreementSettings, AnnotatedSets, Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, already_done, last_parameters, run_stage
 from ssrem.tasks.versions import Version
 from ssrem.tasks.warehouse.catalog import Address, PartitionKey
-from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.home import Warehouse, checked_name
 
 SET_TABLES = ("comparisons", "rankings", "rater_agreement")
 """Tables whose partition covers all evaluators of an annotated set."""

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -48,6 +48,11 @@ class Work:
     share: str = ""
     told: bool = False
 
+    def advance(self, done: float, total: float | None = None, note: str = "") -> None:
+        """Note the share that is done, for the next line."""
+        said = ", ".join(filter(None, (f"{min(done / total, 1):.0%}" if total else "", note)))
+        self.share = said and f" ({said})"
+
     def tell(self, what: str) -> None:
         """Print a line, with the time since the start for `{}`; if stderr is closed, the work goes on without."""
         seconds = time.monotonic() - self.started
@@ -76,9 +81,9 @@ def lines_without_terminal() -> Iterator[None]:
 
 
 @contextmanager
-def _lines(work: Work, patience: float) -> Iterator[None]:
+def _lines(what: str, patience: float) -> Iterator[Work]:
     """A line after `patience` seconds of the outermost work, then what is done in it, and one when it has ended."""
-    running, ended = _told[-1], threading.Event()
+    work, running, ended = Work(what), _told[-1], threading.Event()
 
     def heartbeat() -> None:
         if patience and not ended.wait(patience):
@@ -94,7 +99,7 @@ def _lines(work: Work, patience: float) -> Iterator[None]:
             if not patience:
                 work.tell("started")
             teller.start()
-        yield
+        yield work
     finally:
         ended.set()
         if teller.ident:
@@ -106,10 +111,24 @@ def _lines(work: Work, patience: float) -> Iterator[None]:
 
 
 @contextmanager
+def _bar(what: str, total: float | None) -> Iterator[Advance]:
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), *Progress.get_default_columns()[:-1], TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+
+        def show(done: float, total: float | None = None, note: str = "") -> None:
+            bar.update(task, completed=done, total=total, description=f"{what} {note}".strip())
+
+        yield show
+
+
+@contextmanager
 def staged(what: str) -> Iterator[Work]:
     """A whole stage, with its pieces of work within it; shown in lines alone, since the pieces have bars."""
-    work = Work(what)
-    with _lines(work, 0) if _told else nullcontext():
+    with _lines(what, 0) if _told else nullcontext(Work(what)) as work:
         yield work
 
 
@@ -119,34 +138,14 @@ def progress(what: str, total: float | None = None) -> Iterator[Advance]:
     reports = [listener(what, total) for listener in _listeners]
 
     def advance(done: float, new_total: float | None = None, note: str = "") -> None:
+        nonlocal total
+        total = new_total or total
         for report in reports:
-            report(done, new_total, note)
+            report(done, total, note)
 
-    if _told:
-        work = Work(what)
-
-        def tell_share(done: float, new_total: float | None = None, note: str = "") -> None:
-            nonlocal total
-            total = new_total or total
-            said = ", ".join(filter(None, (f"{min(done / total, 1):.0%}" if total else "", note)))
-            work.share = said and f" ({said})"
-
-        reports.append(tell_share)
-        with _lines(work, PATIENCE_SECONDS):
-            yield advance
-    elif not sys.stderr.isatty():
+    with ExitStack() as stack:
+        if _told:
+            reports.append(stack.enter_context(_lines(what, PATIENCE_SECONDS)).advance)
+        elif sys.stderr.isatty():
+            reports.append(stack.enter_context(_bar(what, total)))
         yield advance
-    else:
-        from rich.console import Console
-        from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
-
-        columns = (SpinnerColumn(), *Progress.get_default_columns()[:-1], TimeElapsedColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(what, total=total)
-
-            def show(done: float, new_total: float | None = None, note: str = "") -> None:
-                text = f"{what} {note}".strip()
-                bar.update(task, completed=done, total=new_total or total, description=text)
-
-            reports.append(show)
-            yield advance

@@ -311,7 +311,7 @@ def already_done(home: Warehouse, stage: str, recipe: Recipe) -> bool:
     """Whether a run of this recipe has published and all its partitions are still published and intact."""
     rows = home.query("SELECT run_id, outputs FROM runs WHERE key = ?", [recipe.key(stage)])
     partitions = home.partitions()
-    damaged = {damage.partition for damage in find_damage(home.root, partitions)}
+    damaged = find_damage(home.root, partitions)
     current = {(p.address, p.run) for p in partitions if p not in damaged}
     return any(
         all((address, run_id) in current for address in read_outputs(outputs) if address[0] in TABLES)

@@ -218,23 +218,6 @@ def create_views(
             complete = False
 
 
-@dataclass(frozen=True)
-class Damage:
-    """A partition whose file is missing, truncated or changed, and what is wrong with it."""
-
-    partition: Partition
-    what: str
-
-    def __str__(self) -> str:
-        lost = self.partition
-        way_out = "restore it from a backup copy of the home folder; nothing else holds these rows"
-        if command := made_by(lost.table, lost.key):
-            # A stage takes a file of the right size for sound, and so does not make it anew.
-            first = "delete it, then " if "changed" in self.what else ""
-            way_out = f"{first}run {command} to make it anew"
-        return f"{lost.path} (table {lost.table}, {lost.key}) {self.what}; {way_out}"
-
-
 def made_by(table: str, key: PartitionKey) -> str | None:
     """The command that makes a partition anew; None if it holds what no command can make again."""
     if table in ("runs", "check_results", "evaluators", "learning_curves"):
@@ -253,23 +236,29 @@ def made_by(table: str, key: PartitionKey) -> str | None:
     return f"ssrem tables --corpus {key.corpus}"
 
 
-def find_damage(root: Path, partitions: Iterable[Partition], *, deep: bool = False) -> list[Damage]:
-    """Those of the partitions that are missing or of another size or, if `deep`, of other content."""
-    damages = []
+def find_damage(root: Path, partitions: Iterable[Partition], *, deep: bool = False) -> dict[Partition, str]:
+    """Those of the partitions that are missing or of another size or, if `deep`, of other content; and a line about
+    each, with what brings its rows back."""
+    damaged = {}
     for partition in partitions:
-        path, what = root / partition.path, ""
+        path, what, first = root / partition.path, "", ""
         try:
             if (size := path.stat().st_size) != partition.bytes:
                 what = f"has {size:,} of {partition.bytes:,} bytes"
             elif deep and sha256(path) != partition.sha256:
-                what = "was changed after it was published"
+                # A stage takes a file of the right size for sound, and so does not make it anew.
+                what, first = "was changed after it was published", "delete it, then "
         except FileNotFoundError:
             what = "is missing"
         except OSError as error:
             what = f"cannot be read ({error.strerror or error})"
         if what:
-            damages.append(Damage(partition, what))
-    return damages
+            way_out = "restore it from a backup copy of the home folder; nothing else holds these rows"
+            if command := made_by(partition.table, partition.key):
+                way_out = f"{first}run {command} to make it anew"
+            name = f"{partition.path} (table {partition.table}, {partition.key})"
+            damaged[partition] = f"{name} {what}; {way_out}"
+    return damaged
 
 
 def damage_behind(root: Path, partitions: Sequence[Partition], error: BaseException) -> HomeError | None:
@@ -284,4 +273,4 @@ def damage_behind(root: Path, partitions: Sequence[Partition], error: BaseExcept
         words = set(re.findall(r"\w+", str(error)))
         partitions = [p for p in partitions if p.table in words or words & VIEWS.keys()]
     damaged = find_damage(root, partitions) or find_damage(root, partitions, deep=True)
-    return HomeError(damaged[0]) if damaged else None
+    return HomeError(next(iter(damaged.values()))) if damaged else None

@@ -14,12 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from ssrem.errors import HomeError, say
+from ssrem.errors import HomeError, SsremError, say
 from ssrem.files import resolved
 from ssrem.registry import did_you_mean
 from ssrem.settings import seconds
 from ssrem.tasks.warehouse import catalog as catalogs
-from ssrem.tasks.warehouse.catalog import Damage, Partition, PartitionKey, Snapshot, create_views
+from ssrem.tasks.warehouse.catalog import Partition, PartitionKey, Snapshot, create_views
 from ssrem.tasks.warehouse.files import out_of_room
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Warehouse:
             snapshot = catalogs.read_catalog(self.catalog)
             wanted = self.made_anew.values().items()
             own = [p for p in snapshot.partitions if wanted and wanted <= p.key.values().items()]
-            damaged = {damage.partition for damage in catalogs.find_damage(self.root, own)}
+            damaged = catalogs.find_damage(self.root, own)
             return replace(snapshot, partitions=[p for p in snapshot.partitions if p not in damaged])
         interrupted = {f"run={scratch.name}" for scratch in self.staging.glob("*")}
         if {folder.name.split(".")[0] for folder in self.lake.glob("run=*")} - interrupted:
@@ -152,10 +152,6 @@ class Warehouse:
                 f"{self.catalog} is missing, which says what the files in {self.lake} are; {catalogs.OTHERWISE}"
             )
         return Snapshot(0, [])
-
-    def damage(self, *, deep: bool = False) -> list[Damage]:
-        """Published files that are missing or of another size or, if `deep`, which reads them, of other content."""
-        return catalogs.find_damage(self.root, self.partitions(), deep=deep)
 
     @contextmanager
     def reader(
@@ -247,3 +243,21 @@ def _holder(handle: TextIO) -> dict[str, Any]:
         return {key: holder[key] for key in ("pid", "host", "what", "since")}
     except (ValueError, TypeError, KeyError):
         return {}
+
+
+def checked_name(name: str, what: str, way_out: str, error: type[SsremError]) -> str:
+    """Return `name` if it is valid: one line of printable text that is not a path.
+
+    Otherwise raises `error` that says why `what` cannot have this name, followed by `way_out`.
+    """
+    longest = 200
+    faults = {
+        "is empty": not name.strip(),
+        f"has more than {longest} characters": len(name) > longest,
+        "begins or ends with a blank": name != name.strip(),
+        "holds a character that cannot be printed": not name.isprintable(),
+        "is a path": "/" in name or "\\" in name or name in (".", ".."),
+    }
+    if wrong := next((wrong for wrong, found in faults.items() if found), None):
+        raise error(f"{what} cannot be called {name[:longest]!r}: the name {wrong}; {way_out}")
+    return name

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.errors import HomeError, say
+from ssrem.tasks.warehouse.catalog import find_damage
 from ssrem.tasks.warehouse.files import delete, model_damage
 from ssrem.tasks.warehouse.home import Warehouse
 
@@ -21,7 +22,7 @@ KEPT_FAILURES, STALE_AFTER = 20, 30 * 86400.0
 """Failed runs whose refused rows are kept; seconds after which nobody resumes an interrupted training."""
 
 _DRAFTS = (
-    *(".catalog.duckdb.tmp*", "lake/.run=*.tmp", ".forgotten.json.*.tmp"),
+    *(".catalog.duckdb.tmp*", "lake/.run=*.tmp", ".forgotten.json.tmp"),
     *("vectors/*/*.tmp", "encoders/*.tmp", "masked-lm/*.tmp", "lm/*.tmp"),
 )
 
@@ -136,7 +137,8 @@ def health(home: Warehouse, *, deep: bool = False) -> list[str]:
                 f"{run['stage']}, begun {run['started']} UTC, was interrupted; nothing that was published is lost, and "
                 "the next run cleans up"
             )
-    lines += [f"damaged: {damage}" for damage in home.damage(deep=deep)]
+    damaged = find_damage(home.root, home.partitions(), deep=deep)
+    lines += [f"damaged: {line}" for line in damaged.values()]
     with suppress(HomeError):  # a line above reports it if the tables that these read are damaged
         for name, version in home.query(
             "SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL"

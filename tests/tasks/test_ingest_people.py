@@ -12,8 +12,8 @@ import pytest
 
 from ssrem.errors import DumpError
 from ssrem.settings import TableSettings
-from ssrem.tasks.forget import forget
 from ssrem.tasks.ingest import land
+from ssrem.tasks.privacy import forget
 from ssrem.tasks.settings import DumpSettings
 from ssrem.tasks.tables import build
 from ssrem.tasks.warehouse.home import Warehouse

@@ -17,7 +17,7 @@ from ssrem.samples import Sample
 from ssrem.sql import queries
 from ssrem.studies.behaviour import everyday_pairs
 from ssrem.tasks.correlate import correlate
-from ssrem.tasks.forget import purge
+from ssrem.tasks.privacy import purge
 from ssrem.tasks.score import score_corpus
 from ssrem.tasks.transfer import pack, register
 from ssrem.tasks.warehouse.home import Warehouse

@@ -19,8 +19,8 @@ from ssrem.errors import DumpError, PrivacyError
 from ssrem.evaluators.judge.journal import Journal
 from ssrem.privacy.key import PseudonymKey
 from ssrem.settings import TableSettings
-from ssrem.tasks.forget import forget
 from ssrem.tasks.ingest import land as land_dump
+from ssrem.tasks.privacy import forget
 from ssrem.tasks.settings import DumpSettings
 from ssrem.tasks.tables import build
 from ssrem.tasks.warehouse.catalog import PartitionKey
@@ -240,7 +240,7 @@ def test_a_pseudonym_is_found_by_the_key(
 
 KILLED = """
 import os, signal, sys
-from ssrem.tasks import forget as forgetting
+from ssrem.tasks.privacy import forget
 from ssrem.tasks.warehouse.home import Warehouse
 
 publish, publishes = Warehouse.write_catalog, 0
@@ -255,7 +255,7 @@ def killed(home, partitions):
         os.kill(os.getpid(), signal.SIGKILL)
 
 Warehouse.write_catalog = killed
-forgetting.forget("zed_target", sys.argv[2])
+forget("zed_target", sys.argv[2])
 """
 
 
