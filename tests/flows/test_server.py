@@ -37,13 +37,8 @@ def deploy(server: PrefectServer, home: Warehouse, folder: Path) -> None:
     server.prefect("--no-prompt", "deploy", "--all", "--prefect-file", str(file))
 
 
-def ask(home: Warehouse, query: str) -> list[Any]:
-    with home.reader() as reader:
-        return reader.execute(query).fetchall()
-
-
 def versions(home: Warehouse) -> list[Any]:
-    return ask(home, "SELECT version FROM evaluators WHERE evaluator = 'ssrem' ORDER BY version")
+    return home.query("SELECT version FROM evaluators WHERE evaluator = 'ssrem' ORDER BY version")
 
 
 def stages_that_run(home: Warehouse) -> list[str]:
@@ -122,8 +117,7 @@ def test_an_operators_day(
     assert {"land", "build tables of second", "train ssrem", "score second with ssrem 2"} <= {
         name.split(" /")[0] for name in task_runs(server)
     }
-    (decided,) = ask(
-        home,
+    (decided,) = home.query(
         "SELECT promoted, why, comparison, corpora FROM evaluators WHERE (evaluator, version) = ('ssrem', 2)",
     )
     promoted, why, comparison, corpora = decided
@@ -152,7 +146,7 @@ def test_an_operators_day(
     wait_for(lambda: "train" in stages_that_run(home), 120)
     assert server.state(server.runs("retrain")[-1]["id"]) == "RUNNING"
     server.stop_all()
-    assert {c for (c,) in ask(home, "SELECT corpus FROM corpora")} == {"tiny", "second", "third"}
+    assert {c for (c,) in home.query("SELECT corpus FROM corpora")} == {"tiny", "second", "third"}
     assert versions(home) == [(1,), (2,)]
 
     # Without a server the command does what was left, and more.
@@ -160,7 +154,7 @@ def test_an_operators_day(
     assert fourth.returncode == 0, fourth.stderr
     assert set(json.loads(fourth.stdout)["retrained"]) == {"ssrem"}
     assert "was interrupted" in fourth.stderr
-    seen = ask(home, "SELECT corpora FROM evaluators WHERE (evaluator, version) = ('ssrem', 3)")
+    seen = home.query("SELECT corpora FROM evaluators WHERE (evaluator, version) = ('ssrem', 3)")
     assert [set(json.loads(corpora)) for (corpora,) in seen] == [{"tiny", "second", "third", "fourth"}]
 
     # The server comes back, and the night finds nothing left to train.

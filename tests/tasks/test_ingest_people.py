@@ -18,7 +18,6 @@ from ssrem.tasks.settings import DumpSettings
 from ssrem.tasks.tables import build
 from ssrem.tasks.warehouse.home import Warehouse
 from support.exports import DISCORD, SLACK, write_dump
-from support.stages import query
 
 COMMENT = {"controversiality": 0, "created_utc": 1467331260, "score": 2, "subreddit": "weather"}
 ENCODER = "glove-6b-50d"
@@ -49,7 +48,7 @@ def reddit(threads: int) -> bytes:
 
 
 def nobodies(home: Warehouse) -> dict[str, int]:
-    return dict(query(home, "SELECT speaker, count(*) FROM utterances WHERE NOT is_person GROUP BY ALL"))
+    return dict(home.query("SELECT speaker, count(*) FROM utterances WHERE NOT is_person GROUP BY ALL"))
 
 
 def test_reddit_s_moderator_and_deleted_accounts_are_context_alone(
@@ -64,30 +63,27 @@ def test_reddit_s_moderator_and_deleted_accounts_are_context_alone(
     )
     assert "probably no people" not in said
     assert nobodies(home) == {"AutoModerator": 30, "[deleted]": 30}
-    assert query(home, "SELECT reason, count(*) FROM quarantine GROUP BY ALL") == [("removed_text", 30)]
-    assert query(home, "SELECT DISTINCT reply_absent FROM utterances WHERE text LIKE 'Why gone%'") == [
-        (True,)
-    ]
+    assert home.query("SELECT reason, count(*) FROM quarantine GROUP BY ALL") == [("removed_text", 30)]
+    assert home.query("SELECT DISTINCT reply_absent FROM utterances WHERE text LIKE 'Why gone%'") == [(True,)]
     assert build("weather", str(home.root), TableSettings(encoder=ENCODER))
     for table in ("sc", "sp", "ss", "rand", "candidates"):
         of_nobody = f"SELECT count(*) FROM {table} JOIN turns USING (corpus, turn_id) WHERE NOT is_person"
-        assert query(home, of_nobody) == [(0,)], table
+        assert home.query(of_nobody) == [(0,)], table
     paired = (
         f"SELECT speaker FROM {table} AS s JOIN turns AS t ON s.set_id = t.turn_id GROUP BY ALL HAVING max(size) > 1"
         for table in ("sc", "sp", "ss", "rand")
     )
-    ((speakers,),) = query(home, f"SELECT count(*) FROM ({' INTERSECT '.join(paired)})")
-    assert query(home, "SELECT DISTINCT speakers FROM set_similarity") == [(speakers,)]
+    ((speakers,),) = home.query(f"SELECT count(*) FROM ({' INTERSECT '.join(paired)})")
+    assert home.query("SELECT DISTINCT speakers FROM set_similarity") == [(speakers,)]
     contexts = "SELECT DISTINCT unnest(context) AS turn_id FROM responses"
-    assert query(
-        home,
+    assert home.query(
         f"SELECT speaker, count(*) FROM ({contexts}) JOIN turns USING (turn_id) WHERE NOT is_person GROUP BY ALL "
         "ORDER BY 1",
     ) == [("AutoModerator", 30), ("[deleted]", 30)]
     # bob answers the deleted account: these turns are his, but towards no partner.
     answering = "SELECT turn_id FROM turns WHERE addressee = '[deleted]' AND speaker LIKE 'bob%'"
-    assert query(home, f"SELECT count(*) FROM ss WHERE turn_id IN ({answering})") == [(30,)]
-    assert query(home, f"SELECT count(*) FROM sp WHERE turn_id IN ({answering})") == [(0,)]
+    assert home.query(f"SELECT count(*) FROM ss WHERE turn_id IN ({answering})") == [(30,)]
+    assert home.query(f"SELECT count(*) FROM sp WHERE turn_id IN ({answering})") == [(0,)]
 
 
 def test_rows_that_are_wrong_still_refuse_a_dump_of_removed_texts(tmp_path: Path, home: Warehouse) -> None:
@@ -130,7 +126,7 @@ def test_irc_slack_discord_and_telegram_know_their_own(tmp_path: Path, home: War
     day = {"general/2023-01-04.json": json.dumps([tombstone]).encode()}
     land(str(write_dump(SLACK | day, tmp_path / "export")), str(home.root), DumpSettings(max_quarantine=0))
     assert nobodies(home) == {"chanserv": 1, "ubottu": 1, "B1": 1}
-    assert query(home, "SELECT file, reason FROM quarantine") == [("general/2023-01-04.json", "removed_text")]
+    assert home.query("SELECT file, reason FROM quarantine") == [("general/2023-01-04.json", "removed_text")]
     land(str(write_dump(DISCORD, tmp_path / "garden.json")), str(home.root), DumpSettings(max_quarantine=1.0))
     assert nobodies(home) == {"chanserv": 1, "ubottu": 1, "B1": 1, "13": 1}
     text = {"type": "message", "date": "2023-01-01T10:00:00", "text": "Login code", "from_id": "user777000"}
@@ -210,8 +206,7 @@ def channel(said: list[tuple[str, str | None]], path: Path) -> str:
 def test_what_a_message_of_the_channel_answers_is_a_guess(tmp_path: Path, home: Warehouse) -> None:
     land(channel(SAID, tmp_path / "slack"), str(home.root))
     build("slack", str(home.root), TableSettings(encoder="glove-6b-50d"))
-    assert query(
-        home,
+    assert home.query(
         """SELECT t.speaker, parent.speaker, t.addressee, t.addressee_from, u.reply_to
         FROM turns AS t LEFT JOIN turns AS parent ON t.answers = parent.turn_id
         INNER JOIN utterances AS u ON t.turn = u.turn ORDER BY t.turn""",
@@ -240,6 +235,6 @@ def test_the_channel_passes_threads_over_when_someone_is_forgotten(
     forget("U2", str(home.root))
     places = """SELECT utterance_id, position, turn, answers, reply_to, reply_absent, addressee, addressee_from
         FROM utterances ORDER BY position"""
-    forgotten = query(home, places)
+    forgotten = home.query(places)
     land(dump, str(home.root), DumpSettings(replace=True))
-    assert query(home, places) == forgotten
+    assert home.query(places) == forgotten

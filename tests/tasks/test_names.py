@@ -45,11 +45,8 @@ def test_odd_names_are_kept_as_they_are(home: Warehouse, write_dump: Callable[..
     for number, name in enumerate(GOOD):
         dump = write_dump([{"conversation": f"c{number}", "speaker": "a", "text": "x"}])
         assert land(dump, str(home.root), DumpSettings(name=name)) == (name, True)
-    with home.reader() as reader:
-        names = reader.execute(
-            "SELECT corpus, corpus FROM utterances SEMI JOIN corpora USING (corpus)"
-        ).fetchall()
-    assert sorted(names) == sorted((name, name) for name in GOOD)
+    names = home.query("SELECT corpus FROM utterances SEMI JOIN corpora USING (corpus)")
+    assert sorted(names) == sorted((name,) for name in GOOD)
     assert {path.parent.parent for path in home.root.rglob("*.parquet")} == {home.lake}
 
 
@@ -63,8 +60,7 @@ def test_a_file_that_cannot_name_its_corpus(home: Warehouse, tmp_path: Path) -> 
         land("-", str(home.root))
     dump = tmp_path / os.fsdecode(b"a\xffb.jsonl")
     assert land(str(dump), str(home.root), DumpSettings(name="n", speakers="person")) == ("n", True)
-    with home.reader() as reader:
-        assert reader.execute("SELECT source FROM corpora").fetchall() == [(f"{tmp_path}/a\\xffb.jsonl",)]
+    assert home.query("SELECT source FROM corpora") == [(f"{tmp_path}/a\\xffb.jsonl",)]
 
 
 def test_a_file_names_its_corpus_without_the_suffix_of_its_format() -> None:

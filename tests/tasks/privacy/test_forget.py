@@ -41,15 +41,10 @@ def land(source: str, home: str, **settings: Any) -> tuple[str, bool]:
     return land_dump(source, home, DumpSettings(**settings))
 
 
-def fetch(home: Warehouse, query: str) -> list[tuple[Any, ...]]:
-    with home.reader() as connection:
-        return connection.execute(query).fetchall()
-
-
 def store_vectors(home: Warehouse) -> None:
     """Cache the vectors of all turns, as an encoder does that is slow."""
     encoder = load_encoder("glove-6b-50d")
-    VectorStore(home.vectors).encode(encoder, [text for (text,) in fetch(home, "SELECT text FROM turns")])
+    VectorStore(home.vectors).encode(encoder, [text for (text,) in home.query("SELECT text FROM turns")])
 
 
 def cached(home: Warehouse) -> set[int]:
@@ -84,10 +79,10 @@ COLUMNS = """utterance_id, conversation_id, conversation_no, position, turn, ans
 def landed(home: Warehouse) -> list[list[tuple[Any, ...]]]:
     """What is published of the only corpus, but for the numbers of quarantined rows."""
     return [
-        fetch(home, f"SELECT {COLUMNS} FROM utterances ORDER BY conversation_no, position"),
-        fetch(home, "SELECT * FROM conversations ORDER BY conversation_no"),
-        fetch(home, "SELECT reason, raw FROM quarantine WHERE record = 'message' ORDER BY ALL"),
-        fetch(home, "SELECT * EXCLUDE (landed_at) FROM corpora"),
+        home.query(f"SELECT {COLUMNS} FROM utterances ORDER BY conversation_no, position"),
+        home.query("SELECT * FROM conversations ORDER BY conversation_no"),
+        home.query("SELECT reason, raw FROM quarantine WHERE record = 'message' ORDER BY ALL"),
+        home.query("SELECT * EXCLUDE (landed_at) FROM corpora"),
     ]
 
 
@@ -98,13 +93,13 @@ def test_everybody_else_is_as_if_they_had_never_been_there(
 ) -> None:
     source, where = write_dump(talk(seed)), str(home.root)
     land(source, where, max_quarantine=1.0, speakers=scope)
-    before = fetch(home, "SELECT messages_read FROM corpora")
-    seats = fetch(home, "SELECT DISTINCT speaker FROM utterances WHERE contains(speaker, '/zed_target')")
+    before = home.query("SELECT messages_read FROM corpora")
+    seats = home.query("SELECT DISTINCT speaker FROM utterances WHERE contains(speaker, '/zed_target')")
     for id in sorted(id for (id,) in seats) if scope == "conversation" else ["zed_target", "bob"]:
         assert forget(id, where)["corpora"].keys() == {"dump"}
     if scope == "person":
         assert occurrences(home.root, ["zed_target"]) == []
-    counts = fetch(home, "SELECT utterances + quarantined FROM corpora")
+    counts = home.query("SELECT utterances + quarantined FROM corpora")
     assert counts == before
     forgotten = landed(home)
     assert land(source, where, replace=True, max_quarantine=1.0, speakers=scope) == ("dump", True)
@@ -129,12 +124,12 @@ def test_what_a_quarantined_row_says_of_them_goes_however_it_is_written(
     ]
     land(write_dump(said), str(home.root), max_quarantine=1.0)
     forget("Zoë_T", str(home.root))
-    rows = fetch(home, "SELECT row_no < 0, reason, octet_length(raw) > 0 FROM quarantine ORDER BY row_no")
+    rows = home.query("SELECT row_no < 0, reason, octet_length(raw) > 0 FROM quarantine ORDER BY row_no")
     assert rows[:3] == [(True, "forgotten", False), (False, "forgotten", False), (False, "no_text", True)]
     assert rows[3:] == [*[(False, "broken_json", False)] * 4, (False, "broken_json", True)]
-    replies = fetch(home, "SELECT utterance_id, reply_to FROM utterances ORDER BY 1")
+    replies = home.query("SELECT utterance_id, reply_to FROM utterances ORDER BY 1")
     assert replies == [("3", None), ("5", "4"), ("6", None)]
-    ((row,),) = fetch(home, "SELECT raw FROM quarantine WHERE reason = 'no_text'")
+    ((row,),) = home.query("SELECT raw FROM quarantine WHERE reason = 'no_text'")
     assert json.loads(row)["addressee"] is None
     assert occurrences(home.root, ["Zoë_T", "Zo\\u00eb", "only Zo"]) == []
 
@@ -144,8 +139,8 @@ def forgotten(made: Made, tmp_path_factory: pytest.TempPathFactory) -> tuple[War
     """The small home without p3: what the command said, and what only p3 said."""
     assert made.said.returncode == 0, made.said.stderr
     copy = copied(made.home, tmp_path_factory.mktemp("forgotten") / "home")
-    theirs = fetch(copy, "SELECT text FROM utterances WHERE speaker = 'p3'")
-    others = {text for (text,) in fetch(copy, "SELECT text FROM utterances WHERE speaker <> 'p3'")}
+    theirs = copy.query("SELECT text FROM utterances WHERE speaker = 'p3'")
+    others = {text for (text,) in copy.query("SELECT text FROM utterances WHERE speaker <> 'p3'")}
     words = sorted({text for (text,) in theirs} - others)
     for folder in ("failures/run", "masked-lm/x", "lm/x", "checkpoints/x", "encoders/x"):
         (copy.root / folder).mkdir(parents=True)
@@ -164,13 +159,13 @@ def test_a_person_is_nowhere_afterwards(made: Made, forgotten: tuple[Warehouse, 
     assert len(words) > 20
     assert occurrences(made.home.root, words[:1])  # a search that finds nothing proves nothing
     assert occurrences(home.root, [*words, *(json.dumps(text)[1:-1] for text in words)]) == []
-    assert fetch(home, "SELECT count(*) FROM utterances WHERE speaker = 'p3' OR addressee = 'p3'") == [(0,)]
+    assert home.query("SELECT count(*) FROM utterances WHERE speaker = 'p3' OR addressee = 'p3'") == [(0,)]
     assert {path.suffix for path, _ in contents(home.root)} >= {".parquet", ".duckdb"}
     assert not (home.lake / "run=20200101T000000-000000").exists()
-    assert said["corpora"]["tiny"]["utterances"] == 600 - fetch(home, "SELECT count(*) FROM utterances")[0][0]
+    assert said["corpora"]["tiny"]["utterances"] == 600 - home.query("SELECT count(*) FROM utterances")[0][0]
     assert said["deleted"]["vectors"] >= len(words) and said["deleted"]["judgments"] == 1
     assert len(cached(home)) > 300 and not cached(home) & {*text_hashes(words).tolist()}
-    ((parameters,),) = fetch(home, "SELECT parameters FROM runs WHERE stage = 'forget'")
+    ((parameters,),) = home.query("SELECT parameters FROM runs WHERE stage = 'forget'")
     assert json.loads(parameters) == {"corpus": "tiny"}
 
 
@@ -186,7 +181,7 @@ def test_what_was_derived_is_gone_and_the_commands_that_make_it_again_are_named(
     assert ("scores", PartitionKey(dataset="people", evaluator="ssrem", version=1)) not in published
     assert ("scores", PartitionKey(dataset="people", evaluator="length", version=1)) in published
     for table in ("rankings", "comparisons", "identification", "learning_curves"):
-        assert fetch(home, f"SELECT count(*) FROM {table}") == [(0,)], table
+        assert home.query(f"SELECT count(*) FROM {table}") == [(0,)], table
 
 
 def test_nobody_of_that_name_and_near_spellings_are_told(home: Warehouse, write_dump: Dump) -> None:
@@ -196,7 +191,7 @@ def test_nobody_of_that_name_and_near_spellings_are_told(home: Warehouse, write_
     said = [{"conversation_id": "c", "speaker": who, "text": f"said {n}"} for n, who in enumerate(spelled)]
     land(write_dump(said), str(home.root))
     assert forget("Zoë", str(home.root))["also"] == [" zoë", "ZOË ", "Zoe\u0308"]
-    assert {who for (who,) in fetch(home, "SELECT speaker FROM utterances")} == {*spelled[1:]}
+    assert {who for (who,) in home.query("SELECT speaker FROM utterances")} == {*spelled[1:]}
     with pytest.raises(PrivacyError, match="did you mean ' zoë' or 'ZOË ' or"):
         forget("ZoË", str(home.root))
 
@@ -205,7 +200,7 @@ def test_the_only_person_takes_the_corpus_with_them(home: Warehouse, write_dump:
     source = write_dump([{"conversation_id": "c", "speaker": "ann", "text": "anything at all"}])
     land(source, str(home.root))
     forget("ann", str(home.root))
-    assert fetch(home, "SELECT count(*) FROM corpora") == [(0,)]
+    assert home.query("SELECT count(*) FROM corpora") == [(0,)]
     assert occurrences(home.root, ["anything at all"]) == []
     with pytest.raises(DumpError, match="1 forgotten"):
         land(source, str(home.root))
@@ -218,7 +213,7 @@ def test_forgetting_in_one_corpus_leaves_the_others(home: Warehouse, write_dump:
     forget("ann", str(home.root), ["one"])
     land(write_dump([{"conversation_id": "d", "speaker": "ann", "text": "back"}], "three"), str(home.root))
     left = [("one", "bob"), ("three", "ann"), ("two", "ann"), ("two", "bob")]
-    assert fetch(home, "SELECT corpus, speaker FROM utterances ORDER BY ALL") == left
+    assert home.query("SELECT corpus, speaker FROM utterances ORDER BY ALL") == left
 
 
 def test_a_pseudonym_is_found_by_the_key(
@@ -230,9 +225,9 @@ def test_a_pseudonym_is_found_by_the_key(
     land(source, str(home.root), pseudonymise=True)
     forget("ann", str(home.root))
     bob = [(PseudonymKey(SECRET.encode()).pseudonym("bob"),)]
-    assert fetch(home, "SELECT speaker FROM utterances") == bob
+    assert home.query("SELECT speaker FROM utterances") == bob
     land(source, str(home.root), pseudonymise=True, replace=True)
-    assert fetch(home, "SELECT speaker FROM utterances") == bob
+    assert home.query("SELECT speaker FROM utterances") == bob
     monkeypatch.delenv("SSREM_PSEUDONYM_KEY")
     with pytest.raises(PrivacyError, match="--pseudonym-key"):
         forget("bob", str(home.root))
@@ -268,10 +263,10 @@ def test_a_killed_run_is_completed_by_another(tmp_path: Path, publishes: int) ->
         land(str(tmp_path / f"{corpus}.jsonl"), str(home.root), max_quarantine=1.0)
         build(corpus, str(home.root), TableSettings(seed=seed, context_turns=3, similarity="none"))
     store_vectors(home)
-    before = fetch(home, "SELECT corpus, count(*) FROM utterances GROUP BY ALL ORDER BY ALL")
+    before = home.query("SELECT corpus, count(*) FROM utterances GROUP BY ALL ORDER BY ALL")
     done = run_python(KILLED, publishes, home.root)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    left = fetch(home, "SELECT corpus, count(*) FROM utterances GROUP BY ALL ORDER BY ALL")
+    left = home.query("SELECT corpus, count(*) FROM utterances GROUP BY ALL ORDER BY ALL")
     assert [one == other for one, other in zip(left, before, strict=True)] == [publishes < 1, publishes < 2]
     assert forget("zed_target", str(home.root))["next"] == [
         "ssrem tables --corpus one --context-turns 3 --similarity none",

@@ -107,28 +107,23 @@ def land(source: str, home: str, **settings: Any) -> tuple[str, bool]:
     return land_dump(source, home, DumpSettings(**settings))
 
 
-def fetch(home: Warehouse, query: str) -> list[tuple[Any, ...]]:
-    with home.reader() as connection:
-        return connection.execute(query).fetchall()
-
-
 def test_what_is_needed_is_still_there(landed: Warehouse) -> None:
     counts = "SELECT messages_read, utterances, quarantined, speakers FROM corpora"
-    assert fetch(landed, counts) == [(34, 31, 3, 5)]
+    assert landed.query(counts) == [(34, 31, 3, 5)]
     people = {(KEY.pseudonym(name),) for name in PEOPLE}
-    assert {*fetch(landed, "SELECT speaker FROM utterances")} == {*people, (KEY.pseudonym("planted_u"),)}
-    assert {*fetch(landed, "SELECT addressee FROM utterances WHERE addressee IS NOT NULL")} == people
+    assert {*landed.query("SELECT speaker FROM utterances")} == {*people, (KEY.pseudonym("planted_u"),)}
+    assert {*landed.query("SELECT addressee FROM utterances WHERE addressee IS NOT NULL")} == people
     replies = "SELECT count(*), count(p.utterance_id) FROM utterances AS c LEFT JOIN utterances AS p"
     of_replies = "ON c.reply_to = p.utterance_id WHERE c.reply_to IS NOT NULL"
-    assert fetch(landed, f"{replies} {of_replies}") == [(25, 24)]
+    assert landed.query(f"{replies} {of_replies}") == [(25, 24)]
     rated = "SELECT ratings FROM conversations WHERE ratings IS NOT NULL ORDER BY conversation_no"
-    assert [json.loads(ratings) for (ratings,) in fetch(landed, rated)] == [{"fun": n} for n in range(6)]
+    assert [json.loads(ratings) for (ratings,) in landed.query(rated)] == [{"fun": n} for n in range(6)]
     first = "SELECT text FROM utterances ORDER BY conversation_no, position LIMIT 5"
     masked = ["hello", "mail me: [email]", "or call [phone]", "ask [user] or [user]", "thanks [user]!"]
-    assert [text for (text,) in fetch(landed, first)] == [f"{text}, in 1990" for text in masked]
-    rejected = fetch(landed, "SELECT reason, octet_length(raw) FROM quarantine ORDER BY row_no LIMIT 2")
+    assert [text for (text,) in landed.query(first)] == [f"{text}, in 1990" for text in masked]
+    rejected = landed.query("SELECT reason, octet_length(raw) FROM quarantine ORDER BY row_no LIMIT 2")
     assert rejected == [("broken_json", 0), ("undecodable", 0)]
-    ((parameters,),) = fetch(landed, "SELECT parameters FROM runs")
+    ((parameters,),) = landed.query("SELECT parameters FROM runs")
     assert json.loads(parameters)["pseudonym_key"] == KEY.fingerprint
 
 
@@ -138,7 +133,7 @@ def test_the_same_key_gives_the_same_pseudonyms_in_another_corpus(
     other = [{"conversation_id": "x", "speaker": name, "text": name} for name in (PEOPLE[0], "b")]
     land(write_dump(other, "other"), str(landed.root), pseudonymise=True)
     both = "SELECT speaker FROM utterances GROUP BY speaker HAVING count(DISTINCT corpus) = 2"
-    assert fetch(landed, both) == [(KEY.pseudonym(PEOPLE[0]),)]
+    assert landed.query(both) == [(KEY.pseudonym(PEOPLE[0]),)]
 
 
 def test_the_same_content_another_way_is_told(
@@ -210,9 +205,9 @@ def test_seats_keep_ordinary_words(
         for who in ("user", "agent")
     ]
     land(write_dump(said), str(home.root), pseudonymise=True, speakers="conversation")
-    assert fetch(home, "SELECT DISTINCT text FROM utterances") == [("the agent asked",)]
+    assert home.query("SELECT DISTINCT text FROM utterances") == [("the agent asked",)]
     seat = f"{KEY.pseudonym('c0', 'c')}/{KEY.pseudonym('agent')}"
-    assert fetch(home, f"SELECT count(*) FROM utterances WHERE speaker = '{seat}'") == [(1,)]
+    assert home.query(f"SELECT count(*) FROM utterances WHERE speaker = '{seat}'") == [(1,)]
 
 
 @pytest.mark.parametrize("scope", ["person", "conversation"])
@@ -223,5 +218,5 @@ def test_deleted_accounts_stay_people_apart(
     speakers = ["ann", "[deleted]", "[deleted]", "bob", "bob"]
     said = [{"conversation_id": "c", "speaker": who, "text": f"I said {who[:3]}."} for who in speakers]
     land(write_dump(said), str(home.root), pseudonymise=True, speakers=scope)
-    assert fetch(home, "SELECT DISTINCT turn FROM utterances ORDER BY ALL") == [(0,), (1,), (2,), (3,)]
-    assert fetch(home, "SELECT count(*) FROM utterances WHERE contains(speaker, 'ann')") == [(0,)]
+    assert home.query("SELECT DISTINCT turn FROM utterances ORDER BY ALL") == [(0,), (1,), (2,), (3,)]
+    assert home.query("SELECT count(*) FROM utterances WHERE contains(speaker, 'ann')") == [(0,)]

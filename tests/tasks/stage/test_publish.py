@@ -18,7 +18,7 @@ from ssrem.errors import HomeError
 from ssrem.schemas import TABLES
 from ssrem.tasks.stage.stage import Output, Recipe, already_done, run_stage
 from ssrem.tasks.warehouse.home import Warehouse
-from ssrem.tasks.warehouse.prune import health
+from ssrem.tasks.warehouse.prune import KEPT_RUNS, health, prune
 from support.stages import CORPUS, publish, run_python, staging, start_python
 
 SNAPSHOT = """SELECT (SELECT bytes FROM corpora), (SELECT conversations FROM corpora), count(*),
@@ -26,15 +26,14 @@ SNAPSHOT = """SELECT (SELECT bytes FROM corpora), (SELECT conversations FROM cor
 
 
 def snapshot(home: Warehouse) -> Any:
-    with home.reader() as reader:
-        return reader.execute(SNAPSHOT).fetchone()
+    return home.query(SNAPSHOT)[0]
 
 
-def test_readers_see_whole_snapshots_only(home: Warehouse) -> None:
+def test_readers_see_whole_snapshots_only_and_little_stays(home: Warehouse) -> None:
     publish(home.root, 0, 3)
     code = (
         "import sys; from support.stages import publish\n"
-        "for n in range(1, 9): publish(sys.argv[1], n, n % 4 + 1)"
+        "for n in range(1, 17): publish(sys.argv[1], n, n % 4 + 1)"
     )
     seen = []
     with start_python(code, home.root) as writer:
@@ -51,8 +50,12 @@ def test_readers_see_whole_snapshots_only(home: Warehouse) -> None:
         assert rows == (number % 4 + 1 if number else 3)
     numbers = [row[0] for row in seen]
     assert numbers == sorted(numbers)
-    assert numbers[-1] == 8
+    assert numbers[-1] == 16
     assert len(set(numbers)) > 3
+    prune(home, keep_seconds=0)
+    runs_left = {folder.name.split(".")[0] for folder in home.lake.glob("run=*")}
+    assert len(runs_left - {partition.folder for partition in home.partitions()}) <= KEPT_RUNS
+    assert home.catalog.stat().st_size < 2_000_000
 
 
 def test_a_client_that_holds_the_catalog_does_not_undo_a_publish(home: Warehouse) -> None:

@@ -30,6 +30,17 @@ def start_landing(dump: str, home: Warehouse, wait: str) -> subprocess.Popen[str
     return start_python(LAND, dump, home.root, stderr=subprocess.PIPE, environment={VARIABLE: wait})
 
 
+def landed_at_once(home: Warehouse, dumps: list[str]) -> tuple[list[int], list[str], list[str]]:
+    """Exit codes, outputs and messages of processes of which each has looked before the lock: nothing had landed."""
+    with held(home) as other:
+        writers = [start_landing(dump, home, "60") for dump in dumps]
+        for writer in writers:
+            assert writer.stderr is not None and "waiting" in writer.stderr.readline()
+        other.kill()
+        said = [writer.communicate(timeout=60) for writer in writers]
+    return [writer.returncode for writer in writers], [out for out, _ in said], [err for _, err in said]
+
+
 ROWS = [
     {"conversation_id": "c", "utterance_id": str(n), "speaker": f"p{n}", "text": f"text {n}"}
     for n in range(4)
@@ -60,21 +71,12 @@ def test_the_same_dump_lands_once_from_writers_at_the_same_time(
 ) -> None:
     first = write_dump(ROWS, "a")
     second = write_dump(ROWS, "b")
-    with held(home) as other:
-        # All have looked before the lock and seen nothing landed.
-        writers = [start_landing(dump, home, "60") for dump in (first, second, first)]
-        for writer in writers:
-            assert writer.stderr is not None
-            assert "waiting" in writer.stderr.readline()
-        other.kill()
-        said = [writer.communicate(timeout=60) for writer in writers]
-    assert [writer.returncode for writer in writers] == [0, 0, 0], said
-    results = [out.split()[-2:] for out, _ in said]
+    codes, outputs, errors = landed_at_once(home, [first, second, first])
+    assert codes == [0, 0, 0], errors
+    results = [out.split()[-2:] for out in outputs]
     assert sorted(new for _, new in results) == ["False", "False", "True"]
     assert len({name for name, _ in results}) == 1
-    with home.reader() as reader:
-        assert reader.execute("SELECT count(*) FROM corpora").fetchone() == (1,)
-        assert reader.execute("SELECT count(*) FROM runs").fetchone() == (1,)
+    assert home.query("SELECT (SELECT count(*) FROM corpora), (SELECT count(*) FROM runs)") == [(1, 1)]
 
 
 def test_other_content_of_the_same_name_is_refused_even_after_waiting(
@@ -84,15 +86,9 @@ def test_other_content_of_the_same_name_is_refused_even_after_waiting(
     (tmp_path / "other").mkdir()
     other_dump = tmp_path / "other" / "dump.jsonl"
     other_dump.write_text(json.dumps({**ROWS[0], "text": "another"}) + "\n")
-    with held(home) as other:
-        writers = [start_landing(source, home, "60") for source in (dump, str(other_dump))]
-        for writer in writers:
-            assert writer.stderr is not None
-            assert "waiting" in writer.stderr.readline()
-        other.kill()
-        said = [writer.communicate(timeout=60) for writer in writers]
-    assert sorted(writer.returncode for writer in writers) == [0, 1]
-    assert sum("a corpus 'dump' with other content has landed before" in err for _, err in said) == 1
+    codes, _, errors = landed_at_once(home, [dump, str(other_dump)])
+    assert sorted(codes) == [0, 1]
+    assert sum("a corpus 'dump' with other content has landed before" in err for err in errors) == 1
 
 
 def test_a_writer_without_patience_is_told_at_once(home: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:

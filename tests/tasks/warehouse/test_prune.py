@@ -9,21 +9,14 @@ from pathlib import Path
 import pytest
 
 from ssrem.errors import HomeError
-from ssrem.tasks.stage.stage import Output
 from ssrem.tasks.warehouse.home import Warehouse
 from ssrem.tasks.warehouse.prune import KEPT_RUNS, KEPT_SECONDS, STALE_AFTER, prune
-from support.stages import CORPUS, staging
+from support import stages
 
 
 def publish(home: Warehouse, number: int) -> str:
-    """Publish one row; returns the run's folder."""
-    with staging(home, "ingest", {"number": number}) as stage:
-        stage.create("corpora")
-        stage.connection.execute(
-            "INSERT INTO corpora BY NAME SELECT 'a' AS corpus, $n AS bytes", {"n": number}
-        )
-        stage.publish([Output("corpora", CORPUS)])
-    return f"run={stage.run_id}"
+    """Publish a small snapshot; returns the run's folder."""
+    return f"run={stages.publish(home.root, number)}"
 
 
 def folders(home: Warehouse) -> set[str]:
@@ -113,10 +106,8 @@ def test_failures_models_and_trainings_that_nobody_needs(home: Warehouse) -> Non
     lost = write(home.models / "ssrem" / "7" / "model.safetensors")
     stale = write(home.root / "checkpoints" / "aaaa" / "state", STALE_AFTER + 60)
     fresh = write(home.root / "checkpoints" / "bbbb" / "state", 60)
-    with home.reader() as reader:
-        row = reader.execute("SELECT key FROM runs").fetchone()
-    assert row is not None
-    finished = write(home.root / "checkpoints" / row[0][:16] / "state")
+    ((key,),) = home.query("SELECT key FROM runs")
+    finished = write(home.root / "checkpoints" / key[:16] / "state")
     pruned = prune(home, keep_failures=2)
     gone = [*failed[:3], lost, stale, finished]
     assert sorted(pruned.removed) == sorted(str(path.relative_to(home.root)) for path in gone)
@@ -130,8 +121,7 @@ def test_a_model_of_a_version_stays(copy: Warehouse) -> None:
     assert before
     prune(copy, keep_runs=0, keep_failures=0, keep_seconds=0)
     assert sorted(copy.models.rglob("*")) == before
-    with copy.reader() as reader:
-        assert reader.execute("SELECT count(*) FROM scores").fetchone() != (0,)
+    assert copy.query("SELECT count(*) FROM scores") != [(0,)]
 
 
 def test_nobody_collects_while_another_writes(home: Warehouse) -> None:
