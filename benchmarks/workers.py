@@ -23,7 +23,7 @@ from ssrem.encoders import load_encoder
 from ssrem.evaluators import load_evaluator
 from ssrem.samples import TEST, TRAIN, Candidates
 from ssrem.tables.candidates import load_candidates
-from ssrem.tasks import models
+from ssrem.tasks import caches
 from ssrem.tasks.score import score_candidates
 from ssrem.tasks.settings import Runner
 from ssrem.tasks.stage.shards import opened
@@ -40,8 +40,8 @@ VECTORS, DIMENSIONS, MEMBERS, SET = 200_000, 256, 4_000_000, 400
 
 def encoding(candidates: Candidates, scratch: Path) -> Callable[[int], Any]:
     """Encode n shards of texts."""
-    encoder, models.TEXTS = load_encoder("all-minilm-l6-v2"), TEXTS
-    return lambda n: models.encoded_in_shards(encoder, candidates.texts[: n * TEXTS], scratch)
+    encoder, caches.TEXTS = load_encoder("all-minilm-l6-v2"), TEXTS
+    return lambda n: caches.encoded_in_shards(encoder, candidates.texts[: n * TEXTS], scratch)
 
 
 def scoring(candidates: Candidates, home: Warehouse, scratch: Path) -> Callable[[int], Any]:

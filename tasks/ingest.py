@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from ssrem.errors import DumpError, GateError, say
 from ssrem.files import sha256
+from ssrem.privacy.key import PseudonymKey, load_key
 from ssrem.readers import open_dump, prefetched, reader_class
 from ssrem.readers.fields import WITHOUT_CONVERSATIONS, checked_mapping
 from ssrem.readers.files.encodings import checked_encoding
@@ -28,7 +29,7 @@ from ssrem.schemas import LANDED
 from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, scope_to_files, seats
 from ssrem.tables.people import people_notes
 from ssrem.tables.places import order_note, replies_note
-from ssrem.tasks.privacy import check_same_way, derived, key_for, private, purge
+from ssrem.tasks.privacy import derived, private, purge
 from ssrem.tasks.settings import DumpSettings, Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, last_parameters, run_stage
@@ -37,8 +38,6 @@ from ssrem.tasks.warehouse.home import Warehouse, checked_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from ssrem.privacy.key import PseudonymKey
 
 DONE, REJECTED = "done", "rejected"
 """Subfolders of a drop folder."""
@@ -89,7 +88,11 @@ def _key(settings: DumpSettings, home: Warehouse) -> PseudonymKey | None:
     checked_format(settings.time_format)
     if settings.format:
         reader_class(settings.format)
-    return key_for(home, settings.pseudonymise, settings.pseudonym_key)
+    if settings.pseudonymise:
+        return load_key(settings.pseudonym_key, outside=home.root)
+    if settings.pseudonym_key is not None:
+        raise DumpError("--pseudonym-key is used only with --pseudonymise; give both")
+    return None
 
 
 def corpus_name(sources: Sequence[str]) -> str:
@@ -162,8 +165,16 @@ class _Landing:
                 how = "without" if landed.get(name) is None else "with another"
                 option = f"--{name.replace('_', '-')}"
                 raise DumpError(f"{known} landed {how} {option}; add --replace to land it again")
-        check_same_way(self.home, known, self.key)
-        return known, False
+        before, now = landed.get("pseudonym_key"), recipe.parameters["pseudonym_key"]
+        if before == now:
+            return known, False
+        if before is None:
+            how = "without pseudonyms; to have them, land it again with --pseudonymise --replace"
+        elif now is None:
+            how = "with pseudonyms; give --pseudonymise to leave it so, or land it in clear with --replace"
+        else:
+            how = "with pseudonyms by another key; give that key, or land it again with --replace"
+        raise DumpError(f"this content has landed as {known!r} {how}")
 
     def build(self, stage: Stage) -> Built[tuple[str, bool]]:
         """Stage the tables of the corpus, and say what a user should know about the dump."""

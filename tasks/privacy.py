@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ssrem.errors import DumpError, HomeError, PrivacyError
-from ssrem.privacy.key import CONVERSATION, SPEAKER, PseudonymKey, key_at_hand, load_key
+from ssrem.errors import HomeError, PrivacyError
+from ssrem.privacy.key import CONVERSATION, SPEAKER, PseudonymKey, key_at_hand
 from ssrem.privacy.traces import SHORTEST_WORDS, Traces, digest
 from ssrem.readers.rows import PROBLEMS
 from ssrem.schemas import LANDED
@@ -113,16 +113,6 @@ def ids_of(speaker: str, key: PseudonymKey | None) -> list[str]:
     return ids
 
 
-def key_for(home: Warehouse, pseudonymise: bool, file: str | None) -> PseudonymKey | None:
-    """The key; None without `pseudonymise`. PrivacyError if it is missing or unusable; DumpError if a key file is given
-    without `--pseudonymise`."""
-    if pseudonymise:
-        return load_key(file, outside=home.root)
-    if file is not None:
-        raise DumpError("--pseudonym-key is used only with --pseudonymise; give both")
-    return None
-
-
 def private(
     reader: Reader, home: Warehouse, corpus: str, speakers: str, key: PseudonymKey | None
 ) -> Iterable[pa.RecordBatch]:
@@ -148,21 +138,6 @@ def private(
         # The id of a seat, such as user or agent, is an ordinary word, which is not masked in text.
         stream = pseudonymised(stream, key, () if seats else speakers_of(reader))
     return stream
-
-
-def check_same_way(home: Warehouse, corpus: str, key: PseudonymKey | None) -> None:
-    """DumpError if a landed corpus was pseudonymised with another key, or with one where `key` is None or the other way
-    round: the content then has not landed in the same form."""
-    before, now = last_parameters(home, corpus, "ingest").get("pseudonym_key"), key and key.fingerprint
-    if before == now:
-        return
-    if before is None:
-        how = "without pseudonyms; to have them, land it again with --pseudonymise --replace"
-    elif now is None:
-        how = "with pseudonyms; give --pseudonymise to leave it so, or land it in clear with --replace"
-    else:
-        how = "with pseudonyms by another key; give that key, or land it again with --replace"
-    raise DumpError(f"this content has landed as {corpus!r} {how}")
 
 
 def forget(

@@ -24,7 +24,7 @@ from ssrem.report.formats import no_formula
 from ssrem.report.verdict import verdict
 from ssrem.sql import queries
 from ssrem.tables.builder import quoted
-from ssrem.tasks.warehouse.catalog import damage_behind
+from ssrem.tasks.warehouse.catalog import create_views, damage_behind, new_engine
 from ssrem.tasks.warehouse.files import whole_file
 from ssrem.tasks.warehouse.home import Warehouse, records
 
@@ -65,7 +65,9 @@ def confined(
         raise HomeError(
             f"nothing is published in {home.root}; run ssrem run first, or name another folder with --home"
         )
-    with temporary_folder() as scratch, home.reader(snapshot=snapshot) as connection:
+    # A database of its own: its settings must not affect other readers.
+    with temporary_folder() as scratch, new_engine() as connection:
+        create_views(connection, home.root, snapshot.partitions, "VIEW ")
         _confine(connection, [home.root / part.path for part in snapshot.partitions], scratch)
         try:
             return _stoppable(connection, lambda: work(connection), timeout)

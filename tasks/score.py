@@ -25,8 +25,8 @@ from ssrem.samples import CONTEXT_ATTACK, TEST, Candidates, Floats, Sample
 from ssrem.settings import TableSettings
 from ssrem.sql import statement
 from ssrem.tables.candidates import load_candidates
+from ssrem.tasks.caches import encode_option
 from ssrem.tasks.endpoints import asks, request_options_in
-from ssrem.tasks.models import encode_option
 from ssrem.tasks.settings import Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.shards import incoming, map_shards, shard_ranges

@@ -17,7 +17,7 @@ from ssrem.negatives import load_generator, needs_model
 from ssrem.settings import TableSettings
 from ssrem.tables.candidates import SPLIT_CODES, load_candidates
 from ssrem.tables.speaker_sets import create_tables, seed_hash
-from ssrem.tasks.models import cached_encode, encoder_for, masked_lm_for, training_texts
+from ssrem.tasks.caches import cached_encode, encoder_for, masked_lm_for, training_texts
 from ssrem.tasks.settings import NegativeSettings, Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.shards import incoming, map_shards

@@ -79,13 +79,13 @@ def _language_model(call: Call, name: str, corpora: tuple[str, ...], settings: T
     from ssrem.files import read_json
     from ssrem.registry import registered
     from ssrem.tables.candidates import load_candidates
-    from ssrem.tasks import models
+    from ssrem.tasks import caches
     from ssrem.tasks.tables import without_tables
     from ssrem.tasks.warehouse.home import landed_corpora, landed_corpus
 
     short = {"model" if name == "lm" else "encoder": settings.init, "device": settings.device}
     given = {key: value for key, value in short.items() if value is not None}
-    own = models.settings_of(name, {"seed": settings.seed, **settings.set, **given})
+    own = caches.settings_of(name, {"seed": settings.seed, **settings.set, **given})
     landed = landed_corpora(call.root, corpora)
     chosen = list(corpora) or landed
     if missing := without_tables(call.root, chosen):
@@ -93,8 +93,8 @@ def _language_model(call: Call, name: str, corpora: tuple[str, ...], settings: T
     with call.home.reader() as connection:
         candidates = load_candidates(connection, chosen)
     digests = {corpus: landed_corpus(call.home, corpus)[0] for corpus in chosen}
-    folder = models.language_model_for(call.home, name, candidates, digests, own)
-    card = read_json(folder / registered(f"{models.MODULES[name]}:CARD"), ("settings",))
+    folder = caches.language_model_for(call.home, name, candidates, digests, own)
+    card = read_json(folder / registered(f"{caches.MODULES[name]}:CARD"), ("settings",))
     use = "negatives mask-and-fill --model " if name == "masked-lm" else "train lm-pmi --set model="
     say(
         f"{name}: {folder}, {own.steps:,} steps; -log p of a token {card.get('before', math.nan):.2f} before, "

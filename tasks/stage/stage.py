@@ -31,7 +31,7 @@ from ssrem.tasks.warehouse.catalog import (
     damage_behind,
     find_damage,
 )
-from ssrem.tasks.warehouse.files import delete, out_of_room, put
+from ssrem.tasks.warehouse.files import delete, move_into_place, out_of_room
 from ssrem.tasks.warehouse.home import Warehouse, utc_now
 from ssrem.tasks.warehouse.prune import clean_up, leftovers, unused_runs
 
@@ -170,7 +170,7 @@ class Stage(TableBuilder):
         moves = {**(folders or {}), **{lake / f".{p.folder}.tmp": lake / p.folder for p in written}}
         try:
             for draft, folder in moves.items():  # what a run left that was killed before it published goes
-                put(draft, folder)
+                move_into_place(draft, folder)
             self.home.write_catalog(kept + written)
         except BaseException:
             if all(partition.run != self.run_id for partition in self.home.partitions()):

@@ -61,12 +61,12 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     draft.mkdir(parents=True)
     try:
         yield draft
-        put(draft, folder)
+        move_into_place(draft, folder)
     finally:
         delete(draft)
 
 
-def put(draft: Path, folder: Path) -> None:
+def move_into_place(draft: Path, folder: Path) -> None:
     """Make a complete folder, on the disk, the folder of that name; one that was there is deleted."""
     for path in (draft, *draft.rglob("*")):
         sync_path(path)

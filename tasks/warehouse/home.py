@@ -154,25 +154,20 @@ class Warehouse:
         return Snapshot(0, [])
 
     @contextmanager
-    def reader(
-        self, *, snapshot: Snapshot | None = None, query: str | None = None
-    ) -> Iterator[duckdb.DuckDBPyConnection]:
+    def reader(self, *, query: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection to the published snapshot, which later publishes do not change, with a view for each table.
 
-        snapshot: the one to read, in a database of its own, so that settings of the connection do not affect other
-        readers. query: if given, only its views are created. Raises HomeError, naming the file, if a query needs a
-        damaged one.
+        query: if given, only its views are created. Raises HomeError, naming the file, if a query needs a damaged one.
         """
         import duckdb
 
-        with catalogs.new_engine() if snapshot else catalogs.engine().cursor() as connection:
-            shown = snapshot or self.snapshot()
-            kind = "VIEW " if snapshot else "TEMP VIEW "
-            create_views(connection, self.root, shown.partitions, kind, query)
+        with catalogs.engine().cursor() as connection:
+            partitions = self.partitions()
+            create_views(connection, self.root, partitions, "TEMP VIEW ", query)
             try:
                 yield connection
             except duckdb.Error as error:
-                raise catalogs.damage_behind(self.root, shown.partitions, error) or error from None
+                raise catalogs.damage_behind(self.root, partitions, error) or error from None
 
     def query(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Rows of the answer to a query of the published snapshot; raises as `reader` does."""

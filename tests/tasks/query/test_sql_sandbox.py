@@ -24,6 +24,7 @@ from ssrem.tasks.query import ask, save_csv, save_parquet
 from ssrem.tasks.report import write_report
 from ssrem.tasks.settings import DumpSettings
 from ssrem.tasks.stage.stage import Stage
+from ssrem.tasks.warehouse.catalog import create_views, new_engine
 from ssrem.tasks.warehouse.home import Warehouse
 from support.paths import ROOT
 
@@ -126,10 +127,10 @@ def confined(
     home: Warehouse, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """The connection that `ask` makes, for many queries."""
-    with home.reader(snapshot=home.snapshot()) as connection:
-        query._confine(
-            connection, [home.root / p.path for p in home.partitions()], tmp_path_factory.mktemp("spill")
-        )
+    with new_engine() as connection:
+        create_views(connection, home.root, home.partitions(), "VIEW ")
+        files = [home.root / partition.path for partition in home.partitions()]
+        query._confine(connection, files, tmp_path_factory.mktemp("spill"))
         yield connection
 
 

@@ -73,7 +73,7 @@ def test_a_client_that_holds_the_catalog_does_not_undo_a_publish(home: Warehouse
 KILLS = {
     "while building": "Stage.publish = kill",
     "while writing": "Stage._write = kill",
-    "before the run folder is named": "stage_module.put = kill",
+    "before the run folder is named": "stage_module.move_into_place = kill",
     "between the run folder and the catalog": "Warehouse.write_catalog = kill",
     "while the catalog is written": "catalog_module.create_views = kill",
     "before the catalog is replaced": "files_module.sync_path = lambda path: 'catalog' in path.name and kill()",

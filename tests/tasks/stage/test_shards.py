@@ -15,9 +15,9 @@ from ssrem.errors import RunnerError
 from ssrem.evaluators import load_evaluator
 from ssrem.samples import TEST, Candidates
 from ssrem.tables.candidates import load_candidates
-from ssrem.tasks import models as encoding
+from ssrem.tasks import caches as encoding
 from ssrem.tasks import score as scoring
-from ssrem.tasks.models import encode_shard, encoded_in_shards
+from ssrem.tasks.caches import encode_shard, encoded_in_shards
 from ssrem.tasks.stage import shards
 from ssrem.tasks.stage.shards import incoming, map_shards, shard_ranges
 from ssrem.tasks.tables import bucket_edges, similarity_shard

@@ -16,7 +16,7 @@ import pytest
 from ssrem.cli.main import main
 from ssrem.errors import RunnerError
 from ssrem.schemas import TABLES
-from ssrem.tasks import models as encoding
+from ssrem.tasks import caches as encoding
 from ssrem.tasks import score as scoring
 from ssrem.tasks import settings
 from ssrem.tasks import tables as similarity

@@ -8,6 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from ssrem.tasks.query import confined
 from ssrem.tasks.warehouse.home import Warehouse
 from support.stages import publish
 
@@ -28,11 +29,15 @@ def test_readers_of_two_snapshots_and_of_two_homes_see_each_their_own(
     assert rows == [[(1,)], [(2,)], [(7,)]]
 
 
-def test_the_reader_of_a_chosen_snapshot_has_a_database_of_its_own(home: Warehouse) -> None:
+def test_a_confined_query_has_a_database_of_its_own(home: Warehouse) -> None:
     publish(home.root, 1)
-    with home.reader() as shared, home.reader(snapshot=home.snapshot()) as own:
+
+    def created(own: duckdb.DuckDBPyConnection) -> list[object]:
         own.execute("CREATE TABLE mine AS SELECT 1")
-        assert [reader.execute(CREATED).fetchone() for reader in (own, shared)] == [(1,), (0,)]
+        return [reader.execute(CREATED).fetchone() for reader in (own, shared)]
+
+    with home.reader() as shared:
+        assert confined(home, created) == [(1,), (0,)]
 
 
 def test_threads_read_while_another_publishes(home: Warehouse) -> None:
