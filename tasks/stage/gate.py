@@ -15,6 +15,7 @@ from ssrem.errors import GateError
 from ssrem.schemas import TABLES
 from ssrem.schemas.contract import OfRows, Table
 from ssrem.sql import checks, shared
+from ssrem.tasks.warehouse.home import records
 
 if TYPE_CHECKING:
     import duckdb
@@ -141,10 +142,9 @@ def _checked(connection: duckdb.DuckDBPyConnection, table: str, query: str, valu
 
 def offending_rows(connection: duckdb.DuckDBPyConnection, result: Result) -> str:
     """The first rows that broke a rule, on one line."""
-    cursor = connection.execute(f"SELECT * FROM ({result.rule.offending}) LIMIT {SHOWN_ROWS}")
-    names = [column[0] for column in cursor.description or []]
-    rows = (zip(names, row, strict=True) for row in cursor.fetchall())
-    return "; ".join(f"({', '.join(f'{name}={shortened(value)}' for name, value in row)})" for row in rows)
+    rows = records(connection, f"SELECT * FROM ({result.rule.offending}) LIMIT {SHOWN_ROWS}")
+    cells = ([f"{name}={shortened(value)}" for name, value in row.items()] for row in rows)
+    return "; ".join(f"({', '.join(row)})" for row in cells)
 
 
 def not_checked(table: str, reason: object) -> GateError:

@@ -234,25 +234,19 @@ def test_what_was_read_landed_or_is_quarantined(lines: list[bytes], packed: bool
         dump, home = Path(folder, "dump"), Warehouse.at(Path(folder, "home"))
         dump.write_bytes(gzip.compress(content) if packed else content)
         records = [row for batch in open_dump(dump, format="jsonl") for row in batch.to_pylist()]
-        _land(dump, home, records)
-
-
-def _land(dump: Path, home: Warehouse, records: list[dict[str, Any]]) -> None:
-    messages = sum(row["record"] == "message" for row in records)
-    try:
-        land(str(dump), str(home.root), DumpSettings(format="jsonl", speakers="person", max_quarantine=1.0))
-    except SsremError as error:
-        assert str(error).isprintable()
-        assert home.partitions() == [] and not list(home.lake.glob("*")) and not list(home.staging.glob("*"))
-        return
-    with home.reader() as reader:
-        counts = reader.execute(
+        how = DumpSettings(format="jsonl", speakers="person", max_quarantine=1.0)
+        try:
+            land(str(dump), str(home.root), how)
+        except SsremError as error:
+            assert str(error).isprintable() and home.partitions() == []
+            assert not list(home.lake.glob("*")) and not list(home.staging.glob("*"))
+            return
+        ((read, landed, quarantined, stored, stored_apart),) = home.query(
             "SELECT messages_read, utterances, quarantined, (SELECT count(*) FROM utterances), "
             "(SELECT count(*) FROM quarantine WHERE record = 'message') FROM corpora"
-        ).fetchall()
-        rows = reader.execute("SELECT conversation_id, speaker, text FROM utterances").fetchall()
-    ((read, landed, quarantined, stored, stored_apart),) = counts
-    assert read == landed + quarantined == messages
+        )
+        rows = home.query("SELECT conversation_id, speaker, text FROM utterances")
+    assert read == landed + quarantined == sum(row["record"] == "message" for row in records)
     assert (stored, stored_apart) == (landed, quarantined)
     said = [(row["conversation_id"], row["speaker"], row["text"]) for row in records if not row["problem"]]
     for row in rows:

@@ -178,9 +178,7 @@ BREAKS = {
             "UPDATE responses SET context = [] WHERE response_id = 2",
             "UPDATE turns SET answers = NULL WHERE turn_id = 2",
         ],
-        "conversations_stay_in_one_split": [
-            "UPDATE turns SET split = 'test' WHERE turn_id = 0",
-        ],
+        "conversations_stay_in_one_split": ["UPDATE turns SET split = 'test' WHERE turn_id = 0"],
         "every_response_has_its_truth": [
             "DELETE FROM candidates WHERE kind = 'GT' AND response_id = 4",
             "UPDATE candidates SET turn_id = 0 WHERE kind = 'GT' AND turn_id = 2",
@@ -203,27 +201,17 @@ BREAKS = {
             "UPDATE candidates SET turn_id = 7 WHERE kind = 'SP'",
             "UPDATE candidates SET turn_id = 4 WHERE kind = 'SC' AND response_id = 2",
         ],
-        "negatives_stay_in_the_split": [
-            "UPDATE candidates SET turn_id = 5 WHERE kind = 'SS'",
-        ],
+        "negatives_stay_in_the_split": ["UPDATE candidates SET turn_id = 5 WHERE kind = 'SS'"],
         "sets_hold_people": [
             "UPDATE turns SET is_person = false WHERE turn_id = 3",
             "UPDATE turns SET is_person = false WHERE turn_id = 4",
         ],
-        "sets_nest": [
-            "DELETE FROM ss WHERE turn_id = 4",
-        ],
-        "vectors_are_finite": [
-            "UPDATE vector_norms SET norm = 'NaN' WHERE turn_id = 4",
-        ],
+        "sets_nest": ["DELETE FROM ss WHERE turn_id = 4"],
+        "vectors_are_finite": ["UPDATE vector_norms SET norm = 'NaN' WHERE turn_id = 4"],
     },
     "negatives": {
-        "generated_are_not_blank": [
-            "UPDATE negatives SET text = chr(10)",
-        ],
-        "no_more_replaced_than_there_are": [
-            "UPDATE negatives SET replaced = 4",
-        ],
+        "generated_are_not_blank": ["UPDATE negatives SET text = chr(10)"],
+        "no_more_replaced_than_there_are": ["UPDATE negatives SET replaced = 4"],
         "generated_are_not_the_response": [
             "UPDATE negatives SET text = ' ' || upper((SELECT text FROM turns WHERE turn_id = 2))",
         ],
@@ -241,9 +229,7 @@ BREAKS = {
         ],
     },
     "score": {
-        "every_test_response_is_scored": [
-            "UPDATE identification SET n = 2",
-        ],
+        "every_test_response_is_scored": ["UPDATE identification SET n = 2"],
         "h_lies_between_its_parts": [
             "UPDATE scores SET h = 0.76 WHERE h IS NOT NULL",
             "UPDATE scores SET h = NULL",
@@ -270,9 +256,7 @@ BREAKS = {
             "UPDATE rankings SET place = NULL WHERE evaluator = 'e'",
             "DELETE FROM rankings WHERE evaluator = 'o'",
         ],
-        "enough_pairs": [
-            "UPDATE agreement SET n = 2 WHERE outcome = 'ok'",
-        ],
+        "enough_pairs": ["UPDATE agreement SET n = 2 WHERE outcome = 'ok'"],
         "ground_truth_is_excluded": [
             "UPDATE agreement SET n = 5 WHERE outcome = 'ok'",
             "UPDATE agreement SET missing = 1 WHERE outcome = 'ok'",
@@ -287,12 +271,8 @@ BREAKS = {
         ],
     },
     "forget": {
-        "forgotten_rows_are_empty": [
-            "UPDATE quarantine SET reason = 'forgotten' WHERE row_no = 3",
-        ],
-        "nobody_speaks_to_the_forgotten": [
-            "INSERT INTO forgotten_people VALUES ('ann')",
-        ],
+        "forgotten_rows_are_empty": ["UPDATE quarantine SET reason = 'forgotten' WHERE row_no = 3"],
+        "nobody_speaks_to_the_forgotten": ["INSERT INTO forgotten_people VALUES ('ann')"],
     },
 }
 """Stage → check → statements of which each makes sound data break that check alone."""
