@@ -319,12 +319,12 @@ def already_done(home: Warehouse, stage: str, recipe: Recipe) -> bool:
     )
 
 
-def last_parameters(home: Warehouse, corpus: str, *stages: str) -> dict[str, Any]:
-    """Parameters of the newest run of one of the stages for the corpus or annotated set; empty if there is none."""
+def last_parameters(home: Warehouse, corpus: str, stage: str) -> dict[str, Any]:
+    """Parameters of the newest run of the stage for the corpus or annotated set; empty if there is none."""
     rows = home.query(
-        "SELECT parameters FROM runs WHERE list_contains(?, stage) "
+        "SELECT parameters FROM runs WHERE stage = ? "
         "AND ? IN (parameters->>'$.corpus', parameters->>'$.dataset') ORDER BY started DESC LIMIT 1",
-        [stages, corpus],
+        [stage, corpus],
     )
     return dict(json.loads(rows[0][0])) if rows else {}
 

@@ -72,7 +72,7 @@ def move_into_place(draft: Path, folder: Path) -> None:
         sync_path(path)
     delete(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    draft.replace(folder)
+    draft.rename(folder)
     sync_path(folder.parent)
 
 
