@@ -290,8 +290,17 @@ def open_stage(
             why = cause and (out_of_room(home.root, cause) or damage_behind(home.root, partitions, cause))
             raise why or error from error.__cause__
         finally:
-            for folder in (scratch, *home.lake.glob(f".run={run_id}*.tmp")):
-                delete(folder)
+            try:
+                _clear(home, run_id)
+            except KeyboardInterrupt:  # further signals are ignored
+                _clear(home, run_id)
+                raise
+
+
+def _clear(home: Warehouse, run_id: str) -> None:
+    """Delete the scratch of a run, and what it has not published."""
+    for folder in (home.staging / run_id, *home.lake.glob(f".run={run_id}*.tmp")):
+        delete(folder)
 
 
 def _configure(
