@@ -14,7 +14,8 @@ from ssrem.agreement.paired_bootstrap import Comparison, compare_agreement, comp
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
 from ssrem.sql import statement
-from ssrem.tasks.correlate import correlate_all, correlate_landed, left_out, overall_part_of
+from ssrem.tasks.annotated import overall_part_of
+from ssrem.tasks.correlate import correlate_all, correlate_landed, left_out
 from ssrem.tasks.score import score_corpus
 from ssrem.tasks.settings import Margins, Resources
 from ssrem.tasks.stage.progress import progress

@@ -30,7 +30,7 @@ from ssrem.studies.neighbours import neighbours
 from ssrem.studies.scored import Identified, Scored
 from ssrem.studies.study import Study
 from ssrem.tables.candidates import load_candidates
-from ssrem.tasks.correlate.sets import landed_sets, overall_part_of, version_outputs
+from ssrem.tasks.annotated import landed_sets, overall_part_of, version_outputs
 from ssrem.tasks.endpoints import request_options_in, why_private
 from ssrem.tasks.score import score_samples
 from ssrem.tasks.settings import Resources, StudySettings

@@ -17,7 +17,7 @@ from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class, route
 from ssrem.samples import TEST, TRAIN, VALID, Candidates
 from ssrem.settings import TableSettings
 from ssrem.tables.candidates import load_candidates
-from ssrem.tasks.correlate import annotated_files, human_scores
+from ssrem.tasks.annotated import annotated_files, human_scores
 from ssrem.tasks.endpoints import request_options_in, why_private
 from ssrem.tasks.promote import challenges, decide_all
 from ssrem.tasks.score import score_corpus

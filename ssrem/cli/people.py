@@ -64,14 +64,14 @@ def correlate(
     """
     from ssrem.evaluators import BASELINES
     from ssrem.evaluators.judge.request_options import request_options
+    from ssrem.tasks import annotated, endpoints, transfer, versions
     from ssrem.tasks import correlate as stage
-    from ssrem.tasks import endpoints, transfer, versions
     from ssrem.tasks.stage.shards import opened
 
     names = versions.to_correlate(call.home, evaluator)
     own, requests = endpoints.split_settings(names, asking.given())
     new = versions.to_register(call.home, names, own)
-    read = stage.annotated_files(call.home, file, sets.layout, sets.map)
+    read = annotated.annotated_files(call.home, file, sets.layout, sets.map)
     if dry_run:
         _bill(call, names, own, requests, {one.name: [row.sample for row in one.read.rows] for one in read})
         return
@@ -217,7 +217,7 @@ def validate(
     from ssrem.cli.score import scoring
     from ssrem.evaluators import evaluator_class, usable_baselines
     from ssrem.responses import read_responses
-    from ssrem.tasks.correlate import annotated_files
+    from ssrem.tasks.annotated import annotated_files
     from ssrem.tasks.endpoints import bill_row
     from ssrem.tasks.warehouse import files, home
     from ssrem.validation import bias, labels, page, validation
