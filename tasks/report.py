@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ssrem import __version__
@@ -39,7 +41,28 @@ def write_report(home: str, *, anew: bool = True) -> str:
     warehouse.check_writable()
     with progress("writing the report"):
         page = render(report_data(warehouse))
-    return str(put_page(warehouse, path.name, page + mark))
+    draft = Path(f"{path}.{os.getpid()}.tmp")
+    try:
+        with room_for_reports(warehouse):
+            # No lock is held here: each process has its own draft, and those of killed processes are deleted.
+            for other in path.parent.glob(f"{path.name}.*.tmp"):
+                if not alive(other.suffixes[-2].removeprefix(".")):
+                    other.unlink(missing_ok=True)
+            draft.write_text(page + mark, encoding="utf-8")
+            draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return str(path)
+
+
+@contextmanager
+def room_for_reports(warehouse: Warehouse) -> Iterator[None]:
+    """A block that writes into the folder of reports, which it makes; HomeError where the disk is full."""
+    try:
+        warehouse.reports.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise out_of_room(warehouse.root, error) or error from None
 
 
 def write_figures(home: str, folder: str, *, raw: bool = False) -> list[str]:
@@ -56,25 +79,6 @@ def write_figures(home: str, folder: str, *, raw: bool = False) -> list[str]:
         except OSError as error:
             reason = error.strerror or str(error)
             raise SsremError(f"cannot write figures into {folder}: {reason}; name another folder") from None
-
-
-def put_page(warehouse: Warehouse, name: str, page: str) -> Path:
-    """Write a page atomically into the reports of the home folder; returns its path."""
-    path = warehouse.reports / name
-    draft = Path(f"{path}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # No lock is held here: each process has its own draft, and those of killed processes are deleted.
-        for other in path.parent.glob(f"{path.name}.*.tmp"):
-            if not alive(other.suffixes[-2].removeprefix(".")):
-                other.unlink(missing_ok=True)
-        draft.write_text(page, encoding="utf-8")
-        draft.replace(path)
-    except OSError as error:
-        raise out_of_room(warehouse.root, error) or error from None
-    finally:
-        draft.unlink(missing_ok=True)
-    return path
 
 
 def report_data(warehouse: Warehouse) -> ReportData:

@@ -148,7 +148,7 @@ def conversation_rows(
     """
     values = {"evaluator": version[0], "version": version[1], "corpus": corpus}
     rows = connection.execute(statement("3_agreement/conversation_scores"), values).fetchall()
-    about = {"dataset": corpus, "aggregation": "rating", "score": "f"}
+    about: dict[str, Any] = {"dataset": corpus, "aggregation": "rating", "score": "f"}
     about |= {"ground_truth_kept": True, "systems_forced": False, "permutations": 0}
     found = []
     for criterion, group in groupby(rows, key=itemgetter(0)):
@@ -178,16 +178,15 @@ def figure_row(
     weights: as `described` gives it; data: digest of the dataset; about: the columns that say what was compared, and by
     which options; excluded: what the responses are, where some were left out.
     """
-    names = ("grouping", "measure", "n", "resamples", "seed")
+    same = {name: about[name] for name in ("dataset", "criterion", "aggregation", "score")}
+    same |= {name: getattr(figure, name) for name in ("grouping", "measure", "n", "resamples", "seed")}
     signature = Signature(
-        **{name: about[name] for name in ("dataset", "criterion", "aggregation", "score")},
-        **{name: getattr(figure, name) for name in names},
+        **same | program_versions(),
         evaluator="@".join(map(str, version)),
         weights=weights,
         data=data[:16],
         level="system-forced" if figure.forced else figure.level,  # of too few systems
         excluded=(excluded,) if figure.excluded else (),
-        **program_versions(),
     )
     own = {"evaluator": version[0], "version": version[1], "reason": figure.reason or None}
     return {**about, **vars(figure), **own, "signature": str(signature)}

@@ -119,7 +119,7 @@ def train(
             masked_lm=lambda: masked_lm_for(warehouse, candidates, content),
         )
         evaluator = kind.create(config, provider)
-        private = next(filter(None, (why_private(warehouse, corpus) for corpus in corpora)), None)
+        private = why_private(warehouse, *corpora)
         with progress(f"training {name}") as advance, request_options_in(warehouse, private=private):
             if not settings.labels_only:
                 encode = encode_option(warehouse, evaluator, stage.scratch)
