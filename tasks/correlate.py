@@ -25,10 +25,9 @@ from ssrem.agreement.raters.filters import without_outliers
 from ssrem.agreement.significance import PERMUTATIONS, Difference, perm_both, williams
 from ssrem.errors import AnnotationError, EvaluatorError, GateError, say
 from ssrem.evaluators import evaluator_class
-from ssrem.evaluators.base import EMPTY_CONTEXT, EMPTY_RESPONSE, NO_REFERENCE, Evaluator, Scores
+from ssrem.evaluators.base import EMPTY_CONTEXT, EMPTY_RESPONSE, NO_REFERENCE
 from ssrem.evaluators.judge.request_options import request_options
 from ssrem.evaluators.parts import PARTS, overall_part
-from ssrem.samples import Sample
 from ssrem.tasks.annotated import (
     AnnotatedFile,
     LandedSet,
@@ -295,9 +294,27 @@ def _stage_scores(stage: Stage, data: LandedSet, versions: Sequence[Version]) ->
             listed = ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
             of = f"{len(data.samples):,} responses of {dataset}"
             say(f"{name}: {counts.total():,} of {of} have no score: {listed}")
-        learned = {"learned_from": described(stage.connection, (name, number))[1]}
-        about = {"evaluator": name, "version": number, "dataset": dataset, **learned}
-        rows += [{**about, **row} for row in _score_rows(evaluator_class(name), data.samples, of_version)]
+        about = {"evaluator": name, "version": number, "dataset": dataset}
+        about["learned_from"] = described(stage.connection, (name, number))[1]
+        columns = {part: getattr(of_version, part).tolist() for part in (*PARTS, "f_unit", "g_unit")}
+        parts = evaluator_class(name).parts
+        for at, sample in enumerate(data.samples):
+            # A part that a response cannot have is null; NaN where there should be a number stays, for the gate.
+            own = () if of_version.reasons[at] else parts
+            has = {
+                part: part in own and (part == "f" or bool((sample.reference or "").strip()))
+                for part in PARTS
+            }
+            has |= {f"{part}_unit": has[part] and "h" in own for part in ("f", "g")}  # scaled to be mixed
+            row = {
+                "response_id": str(at),
+                "kind": "response",
+                "k": 0,
+                "truncated": bool(of_version.truncated[at]),
+            }
+            rows.append(
+                {**about, **row} | {part: of[at] if has[part] else None for part, of in columns.items()}
+            )
         if (name, number) in asked:
             folder = stage.home.models / name / str(number)
             with request_options_in(stage.home), evaluator_at(folder) as evaluator:
@@ -308,20 +325,6 @@ def _stage_scores(stage: Stage, data: LandedSet, versions: Sequence[Version]) ->
         stage.create_from_rows("judgments", answers)
     of_set = {"dataset": dataset}
     return [*version_outputs("scores", versions, **of_set), *version_outputs("judgments", asked, **of_set)]
-
-
-def _score_rows(kind: type[Evaluator], samples: Sequence[Sample], scores: Scores) -> Iterator[dict[str, Any]]:
-    """The columns of `scores` that differ by response."""
-    # A part that a response cannot have is null. NaN where there should be a number stays, so that the gate refuses it.
-    columns = {part: getattr(scores, part).tolist() for part in (*PARTS, "f_unit", "g_unit")}
-    for number, sample in enumerate(samples):
-        own = () if scores.reasons[number] else kind.parts
-        referenced = bool((sample.reference or "").strip())
-        has = {part: part in own and (part == "f" or referenced) for part in PARTS}
-        has |= {f"{part}_unit": has[part] and "h" in own for part in ("f", "g")}  # scaled to be mixed
-        about = {"response_id": str(number), "kind": "response", "k": 0}
-        about["truncated"] = bool(scores.truncated[number])
-        yield about | {part: values[number] if has[part] else None for part, values in columns.items()}
 
 
 def _stage_figures(
@@ -337,8 +340,10 @@ def _stage_figures(
     def truth_kept(versions: Sequence[Version]) -> bool:
         return bool(versions) and set(versions) <= set(parameters["ground_truth_kept"])
 
-    figure_rows = (_figure_rows(data, one, scores(one), parameters) for one in outdated)
-    stage.create_from_rows("agreement", [row for rows in figure_rows for row in rows])
+    rows = Rows()
+    for version in outdated:
+        rows += _figure_rows(data, version, scores(version), parameters)
+    stage.create_from_rows("agreement", rows)
     in_use = {version: scores(version) for version in parameters["in_use"]}
     with_truth, test = truth_kept(parameters["in_use"]), parameters["test"]
     compared, ranked = _comparison_rows(data, in_use, ground_truth_kept=with_truth, test=test)
@@ -354,17 +359,18 @@ def _figure_rows(
 ) -> Iterator[dict[str, Any]]:
     """Rows of `agreement` of a version: each part of its score with each human score."""
     options = {name: parameters[name] for name in ("systems_forced", "permutations")}
-    options["ground_truth_kept"] = version in parameters["ground_truth_kept"]
-    weights, _ = described(data.connection, version)
+    kept, (weights, _) = version in parameters["ground_truth_kept"], described(data.connection, version)
     for (criterion, aggregation), human in data.human_scores().items():
         mean = aggregation == "mean"
         drawn = {"slow": mean, "permutations": options["permutations"] if mean else 0}
         about = {"dataset": data.dataset, "criterion": criterion, "aggregation": aggregation}
+        about |= {"ground_truth_kept": kept, **options}
         for score, values in scores.items():
-            responses = data.responses(values, human, ground_truth_kept=options["ground_truth_kept"])
+            responses = data.responses(values, human, ground_truth_kept=kept)
             for figure in figures(responses, force=options["systems_forced"], **drawn):
-                own = {**about, "score": score, **options}
-                yield figure_row(version, figure, weights, data.sha256, own, "ground-truth")
+                yield figure_row(
+                    version, figure, weights, data.sha256, {**about, "score": score}, "ground-truth"
+                )
 
 
 def _rater_rows(data: LandedSet, ground_truth_kept: bool) -> Iterator[dict[str, Any]]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from ssrem import __version__
 from ssrem.errors import HomeError, SsremError
+from ssrem.files import temporary_folder
 from ssrem.report.cases import chosen
 from ssrem.report.data import ReportData
 from ssrem.report.export import export
@@ -19,7 +19,6 @@ from ssrem.sql import queries
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.warehouse.files import out_of_room
 from ssrem.tasks.warehouse.home import Warehouse, records, utc_now
-from ssrem.tasks.warehouse.lock import alive
 
 
 def write_report(home: str, *, anew: bool = True) -> str:
@@ -41,17 +40,11 @@ def write_report(home: str, *, anew: bool = True) -> str:
     warehouse.check_writable()
     with progress("writing the report"):
         page = render(report_data(warehouse))
-    draft = Path(f"{path}.{os.getpid()}.tmp")
-    try:
-        with room_for_reports(warehouse):
-            # No lock is held here: each process has its own draft, and those of killed processes are deleted.
-            for other in path.parent.glob(f"{path.name}.*.tmp"):
-                if not alive(other.suffixes[-2].removeprefix(".")):
-                    other.unlink(missing_ok=True)
-            draft.write_text(page + mark, encoding="utf-8")
-            draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    # No lock is held: each process has a draft of its own, and drafts of killed ones are deleted.
+    with room_for_reports(warehouse), temporary_folder(warehouse.reports) as folder:
+        draft = folder / path.name
+        draft.write_text(page + mark, encoding="utf-8")
+        draft.replace(path)
     return str(path)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from functools import lru_cache
@@ -34,8 +34,7 @@ from ssrem.tasks.stage.shards import incoming, map_shards, shard_ranges
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
 from ssrem.tasks.tables import build, candidate_sources, without_tables
 from ssrem.tasks.tables.vectors import encode_option
-from ssrem.tasks.transfer import registered
-from ssrem.tasks.versions import Version
+from ssrem.tasks.versions import Version, registered
 from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus
 
@@ -63,11 +62,30 @@ def score_corpus(
         return Recipe({**who, "corpus": corpus}, inputs)
 
     def build(stage: Stage) -> Built[bool]:
+        import pyarrow as pa
+
         with progress(f"scoring the test split of {corpus} with {name}"), evaluator_at(folder) as evaluator:
             candidates = load_candidates(stage.connection, [corpus]).sampled(TEST, evaluator.test_sample)
             f = score_candidates(warehouse, folder, evaluator, candidates, stage.scratch)
         origin = {**who, "learned_from": described(stage.connection, (name, version))[1]}
-        _stage_scores(stage, {**origin, "dataset": corpus}, candidates, f, evaluator.f_unit)
+        # f of each candidate that exists; NaN is staged too, so that the gate refuses it.
+        rows = candidates.rows(TEST)
+        context = candidates.context_stop[rows] > candidates.context_start[rows]
+        present = {kind: drawn[rows] >= 0 for kind, drawn in candidates.negatives.items()}
+        present |= {"GT": np.ones((len(rows), 1), dtype=bool), CONTEXT_ATTACK: context[:, None]}
+        stage.create("scores")
+        for kind, values in f.items():
+            n, k = values.shape
+            at = np.flatnonzero(present[kind])
+            constants = {**origin, "dataset": corpus, "kind": kind, "truncated": False}
+            columns = {
+                **{name: pa.repeat(value, len(at)) for name, value in constants.items()},
+                "response_id": pa.array(np.repeat(candidates.response[rows], k)[at]).cast(pa.string()),
+                "k": np.tile(np.arange(k), n)[at],
+                "f": values.ravel()[at],
+                "f_unit": pa.array(evaluator.f_unit(values.ravel()[at]), from_pandas=True),  # NaN: not scaled
+            }
+            stage.insert("scores", pa.table(columns))
         shares = ({**vars(share), "gt_above": share.above} for share in identification(f))
         stage.create_from_rows("identification", [{**origin, "corpus": corpus, **row} for row in shares])
         stage.create_from_rows("agreement", conversation_rows(stage.connection, (name, version), corpus))
@@ -105,36 +123,6 @@ def score_corpora(
         corpus: [v[0] for v in versions if score_corpus(*v, corpus, home, resources=resources)]
         for corpus in corpora or landed
     }
-
-
-def _stage_scores(
-    stage: Stage,
-    who: Mapping[str, Any],
-    candidates: Candidates,
-    f: Mapping[str, Floats],
-    to_unit: Callable[[Floats], Floats],
-) -> None:
-    """Stage f of each candidate of the test split that exists; NaN is staged too, so that the gate refuses it."""
-    import pyarrow as pa
-
-    rows = candidates.rows(TEST)
-    context = candidates.context_stop[rows] > candidates.context_start[rows]
-    negatives = {kind: drawn[rows] >= 0 for kind, drawn in candidates.negatives.items()}
-    present = {"GT": np.ones((len(rows), 1), dtype=bool), **negatives, CONTEXT_ATTACK: context[:, None]}
-    stage.create("scores")
-    for kind, values in f.items():
-        n, k = values.shape
-        at = np.flatnonzero(present[kind])
-        constants = {**who, "kind": kind, "truncated": False}
-        scores = values.ravel()[at]
-        columns = {
-            **{name: pa.repeat(value, len(at)) for name, value in constants.items()},
-            "response_id": pa.array(np.repeat(candidates.response[rows], k)[at]).cast(pa.string()),
-            "k": np.tile(np.arange(k), n)[at],
-            "f": scores,
-            "f_unit": pa.array(to_unit(scores), from_pandas=True),  # NaN: not scaled
-        }
-        stage.insert("scores", pa.table(columns))
 
 
 def conversation_rows(

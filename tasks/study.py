@@ -78,10 +78,17 @@ def study(
     parameters = {"dataset": dataset, "evaluators": sorted(usable), "study": name, **settings.model_dump()}
 
     def build(stage: Stage) -> Built[bool]:
+        if issubclass(kind.data, Learning):
+            found = _learning(stage, kind, dataset, usable)
+        elif kind.data in SCORED_ANEW:
+            data: Any = _unscored(stage.connection, kind, dataset, settings, noting({}))
+            found = ((one, replace(data, score=partial(_scores, stage, one, dataset))) for one in usable)
+        else:
+            found = ((one, _published(stage, kind, one, dataset)) for one in usable)
         rows = [
             {"evaluator": evaluator, "version": version, "study": name, "dataset": dataset}
             | {"position": position, **asdict(finding)}
-            for (evaluator, version), data in _data(stage, kind, dataset, usable, settings)
+            for (evaluator, version), data in found
             for position, finding in enumerate(kind.findings(data, settings.seed))
         ]
         stage.create_from_rows("studies", rows)
@@ -179,21 +186,6 @@ def _inputs(home: Warehouse, kind: Study[Any], dataset: str) -> dict[str, Any]:
         known = f"(there are: {', '.join(digests)}){did_you_mean(dataset, digests)}"
         raise AnnotationError(f"no annotated set {dataset!r} in {home.root} {known}")
     return digests if kind.data is Transfer else {dataset: digests[dataset]}
-
-
-def _data(
-    stage: Stage, kind: Study[Any], dataset: str, versions: Sequence[Version], settings: StudySettings
-) -> Iterator[tuple[Version, Any]]:
-    """The data of each version, loaded one by one; AnnotationError or EvaluatorError without them."""
-    if issubclass(kind.data, Learning):
-        yield from _learning(stage, kind, dataset, versions)
-    elif kind.data in SCORED_ANEW:
-        data = _unscored(stage.connection, kind, dataset, settings, noting({}))
-        for version in versions:
-            yield version, replace(data, score=partial(_scores, stage, version, dataset))
-    else:
-        for version in versions:
-            yield version, _published(stage, kind, version, dataset)
 
 
 def _published(stage: Stage, kind: Study[Any], version: Version, dataset: str) -> Scored | Identified:

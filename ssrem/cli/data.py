@@ -57,7 +57,6 @@ def run(
         study,
         tables,
         train,
-        transfer,
         versions,
     )
     from ssrem.tasks.stage.shards import opened
@@ -78,7 +77,7 @@ def run(
         train.train_all(evaluator, None, call.root, settings.training, settings.margin, resources=resources)
         if annotations:
             names = versions.to_correlate(call.home, evaluator)
-            chosen = transfer.registered(call.root, names, {}, resources=resources)
+            chosen = versions.registered(call.root, names, {}, resources=resources)
             correlate.correlate_files(annotations, chosen, call.root, sets, resources=resources)
         correlate.correlate_all(call.root, resources=resources)  # also the annotated sets that landed before
         study.study_behaviour(call.root, resources=resources)

@@ -15,8 +15,19 @@ from ssrem.evaluators.reference_based.overlap import Bleu2
 from ssrem.samples import Sample
 from ssrem.tasks.settings import TrainSettings
 from ssrem.tasks.train import train
-from ssrem.tasks.transfer import export_evaluator, import_evaluator, pack, register, unpack
-from ssrem.tasks.versions import any_trained, outdated, promoted, to_correlate, unregistered, versions
+from ssrem.tasks.versions import (
+    any_trained,
+    export_evaluator,
+    import_evaluator,
+    outdated,
+    pack,
+    promoted,
+    register,
+    to_correlate,
+    unpack,
+    unregistered,
+    versions,
+)
 from ssrem.tasks.warehouse.home import Warehouse
 
 SAMPLES = [
@@ -78,7 +89,7 @@ def imported(home: Warehouse, folder: Path, card: str) -> None:
 @pytest.mark.parametrize(
     ("card", "says"),
     [
-        ('{"seconds": 1e999}', "seconds: input should be less than 9007199254740992, not inf"),
+        ('{"seconds": 1e999}', "seconds: input should be a finite number, not inf"),
         ('{"valid_loss": NaN}', "valid_loss: .*not nan"),
         ('{"epochs": 1e3}', "epochs: input should be a valid integer, not 1000.0"),
         (f'{{"epochs": {10**400}}}', "epochs: .*, not 1000000000"),
@@ -89,8 +100,8 @@ def imported(home: Warehouse, folder: Path, card: str) -> None:
         ('{"test_sample": [1]}', r"test_sample: .*integer, not \[1\]"),
         ('{"labels": "../x"}', "labels: .*, not '../x'"),
         ('{"labels": 7}', "labels: .*, not 7"),
-        ('{"config": {"epochs": NaN}}', "config: .*JSON"),
-        ('{"corpora": {"tiny": NaN}}', "corpora: .*JSON"),
+        ('{"config": {"epochs": NaN}}', "config: .*finite number"),
+        ('{"config": [1]}', r"config: .*dictionary, not \[1\]"),
         ('{"corpora": {"tiny": 10}}', "corpora: input should be a valid string, not 10"),
         ("[1, 2]", "is no JSON object"),
         ("1e999", "is no JSON object"),
