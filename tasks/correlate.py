@@ -165,7 +165,7 @@ class _Job:
         last = last_parameters(self.home, self.dataset, "correlate")
         in_use = self.home.query("SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL")
         versions = {*_intact(self.home, "scores", self.dataset), *self.versions}
-        truth_kept = _truth_kept(last)
+        truth_kept = set(map(tuple, last.get("ground_truth_kept", [])))
         if self.settings:
             change = truth_kept.update if settings.keep_ground_truth else truth_kept.difference_update
             change(self.versions)
@@ -215,7 +215,7 @@ class _Job:
         if not same or self.landed() != recipe.inputs[self.dataset]:
             return list(wanted["evaluators"])
         scored, measured = (_intact(self.home, table, self.dataset) for table in ("scores", "agreement"))
-        changed = set(wanted["ground_truth_kept"]) ^ _truth_kept(last)
+        changed = set(wanted["ground_truth_kept"]) ^ set(map(tuple, last.get("ground_truth_kept", [])))
         return [
             version
             for version in wanted["evaluators"]
@@ -254,11 +254,6 @@ def _intact(home: Warehouse, table: str, dataset: str) -> dict[Version, str]:
     }
 
 
-def _truth_kept(parameters: Mapping[str, Any]) -> set[Version]:
-    """The versions that parameters in the ledger compare on ground truth, too."""
-    return {(evaluator, version) for evaluator, version in parameters.get("ground_truth_kept", [])}
-
-
 def _stage_set(stage: Stage, source: AnnotatedFile, dataset: str) -> list[Output]:
     """Stage the responses, their ratings, and the human scores that these add up to."""
     responses, ratings = Rows(), Rows()
@@ -282,11 +277,15 @@ def _stage_scores(stage: Stage, data: LandedSet, versions: Sequence[Version]) ->
     """Score the set with the versions, and stage `scores` and, for versions that ask an endpoint, `judgments`."""
     if not versions:
         return []
-    dataset, rows, answers = data.dataset, Rows(), Rows()
+    import pyarrow as pa
+
+    dataset, answers = data.dataset, Rows()
     private = marked_private(dataset) if stage.recipe.parameters.get("private") else None
     with request_options(private=private):
         scores = score_samples(stage.home, versions, data.samples, dataset, stage.scratch)
     asked = [version for version in versions if asks(stage.home, *version)]
+    referenced = np.array([bool((sample.reference or "").strip()) for sample in data.samples])
+    stage.create("scores")
     for (name, number), of_version in zip(versions, scores, strict=True):
         texts = (EMPTY_RESPONSE, EMPTY_CONTEXT, NO_REFERENCE, "")  # lacking by the set, not by the evaluator
         counts = Counter(why.partition(":")[0] for why in of_version.reasons.tolist() if why not in texts)
@@ -294,37 +293,28 @@ def _stage_scores(stage: Stage, data: LandedSet, versions: Sequence[Version]) ->
             listed = ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
             of = f"{len(data.samples):,} responses of {dataset}"
             say(f"{name}: {counts.total():,} of {of} have no score: {listed}")
+        # A part that a response cannot have is null; NaN where there should be a number stays, and the gate refuses it.
+        own, scored = evaluator_class(name).parts, of_version.reasons == ""
+        has = {part: scored & (part in own) & (referenced | (part == "f")) for part in PARTS}
+        has |= {f"{part}_unit": has[part] & ("h" in own) for part in ("f", "g")}  # scaled to be mixed
         about = {"evaluator": name, "version": number, "dataset": dataset}
         about["learned_from"] = described(stage.connection, (name, number))[1]
-        columns = {part: getattr(of_version, part).tolist() for part in (*PARTS, "f_unit", "g_unit")}
-        parts = evaluator_class(name).parts
-        for at, sample in enumerate(data.samples):
-            # A part that a response cannot have is null; NaN where there should be a number stays, for the gate.
-            own = () if of_version.reasons[at] else parts
-            has = {
-                part: part in own and (part == "f" or bool((sample.reference or "").strip()))
-                for part in PARTS
-            }
-            has |= {f"{part}_unit": has[part] and "h" in own for part in ("f", "g")}  # scaled to be mixed
-            row = {
-                "response_id": str(at),
-                "kind": "response",
-                "k": 0,
-                "truncated": bool(of_version.truncated[at]),
-            }
-            rows.append(
-                {**about, **row} | {part: of[at] if has[part] else None for part, of in columns.items()}
-            )
+        constants = {**about, "kind": "response", "k": 0}
+        rows = {column: pa.repeat(value, len(scored)) for column, value in constants.items()}
+        rows |= {part: pa.array(getattr(of_version, part), mask=~there) for part, there in has.items()}
+        ids = list(map(str, range(len(scored))))
+        stage.insert("scores", pa.table({**rows, "response_id": ids, "truncated": of_version.truncated}))
         if (name, number) in asked:
             folder = stage.home.models / name / str(number)
             with request_options_in(stage.home), evaluator_at(folder) as evaluator:
                 judgments = evaluator.judgments(data.samples)
                 answers += [{**about, **row, "response_id": str(row["row"])} for row in judgments]
-    stage.create_from_rows("scores", rows)
     if asked:
         stage.create_from_rows("judgments", answers)
-    of_set = {"dataset": dataset}
-    return [*version_outputs("scores", versions, **of_set), *version_outputs("judgments", asked, **of_set)]
+    return [
+        *version_outputs("scores", versions, dataset=dataset),
+        *version_outputs("judgments", asked, dataset=dataset),
+    ]
 
 
 def _stage_figures(
@@ -345,8 +335,8 @@ def _stage_figures(
         rows += _figure_rows(data, version, scores(version), parameters)
     stage.create_from_rows("agreement", rows)
     in_use = {version: scores(version) for version in parameters["in_use"]}
-    with_truth, test = truth_kept(parameters["in_use"]), parameters["test"]
-    compared, ranked = _comparison_rows(data, in_use, ground_truth_kept=with_truth, test=test)
+    kept, test = truth_kept(parameters["in_use"]), parameters["test"]
+    compared, ranked = _comparison_rows(data, in_use, kept=kept, test=test)
     stage.create_from_rows("comparisons", compared)
     stage.create_from_rows("rankings", ranked)
     stage.create_from_rows("rater_agreement", list(_rater_rows(data, truth_kept(parameters["evaluators"]))))
@@ -366,11 +356,10 @@ def _figure_rows(
         about = {"dataset": data.dataset, "criterion": criterion, "aggregation": aggregation}
         about |= {"ground_truth_kept": kept, **options}
         for score, values in scores.items():
+            about["score"] = score
             responses = data.responses(values, human, ground_truth_kept=kept)
             for figure in figures(responses, force=options["systems_forced"], **drawn):
-                yield figure_row(
-                    version, figure, weights, data.sha256, {**about, "score": score}, "ground-truth"
-                )
+                yield figure_row(version, figure, weights, data.sha256, about, "ground-truth")
 
 
 def _rater_rows(data: LandedSet, ground_truth_kept: bool) -> Iterator[dict[str, Any]]:
@@ -390,12 +379,13 @@ def _rater_rows(data: LandedSet, ground_truth_kept: bool) -> Iterator[dict[str, 
 
 
 def _comparison_rows(
-    data: LandedSet, scores: Mapping[Version, Mapping[str, Floats]], *, ground_truth_kept: bool, test: str
+    data: LandedSet, scores: Mapping[Version, Mapping[str, Floats]], *, kept: bool, test: str
 ) -> tuple[Rows, Rows]:
     """Rows of `comparisons` and of `rankings`, for every criterion at both levels, by Spearman's ρ of the mean human
     score and each evaluator's overall score, as `ssrem score` gives it, on the responses that all of them scored.
 
     scores: version → part → values (n,); a version without scores is left out, as is the system level of few systems.
+    kept: whether ground truth is compared, too.
     """
     chosen: dict[str, tuple[str, int, str]] = {}
     values: dict[str, Floats] = {}
@@ -407,10 +397,7 @@ def _comparison_rows(
     compared, ranked = Rows(), Rows()
     means = [(of, human) for of, human in data.human_scores().items() if of[1] == "mean" and chosen]
     for ((criterion, aggregation), human), level in product(means, LEVELS):
-        sets = {
-            who: data.responses(own, human, ground_truth_kept=ground_truth_kept)
-            for who, own in values.items()
-        }
+        sets = {who: data.responses(own, human, ground_truth_kept=kept) for who, own in values.items()}
         if level == "system":
             sets = {who: one.with_systems() for who, one in sets.items()}
         any_set = next(iter(sets.values()))
