@@ -79,7 +79,7 @@ def study(
 
     def build(stage: Stage) -> Built[bool]:
         if issubclass(kind.data, Learning):
-            found = _learning(stage, kind, dataset, usable)
+            found: Iterator[tuple[Version, Any]] = _learning(stage, kind, dataset, usable)
         elif kind.data in SCORED_ANEW:
             data: Any = _unscored(stage.connection, kind, dataset, settings, noting({}))
             found = ((one, replace(data, score=partial(_scores, stage, one, dataset))) for one in usable)

@@ -138,8 +138,7 @@ def to_register(
     if known := [name for name in default if name not in new]:
         promoted(home, known)
     for name in new:
-        if not evaluator_class(name).learns_from:
-            evaluator_class(name).check_settings({})
+        evaluator_class(name).check_settings({})
     return new
 
 
@@ -171,9 +170,8 @@ def register(
             shutil.copytree(PACKAGED / name, folder)
             return stage_version(stage, evaluator, *read_card(folder))[1]
         row, built = stage_version(stage, evaluator, evaluator.settings)
-        evaluator.save(
-            folder, card={name: row[name] for name in ("evaluator", "version", "signature", "config")}
-        )
+        card = {column: row[column] for column in ("evaluator", "version", "signature", "config")}
+        evaluator.save(folder, card=card)
         return built
 
     return run_stage(warehouse, "train", lambda: recipe, build, done=registered_before, resources=resources)
@@ -405,19 +403,13 @@ def unpack(file: Path, folder: Path) -> None:
         with zipfile.ZipFile(file) as archive:
             entries = [entry for entry in archive.infolist() if not entry.filename.endswith("/")]
             for entry in entries:
-                plain = stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG)
-                stored = (
-                    entry.compress_type == zipfile.ZIP_STORED
-                )  # a few compressed bytes could become terabytes
-                if not (plain and stored and _ENTRY.fullmatch(entry.filename)):
-                    raise EvaluatorError(
-                        f"{file}: {entry.filename!r} is nothing that belongs to an evaluator"
-                    )
+                name, plain = entry.filename, stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG)
+                # Stored as it is: a few compressed bytes could become terabytes.
+                if not plain or entry.compress_type != zipfile.ZIP_STORED or not _ENTRY.fullmatch(name):
+                    raise EvaluatorError(f"{file}: {name!r} is nothing that belongs to an evaluator")
             names, size = {entry.filename for entry in entries}, sum(entry.file_size for entry in entries)
             if len(names) < len(entries) or size > file.stat().st_size:
-                raise EvaluatorError(
-                    f"{file} names an entry twice or unpacks to more than its size; copy it again"
-                )
+                raise zipfile.BadZipFile("it names an entry twice or unpacks to more than its size")
             if MANIFEST not in names:
                 raise EvaluatorError(f"{file} holds no evaluator; make one with ssrem evaluators export")
             archive.extractall(folder, sorted(names))
