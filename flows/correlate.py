@@ -10,8 +10,7 @@ from ssrem.tasks.correlate import correlate_files
 from ssrem.tasks.endpoints import split_settings
 from ssrem.tasks.settings import AgreementSettings, AnnotatedSets, AskingSettings, Resources, Runner
 from ssrem.tasks.stage.shards import opened
-from ssrem.tasks.transfer import registered
-from ssrem.tasks.versions import to_correlate
+from ssrem.tasks.versions import registered, to_correlate
 from ssrem.tasks.warehouse.home import Warehouse
 
 

@@ -13,7 +13,7 @@ from ssrem.flows.retrain import retrain
 from ssrem.flows.steps import correlate_landed, study_behaviour
 from ssrem.flows.tables import tables
 from ssrem.flows.train import train
-from ssrem.tasks.correlate import annotated_files
+from ssrem.tasks.annotated import annotated_files
 from ssrem.tasks.ingest import RejectedError
 from ssrem.tasks.query import AFTER_RUN
 from ssrem.tasks.settings import AnnotatedSets, DumpSettings, PipelineSettings, Resources, Runner

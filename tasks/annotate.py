@@ -115,16 +115,15 @@ def import_answers(
     answers = read_answers(files, batch)
     check_target(output)
     reviewed = review(batch, answers, least=least, kappa=kappa)
-    written = {folder / "import.json": record(batch, reviewed), output: annotated_rows(batch, reviewed)}
-    contents = {file: json.dumps(one, indent=1, ensure_ascii=False) + "\n" for file, one in written.items()}
+    contents = {folder / "ratings.csv": _ratings_csv(batch, answers, reviewed)}
+    rows = annotated_rows(batch, reviewed)
+    for target, content in ((folder / "import.json", record(batch, reviewed)), (output, rows)):
+        contents[target] = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     if batch.private:
         mark_private(output)
-    for target, content in {
-        folder / "ratings.csv": _ratings_csv(batch, answers, reviewed),
-        **contents,
-    }.items():
+    for target, text in contents.items():
         with whole_file(target) as draft:
-            draft.write_text(content, encoding="utf-8", newline="")
+            draft.write_text(text, encoding="utf-8", newline="")
     return batch, reviewed
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +43,18 @@ def split_settings(
     return (route(names, versions) if versions else {}), options
 
 
-def why_private(home: Warehouse, dataset: str) -> str | None:
-    """Why texts of a landed corpus or annotated set must not be sent anywhere; None if they may be."""
-    if last_parameters(home, dataset, "ingest").get("pseudonym_key"):
-        return f"corpus {dataset} has pseudonyms"
+def why_private(home: Warehouse, *datasets: str) -> str | None:
+    """Why texts of landed corpora or annotated sets must not be sent anywhere; None if they may be."""
     query = (
         "SELECT 1 FROM runs WHERE stage = 'correlate' AND parameters->>'$.dataset' = ? "
         "AND (parameters->>'$.private')::BOOLEAN"
     )
-    return marked_private(dataset) if home.query(query, [dataset]) else None
+    for name in datasets:
+        if last_parameters(home, name, "ingest").get("pseudonym_key"):
+            return f"corpus {name} has pseudonyms"
+        if home.query(query, [name]):
+            return marked_private(name)
+    return None
 
 
 def marked_private(name: str) -> str:
@@ -70,14 +74,6 @@ def mark_private(file: Path) -> None:
 
 def bill_row(name: str, evaluator: Evaluator, samples: Sequence[Sample], dataset: str) -> dict[str, Any]:
     """What scoring the samples would send to an endpoint, as a row of a table; nothing is sent."""
-    bill = evaluator.bill(samples)
-    return {
-        "evaluator": name,
-        "of": dataset,
-        "responses": len(samples),
-        "requests": bill.requests,
-        "answered_before": bill.answered,
-        "prompt_tokens": bill.prompt_tokens,
-        "completion_tokens": bill.completion_tokens,
-        "cost": bill.cost,
-    }
+    bill = asdict(evaluator.bill(samples))
+    asked = {"requests": bill.pop("requests"), "answered_before": bill.pop("answered")}
+    return {"evaluator": name, "of": dataset, "responses": len(samples), **asked, **bill}

@@ -14,7 +14,8 @@ from ssrem.agreement.paired_bootstrap import Comparison, compare_agreement, comp
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
 from ssrem.sql import statement
-from ssrem.tasks.correlate import correlate_all, correlate_landed, left_out, overall_part_of
+from ssrem.tasks.annotated import landed_sets, overall_part_of
+from ssrem.tasks.correlate import correlate_all, correlate_landed, left_out
 from ssrem.tasks.score import score_corpus
 from ssrem.tasks.settings import Margins, Resources
 from ssrem.tasks.stage.progress import progress
@@ -41,7 +42,7 @@ class Challenge:
 def challenges(home: Warehouse, names: Sequence[str] = ()) -> list[Challenge]:
     """The versions that wait for a decision, of the evaluators named or of all, oldest first."""
     landed = dict(home.query("SELECT corpus, sha256 FROM corpora"))
-    annotated = home.query("SELECT DISTINCT dataset, sha256 FROM rated_responses ORDER BY ALL")
+    annotated = landed_sets(home)
     # labels: the digests of all annotated sets that a version learned from, joined by +
     rows = home.query(
         "SELECT a.evaluator, a.version, b.version, a.corpora, "
@@ -52,9 +53,10 @@ def challenges(home: Warehouse, names: Sequence[str] = ()) -> list[Challenge]:
     found = []
     for name, version, champion, corpora, learned in rows:
         unchanged = (corpus for corpus, digest in json.loads(corpora).items() if landed.get(corpus) == digest)
-        unseen = (dataset for dataset, digest in annotated if digest not in learned)
-        found.append(Challenge(name, version, champion, tuple(unchanged), tuple(unseen)))
-    return [challenge for challenge in found if not names or challenge.evaluator in names]
+        unseen = (dataset for dataset, digest in annotated.items() if digest not in learned)
+        if not names or name in names:
+            found.append(Challenge(name, version, champion, tuple(unchanged), tuple(unseen)))
+    return found
 
 
 def decide_all(
@@ -96,8 +98,8 @@ def decide(
     """
     warehouse = Warehouse.at(home)
     name, version = challenge.evaluator, challenge.version
-    parameters = {"decide": name, "version": version, "champion": challenge.champion}
-    recipe = Recipe({**parameters, "margins": margins.model_dump()}, {})
+    about = {"decide": name, "version": version, "champion": challenge.champion}
+    recipe = Recipe({**about, "margins": margins.model_dump()}, {})
 
     def decided_already(_: Recipe) -> tuple[bool, str] | None:  # or the data of the comparison have changed
         waits = challenge in challenges(warehouse, [name])
@@ -124,7 +126,6 @@ def promote(
     EvaluatorError if it does not exist.
     """
     warehouse = Warehouse.at(home)
-
     rows = versions(warehouse, name)
     used = next((row["version"] for row in rows if row["promoted"]), None)
     if version is not None:

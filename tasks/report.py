@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ssrem import __version__
 from ssrem.errors import HomeError, SsremError
+from ssrem.files import temporary_folder
 from ssrem.report.cases import chosen
 from ssrem.report.data import ReportData
 from ssrem.report.export import export
 from ssrem.report.page import render
 from ssrem.sql import queries
 from ssrem.tasks.stage.progress import progress
-from ssrem.tasks.warehouse.files import alive, out_of_room
+from ssrem.tasks.warehouse.files import out_of_room
 from ssrem.tasks.warehouse.home import Warehouse, records, utc_now
 
 
@@ -38,7 +40,22 @@ def write_report(home: str, *, anew: bool = True) -> str:
     warehouse.check_writable()
     with progress("writing the report"):
         page = render(report_data(warehouse))
-    return str(put_page(warehouse, path.name, page + mark))
+    # No lock is held: each process has a draft of its own, and drafts of killed ones are deleted.
+    with room_for_reports(warehouse), temporary_folder(warehouse.reports) as folder:
+        draft = folder / path.name
+        draft.write_text(page + mark, encoding="utf-8")
+        draft.replace(path)
+    return str(path)
+
+
+@contextmanager
+def room_for_reports(warehouse: Warehouse) -> Iterator[None]:
+    """A block that writes into the folder of reports, which it makes; HomeError where the disk is full."""
+    try:
+        warehouse.reports.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise out_of_room(warehouse.root, error) or error from None
 
 
 def write_figures(home: str, folder: str, *, raw: bool = False) -> list[str]:
@@ -55,25 +72,6 @@ def write_figures(home: str, folder: str, *, raw: bool = False) -> list[str]:
         except OSError as error:
             reason = error.strerror or str(error)
             raise SsremError(f"cannot write figures into {folder}: {reason}; name another folder") from None
-
-
-def put_page(warehouse: Warehouse, name: str, page: str) -> Path:
-    """Write a page atomically into the reports of the home folder; returns its path."""
-    path = warehouse.reports / name
-    draft = Path(f"{path}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # No lock is held here: each process has its own draft, and those of killed processes are deleted.
-        for other in path.parent.glob(f"{path.name}.*.tmp"):
-            if not alive(other.suffixes[-2].removeprefix(".")):
-                other.unlink(missing_ok=True)
-        draft.write_text(page, encoding="utf-8")
-        draft.replace(path)
-    except OSError as error:
-        raise out_of_room(warehouse.root, error) or error from None
-    finally:
-        draft.unlink(missing_ok=True)
-    return path
 
 
 def report_data(warehouse: Warehouse) -> ReportData:

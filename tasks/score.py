@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from functools import lru_cache
 from inspect import signature
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +34,7 @@ from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.shards import incoming, map_shards, shard_ranges
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
 from ssrem.tasks.tables import build, candidate_sources, without_tables
-from ssrem.tasks.transfer import registered
-from ssrem.tasks.versions import Version
+from ssrem.tasks.versions import Version, registered
 from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus
 
@@ -61,11 +62,30 @@ def score_corpus(
         return Recipe({**who, "corpus": corpus}, inputs)
 
     def build(stage: Stage) -> Built[bool]:
+        import pyarrow as pa
+
         with progress(f"scoring the test split of {corpus} with {name}"), evaluator_at(folder) as evaluator:
             candidates = load_candidates(stage.connection, [corpus]).sampled(TEST, evaluator.test_sample)
             f = score_candidates(warehouse, folder, evaluator, candidates, stage.scratch)
-        origin = {**who, "learned_from": learned_from(stage.connection, (name, version))}
-        _stage_scores(stage, {**origin, "dataset": corpus}, candidates, f, evaluator.f_unit)
+        origin = {**who, "learned_from": described(stage.connection, (name, version))[1]}
+        # f of each candidate that exists; NaN is staged too, so that the gate refuses it.
+        rows = candidates.rows(TEST)
+        context = candidates.context_stop[rows] > candidates.context_start[rows]
+        present = {kind: drawn[rows] >= 0 for kind, drawn in candidates.negatives.items()}
+        present |= {"GT": np.ones((len(rows), 1), dtype=bool), CONTEXT_ATTACK: context[:, None]}
+        stage.create("scores")
+        for kind, values in f.items():
+            n, k = values.shape
+            at = np.flatnonzero(present[kind])
+            constants = {**origin, "dataset": corpus, "kind": kind, "truncated": False}
+            columns = {
+                **{name: pa.repeat(value, len(at)) for name, value in constants.items()},
+                "response_id": pa.array(np.repeat(candidates.response[rows], k)[at]).cast(pa.string()),
+                "k": np.tile(np.arange(k), n)[at],
+                "f": values.ravel()[at],
+                "f_unit": pa.array(evaluator.f_unit(values.ravel()[at]), from_pandas=True),  # NaN: not scaled
+            }
+            stage.insert("scores", pa.table(columns))
         shares = ({**vars(share), "gt_above": share.above} for share in identification(f))
         stage.create_from_rows("identification", [{**origin, "corpus": corpus, **row} for row in shares])
         stage.create_from_rows("agreement", conversation_rows(stage.connection, (name, version), corpus))
@@ -105,36 +125,6 @@ def score_corpora(
     }
 
 
-def _stage_scores(
-    stage: Stage,
-    who: Mapping[str, Any],
-    candidates: Candidates,
-    f: Mapping[str, Floats],
-    to_unit: Callable[[Floats], Floats],
-) -> None:
-    """Stage f of each candidate of the test split that exists; NaN is staged too, so that the gate refuses it."""
-    import pyarrow as pa
-
-    rows = candidates.rows(TEST)
-    context = candidates.context_stop[rows] > candidates.context_start[rows]
-    negatives = {kind: drawn[rows] >= 0 for kind, drawn in candidates.negatives.items()}
-    present = {"GT": np.ones((len(rows), 1), dtype=bool), **negatives, CONTEXT_ATTACK: context[:, None]}
-    stage.create("scores")
-    for kind, values in f.items():
-        n, k = values.shape
-        at = np.flatnonzero(present[kind])
-        constants = {**who, "kind": kind, "truncated": False}
-        scores = values.ravel()[at]
-        columns = {
-            **{name: pa.repeat(value, len(at)) for name, value in constants.items()},
-            "response_id": pa.array(np.repeat(candidates.response[rows], k)[at]).cast(pa.string()),
-            "k": np.tile(np.arange(k), n)[at],
-            "f": scores,
-            "f_unit": pa.array(to_unit(scores), from_pandas=True),  # NaN: not scaled
-        }
-        stage.insert("scores", pa.table(columns))
-
-
 def conversation_rows(
     connection: duckdb.DuckDBPyConnection, version: Version, corpus: str
 ) -> list[dict[str, Any]]:
@@ -146,78 +136,48 @@ def conversation_rows(
     """
     values = {"evaluator": version[0], "version": version[1], "corpus": corpus}
     rows = connection.execute(statement("3_agreement/conversation_scores"), values).fetchall()
-    weights = weights_of(connection, version) if rows else ""
-    options = {"ground_truth_kept": True, "systems_forced": False, "permutations": 0}
+    about: dict[str, Any] = {"dataset": corpus, "aggregation": "rating", "score": "f"}
+    about |= {"ground_truth_kept": True, "systems_forced": False, "permutations": 0}
     found = []
-    for criterion in sorted({row[0] for row in rows}):
-        own = [row for row in rows if row[0] == criterion]
+    for criterion, group in groupby(rows, key=itemgetter(0)):
+        own = list(group)
         compared = [(f, rating) for _, form, _, f, rating in own if rating != UNTOUCHED_RATING.get(form)]
         scores, ratings = np.array(compared, dtype=np.float64).reshape(-1, 2).T
-        left_out, data, human = len(own) - len(compared), (corpus, own[0][2]), (criterion, "rating")
-        excluded = ["untouched-ratings"] if left_out else []
+        about["criterion"], (weights, _) = criterion, described(connection, version)
         found += [
-            figure_row(version, figure, weights, data, human, "f", excluded, **options)
-            for figure in conversation_figures(scores, ratings, excluded=left_out)
+            figure_row(version, figure, weights, own[0][2], about, "untouched-ratings")
+            for figure in conversation_figures(scores, ratings, excluded=len(own) - len(compared))
         ]
     return found
 
 
-def weights_of(connection: duckdb.DuckDBPyConnection, version: Version) -> str:
-    """Digest of the evaluator's own signature."""
-    return digest(_column(connection, version, "signature"))
-
-
-def learned_from(connection: duckdb.DuckDBPyConnection, version: Version) -> str:
-    """The corpora that the evaluator learned from, in order of their names, with commas between."""
-    return ", ".join(sorted(json.loads(_column(connection, version, "corpora"))))
-
-
-def _column(connection: duckdb.DuckDBPyConnection, version: Version, column: str) -> str:
-    query = f"SELECT {column} FROM evaluators WHERE evaluator = ? AND version = ?"
-    ((value,),) = connection.execute(query, list(version)).fetchall()  # scores refer to it
-    return str(value)
+def described(connection: duckdb.DuckDBPyConnection, version: Version) -> tuple[str, str]:
+    """Digest of the version's signature, and the corpora that it learned from, by name with commas between."""
+    query = "SELECT signature, corpora FROM evaluators WHERE evaluator = ? AND version = ?"
+    ((signature, corpora),) = connection.execute(query, list(version)).fetchall()  # scores refer to it
+    return digest(signature), ", ".join(sorted(json.loads(corpora)))
 
 
 def figure_row(
-    version: Version,
-    figure: Figure,
-    weights: str,
-    data: tuple[str, str],
-    human: tuple[str, str],
-    score: str,
-    excluded: Sequence[str],
-    **options: int,
+    version: Version, figure: Figure, weights: str, data: str, about: Mapping[str, Any], excluded: str
 ) -> dict[str, Any]:
     """The row of `agreement` of a figure, with its signature.
 
-    weights: as `weights_of` gives it; data: name of the dataset and digest of its content; human: criterion and
-    aggregation; excluded: what was left out; options: columns of the options that the figure depends on.
+    weights: as `described` gives it; data: digest of the dataset; about: the columns that say what was compared, and by
+    which options; excluded: what the responses are, where some were left out.
     """
-    about: dict[str, Any] = {
-        "dataset": data[0],
-        "criterion": human[0],
-        "aggregation": human[1],
-        "score": score,
-    }
-    same = {name: getattr(figure, name) for name in ("grouping", "measure", "n", "resamples", "seed")}
+    same = {name: about[name] for name in ("dataset", "criterion", "aggregation", "score")}
+    same |= {name: getattr(figure, name) for name in ("grouping", "measure", "n", "resamples", "seed")}
     signature = Signature(
-        **about,
-        evaluator=f"{version[0]}@{version[1]}",
+        **same | program_versions(),
+        evaluator="@".join(map(str, version)),
         weights=weights,
-        data=data[1][:16],
+        data=data[:16],
         level="system-forced" if figure.forced else figure.level,  # of too few systems
-        excluded=tuple(excluded),
-        **{**same, **program_versions()},
+        excluded=(excluded,) if figure.excluded else (),
     )
-    return {
-        "evaluator": version[0],
-        "version": version[1],
-        **about,
-        **vars(figure),
-        **options,
-        "reason": figure.reason or None,
-        "signature": str(signature),
-    }
+    own = {"evaluator": version[0], "version": version[1], "reason": figure.reason or None}
+    return {**about, **vars(figure), **own, "signature": str(signature)}
 
 
 # Scores in shards

@@ -30,15 +30,15 @@ from ssrem.studies.neighbours import neighbours
 from ssrem.studies.scored import Identified, Scored
 from ssrem.studies.study import Study
 from ssrem.tables.candidates import load_candidates
-from ssrem.tasks.correlate.sets import landed_sets, overall_part_of, version_outputs
+from ssrem.tasks.annotated import landed_sets, overall_part_of, version_outputs
 from ssrem.tasks.endpoints import request_options_in, why_private
+from ssrem.tasks.report import room_for_reports
 from ssrem.tasks.score import score_samples
 from ssrem.tasks.settings import Resources, StudySettings
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Recipe, Stage, run_stage, sources
 from ssrem.tasks.tables import candidate_sources
 from ssrem.tasks.versions import Version, promoted
-from ssrem.tasks.warehouse.files import out_of_room
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus, records
 
 if TYPE_CHECKING:
@@ -46,6 +46,14 @@ if TYPE_CHECKING:
 
 OF_CORPORA = (TrueResponses, Identified)
 """Classes of data that come from the test split of a corpus."""
+
+FEATURES = {
+    "speaker_turns": "turns of the speaker",
+    "context_turns": "turns of the context",
+    "context_words": "words of the context",
+    "response_words": "words of the response",
+}
+"""Columns of published scores by which studies put responses into buckets, and what findings call them."""
 
 SCORED_ANEW = (Pairs, TrueResponses)
 """Classes of data that are scored when the study runs; others take published scores, or learn."""
@@ -70,10 +78,17 @@ def study(
     parameters = {"dataset": dataset, "evaluators": sorted(usable), "study": name, **settings.model_dump()}
 
     def build(stage: Stage) -> Built[bool]:
+        if issubclass(kind.data, Learning):
+            found: Iterator[tuple[Version, Any]] = _learning(stage, kind, dataset, usable)
+        elif kind.data in SCORED_ANEW:
+            data: Any = _unscored(stage.connection, kind, dataset, settings, noting({}))
+            found = ((one, replace(data, score=partial(_scores, stage, one, dataset))) for one in usable)
+        else:
+            found = ((one, _published(stage, kind, one, dataset)) for one in usable)
         rows = [
             {"evaluator": evaluator, "version": version, "study": name, "dataset": dataset}
             | {"position": position, **asdict(finding)}
-            for (evaluator, version), data in _data(stage, kind, dataset, usable, settings)
+            for (evaluator, version), data in found
             for position, finding in enumerate(kind.findings(data, settings.seed))
         ]
         stage.create_from_rows("studies", rows)
@@ -88,8 +103,9 @@ def study(
 def study_behaviour(home: str, *, resources: Resources = Resources()) -> bool:
     """Publish the study of the packaged pairs for the evaluators in use that need no reference; False if there is no
     such evaluator or nothing is new."""
-    versions = _without_reference(promoted(Warehouse.at(home)))
-    return bool(versions) and study(EVERYDAY_PAIRS, "behaviour", versions, home, resources=resources)
+    versions = promoted(Warehouse.at(home))
+    usable = any("f" in evaluator_class(name).parts for name, _ in versions)
+    return usable and study(EVERYDAY_PAIRS, "behaviour", versions, home, resources=resources)
 
 
 def datasets_of(home: str, name: str) -> list[str]:
@@ -133,34 +149,25 @@ def write_study(home: str, name: str, dataset: str) -> Path:
     rows, _ = read_study(warehouse, name, dataset)
     page = warehouse.reports / f"study-{name}-{dataset}.md"
     picture = page.with_suffix(".svg")
-    try:
-        page.parent.mkdir(parents=True, exist_ok=True)
+    with room_for_reports(warehouse):
         save_plot(rows, picture)
         page.write_text(f"{markdown(rows)}\n![{name} of {dataset}](<{picture.name}>)\n", encoding="utf-8")
-    except OSError as error:
-        raise out_of_room(warehouse.root, error) or error from None
     return page
 
 
 def _usable(kind: Study[Any], versions: Sequence[Version]) -> list[Version]:
     """The versions that give what the study needs; EvaluatorError if none does."""
-    if kind.data is Scored:
-        return list(versions)
+    usable = list(versions)
     if issubclass(kind.data, Learning):
         usable = [version for version in versions if "labels" in evaluator_class(version[0]).learns_from]
         way_out = "train roberta-eval, blend, adem or ruber, and name it with --evaluator"
         why = f"learns nothing from human scores, which {kind.name} is about; {way_out}"
-    else:
-        usable = _without_reference(versions)
+    elif kind.data is not Scored:
+        usable = [version for version in versions if "f" in evaluator_class(version[0]).parts]
         why = f"scores by the true response, which {kind.name} keeps back; name others with --evaluator"
     if not usable:
         raise EvaluatorError(f"{', '.join(name for name, _ in versions)}: {why}")
     return usable
-
-
-def _without_reference(versions: Sequence[Version]) -> list[Version]:
-    """The versions that score without the true response."""
-    return [version for version in versions if "f" in evaluator_class(version[0]).parts]
 
 
 def _inputs(home: Warehouse, kind: Study[Any], dataset: str) -> dict[str, Any]:
@@ -181,21 +188,6 @@ def _inputs(home: Warehouse, kind: Study[Any], dataset: str) -> dict[str, Any]:
     return digests if kind.data is Transfer else {dataset: digests[dataset]}
 
 
-def _data(
-    stage: Stage, kind: Study[Any], dataset: str, versions: Sequence[Version], settings: StudySettings
-) -> Iterator[tuple[Version, Any]]:
-    """The data of each version, loaded one by one; AnnotationError or EvaluatorError without them."""
-    if issubclass(kind.data, Learning):
-        yield from _learning(stage, kind, dataset, versions)
-    elif kind.data in SCORED_ANEW:
-        data = _unscored(stage.connection, kind, dataset, settings, noting({}))
-        for version in versions:
-            yield version, replace(data, score=partial(_scores, stage, version, dataset))
-    else:
-        for version in versions:
-            yield version, _published(stage, kind, version, dataset)
-
-
 def _published(stage: Stage, kind: Study[Any], version: Version, dataset: str) -> Scored | Identified:
     """The published scores of an annotated set, with its human scores, or of a test split: for each true response, the
     share of its negatives that score lower. AnnotationError, which names the verb to run, without scores."""
@@ -204,20 +196,17 @@ def _published(stage: Stage, kind: Study[Any], version: Version, dataset: str) -
     if kind.data is Scored:
         query, verb = "7_studies/scored_responses", "correlate FILE --evaluator"
         values["part"] = overall_part_of(stage.connection, version, dataset)
-    rows = stage.connection.execute(statement(query), values).fetchall()
-    if not rows:
+    found = stage.connection.execute(statement(query), values).fetchnumpy()
+    if not len(found["response_words"]):
         what = f"{dataset} has no scores of {version[0]} version {version[1]}"
         raise AnnotationError(f"{what}; run ssrem {verb} {version[0]} first")
-    columns: list[Any] = [
-        one if isinstance(one[0], str | None) else np.array(one, dtype=np.float64)
-        for one in zip(*rows, strict=True)
-    ]
+    features = {
+        FEATURES[name]: column.astype(np.float64) for name, column in found.items() if name in FEATURES
+    }
     if kind.data is not Scored:
-        names = ("turns of the speaker", "turns of the context", "words of the response")
-        return Identified(columns[0], dict(zip(names, columns[1:], strict=True)))
-    score, human, words, turns, said, systems = columns
-    features = {"words of the response": words, "turns of the context": turns, "words of the context": said}
-    return Scored(score, human, words, systems, features)
+        return Identified(found["share"], features)
+    words, systems = features["words of the response"], found["system"].tolist()
+    return Scored(found["score"], found["human"], words, systems, features)
 
 
 def _unscored(
@@ -246,8 +235,7 @@ def _unscored(
     query = "SELECT generator, response_id, text FROM negatives WHERE corpus = ? AND k = 0 ORDER BY ALL"
     for generator, response, text in connection.execute(query, [dataset]).fetchall():
         if response in place:
-            of_generator = written.setdefault(f"negative of {generator}", [None] * len(ids))
-            of_generator[place[response]] = text
+            written.setdefault(f"negative of {generator}", [None] * len(ids))[place[response]] = text
     near = {"words replaced by near ones": neighbours(packaged_glove())}
     return TrueResponses(samples, score, near, written)
 
@@ -276,7 +264,7 @@ def _learning(
                 "did not, or name another evaluator"
             )
     sets = {name: _human(stage.connection, name) for name in digests}
-    private = next(filter(None, (why_private(stage.home, name) for name in digests)), None)
+    private = why_private(stage.home, *digests)
     for name, number in versions:
         base: Any = load_evaluator(stage.home.models / name / str(number))
         with progress(f"{kind.name} of {name}") as advance, request_options_in(stage.home, private=private):

@@ -14,11 +14,11 @@ from typing import Any
 from ssrem.agreement.annotated import Labels
 from ssrem.errors import EvaluatorError, say
 from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class, route
-from ssrem.samples import TEST, TRAIN, VALID, Candidates
+from ssrem.samples import TEST, TRAIN, VALID
 from ssrem.settings import TableSettings
 from ssrem.tables.candidates import load_candidates
+from ssrem.tasks.annotated import annotated_files, human_scores
 from ssrem.tasks.caches import encode_option, encoder_for, masked_lm_for, training_texts
-from ssrem.tasks.correlate import annotated_files, human_scores
 from ssrem.tasks.endpoints import request_options_in, why_private
 from ssrem.tasks.promote import challenges, decide_all
 from ssrem.tasks.score import score_corpus
@@ -26,13 +26,13 @@ from ssrem.tasks.settings import Margins, Resources, TrainSettings
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
 from ssrem.tasks.tables import build, candidate_sources, without_tables
-from ssrem.tasks.transfer import register
 from ssrem.tasks.versions import (
     DECIDED,
     any_trained,
     created,
     outdated,
     published_keys,
+    register,
     stage_version,
     version_status,
     versions,
@@ -118,7 +118,7 @@ def train(
             masked_lm=lambda: masked_lm_for(warehouse, candidates, content),
         )
         evaluator = kind.create(config, provider)
-        private = next(filter(None, (why_private(warehouse, corpus) for corpus in corpora)), None)
+        private = why_private(warehouse, *corpora)
         with progress(f"training {name}") as advance, request_options_in(warehouse, private=private):
             if not settings.labels_only:
                 encode = encode_option(warehouse, evaluator, stage.scratch)
@@ -128,16 +128,28 @@ def train(
             if human:
                 evaluator = evaluator.fine_tuned_on(human, progress=advance)
                 training = evaluator.training
-        learned = {"corpora": json.dumps(content, sort_keys=True), "labels": labels.get("labels")}
-        learned |= _learned(training, candidates)
+        splits = {"train": TRAIN, "valid": VALID, "test": TEST}
+        sizes = {split: len(candidates.rows(number)) for split, number in splits.items()}
+        sizes |= {**training.rows, "test": sizes["test"]}
+        learned = {
+            "corpora": json.dumps(content, sort_keys=True),
+            "labels": labels.get("labels"),
+            **{f"{split}_responses": int(sizes[split]) for split in splits},
+            "valid_loss": next(
+                e["valid_loss"] for e in training.history if e["epoch"] == training.best_epoch
+            ),
+            "best_epoch": training.best_epoch,
+            "epochs": len(training.history),
+            "seconds": training.seconds,
+        }
         row, built = stage_version(stage, evaluator, asdict(evaluator.config), learned, challenges=True)
         key = PartitionKey(evaluator=name, version=row["version"])
-        losses = [
-            {**key.values(), "epoch": int(epoch["epoch"]), "split": split, "loss": epoch.get(f"{split}_loss")}
+        curves = [
+            {**key.values(), "epoch": int(epoch["epoch"]), "split": split, "loss": epoch[f"{split}_loss"]}
             for epoch in training.history
             for split in ("train", "valid")
+            if epoch.get(f"{split}_loss") is not None  # epoch 0 has no training loss
         ]
-        curves = [row for row in losses if row["loss"] is not None]  # epoch 0 has no training loss
         stage.create_from_rows("learning_curves", curves)
         return replace(
             built,
@@ -147,20 +159,6 @@ def train(
         )
 
     return run_stage(warehouse, "train", recipe, build, done=trained_before, resources=resources)
-
-
-def _learned(training: Training, candidates: Candidates) -> dict[str, Any]:
-    """Columns of `evaluators` about a training."""
-    splits = {"train": TRAIN, "valid": VALID, "test": TEST}
-    sizes = {split: len(candidates.rows(number)) for split, number in splits.items()}
-    sizes |= {split: int(training.rows[split]) for split in ("train", "valid") if split in training.rows}
-    return {
-        **{f"{split}_responses": size for split, size in sizes.items()},
-        "valid_loss": next(e["valid_loss"] for e in training.history if e["epoch"] == training.best_epoch),
-        "best_epoch": training.best_epoch,
-        "epochs": len(training.history),
-        "seconds": training.seconds,
-    }
 
 
 def _card(row: Mapping[str, Any], training: Training, human: Mapping[str, Labels]) -> dict[str, Any]:

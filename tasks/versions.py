@@ -1,16 +1,27 @@
-"""Versions of evaluators in a home folder: which are in use, which are outdated, and how a new one is published."""
+"""Versions of evaluators in a home folder: which are in use, which are outdated, how a new one is published, and those
+that come without a training: registered, or imported from a file that another home folder exported."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
+import shutil
+import stat
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
-from ssrem.errors import EvaluatorError
+from pydantic import AfterValidator, BaseModel, Field, Json, JsonValue, ValidationError
+
+from ssrem import trusted_sources
+from ssrem.errors import EvaluatorError, SsremError, one_line
 from ssrem.evaluators import (
     BASELINES,
     EVALUATORS,
+    MANIFEST,
+    PACKAGED,
     best_packaged,
     check_name,
     comes_packaged,
@@ -21,10 +32,14 @@ from ssrem.evaluators import (
 )
 from ssrem.evaluators.base import Evaluator
 from ssrem.extras import way_out
-from ssrem.tasks.settings import TrainSettings
-from ssrem.tasks.stage.stage import Built, Output, Stage, read_outputs
+from ssrem.files import check_regular, read_json
+from ssrem.samples import Sample
+from ssrem.settings import explained
+from ssrem.tasks.settings import Resources, TrainSettings
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, already_done, read_outputs, run_stage
 from ssrem.tasks.warehouse.catalog import PartitionKey
-from ssrem.tasks.warehouse.files import model_damage
+from ssrem.tasks.warehouse.files import model_damage, whole_file
 from ssrem.tasks.warehouse.home import Warehouse, records
 
 Version = tuple[str, int]
@@ -32,6 +47,10 @@ Version = tuple[str, int]
 
 DECIDED = ("promoted", "why", "compared_with", "comparison", "decided_at", "promoted_at")
 """Columns of `evaluators` that record decisions about a version, not its own properties."""
+
+
+_ENTRY = re.compile(r"([\w-][\w.-]*/)*[\w-][\w.-]*\.(json|safetensors|txt|model)", re.ASCII)
+"""Paths in an exported file: inside its folder, of JSON, weights or a tokenizer."""
 
 
 def versions(home: Warehouse, name: str) -> list[dict[str, Any]]:
@@ -87,14 +106,14 @@ def catalogue() -> list[dict[str, Any]]:
         kind = evaluator_class(name)
         needs = kind.needs | {"reference"} if "g" in kind.parts else kind.needs
         row = {"evaluator": name, "learns": bool(kind.learns_from), "needs": ", ".join(sorted(needs)) or None}
-        rows.append({**row, **_finite_range(kind, "lowest", "highest"), "source": kind.source})
+        lowest, highest = _finite_range(kind)
+        rows.append({**row, "lowest": lowest, "highest": highest, "source": kind.source})
     return rows
 
 
-def _finite_range(evaluator: type[Evaluator] | Evaluator, *columns: str) -> dict[str, float | None]:
-    """The lowest and the highest score by column; None where there is no bound."""
-    bounds = (float(bound) if math.isfinite(bound) else None for bound in evaluator.range)
-    return dict(zip(columns, bounds, strict=True))
+def _finite_range(evaluator: type[Evaluator] | Evaluator) -> list[float | None]:
+    """The lowest and the highest score; None where there is no bound."""
+    return [float(bound) if math.isfinite(bound) else None for bound in evaluator.range]
 
 
 def unregistered(home: Warehouse, names: Sequence[str]) -> list[str]:
@@ -118,9 +137,63 @@ def to_register(
     if known := [name for name in default if name not in new]:
         promoted(home, known)
     for name in new:
-        if not evaluator_class(name).learns_from:
-            evaluator_class(name).check_settings({})
+        evaluator_class(name).check_settings({})
     return new
+
+
+def register(
+    name: str, home: str, settings: Mapping[str, Any] | None = None, *, resources: Resources = Resources()
+) -> tuple[int, bool]:
+    """Publish an evaluator that learns nothing, with these settings, or a packaged one that has no version here;
+    returns the version and whether it is new.
+
+    Raises EvaluatorError if the name or a setting is unknown, a package is missing, or it has to be trained.
+    """
+    warehouse = Warehouse.at(home)
+    kind: Any = evaluator_class(name)
+    learns = bool(kind.learns_from)
+    if learns and (settings or name not in packaged()):
+        raise EvaluatorError(f"{name} learns from conversations; run ssrem train {name}")
+    with progress(f"loading {name}"):
+        evaluator: Any = load_evaluator(name) if learns else kind(**(settings or {}))
+        recipe = Recipe({"evaluator": name, "signature": evaluator.signature}, {})
+
+    def registered_before(_: Recipe) -> tuple[int, bool] | None:
+        newest = max((row["version"] for row in versions(warehouse, name)), default=0)
+        whole = already_done(warehouse, "train", recipe) and not model_damage(warehouse.models, name, newest)
+        return (newest, False) if newest and (learns or whole) else None
+
+    def build(stage: Stage) -> Built[tuple[int, bool]]:
+        folder = stage.scratch / "model"
+        if learns:
+            shutil.copytree(PACKAGED / name, folder)
+            return stage_version(stage, evaluator, *read_card(folder))[1]
+        row, built = stage_version(stage, evaluator, evaluator.settings)
+        card = {column: row[column] for column in ("evaluator", "version", "signature", "config")}
+        evaluator.save(folder, card=card)
+        return built
+
+    return run_stage(warehouse, "train", lambda: recipe, build, done=registered_before, resources=resources)
+
+
+def registered(
+    home: str,
+    names: Sequence[str],
+    settings: Mapping[str, Mapping[str, Any]],
+    *,
+    resources: Resources = Resources(),
+) -> list[Version]:
+    """(name, version) in use of each evaluator. Evaluators that need no training are registered first if `settings` has
+    settings for them or they have no version here.
+
+    settings: evaluator → what makes a version of it. EvaluatorError for one that has to be trained first.
+    """
+    warehouse = Warehouse.at(home)
+    new = unregistered(warehouse, names)
+    for name in names:
+        if settings.get(name) or name in new:
+            register(name, home, settings.get(name), resources=resources)
+    return promoted(warehouse, names)
 
 
 def to_correlate(home: Warehouse, names: Sequence[str] = ()) -> list[str]:
@@ -212,18 +285,19 @@ def stage_version(
     """
     name, now = evaluator.name, stage.now()
     old = versions(stage.home, name)
+    low, high = _finite_range(evaluator)
     row = {
         "evaluator": name,
         "version": old[-1]["version"] + 1 if old else 1,
         "signature": evaluator.signature,
-        **_finite_range(evaluator, "low", "high"),
+        "low": low,
+        "high": high,
         "encoder": evaluator.encoder.signature if evaluator.encoder else None,
         "config": json.dumps(settings, sort_keys=True),
         "corpora": "{}",
         **dict.fromkeys(("train_responses", "valid_responses", "test_responses", "epochs"), 0),
-        **dict.fromkeys(("labels", "valid_loss", "best_epoch")),
+        **dict.fromkeys(("labels", "valid_loss", "best_epoch", *DECIDED)),
         "test_sample": evaluator.test_sample,
-        **dict.fromkeys(DECIDED),
         "seconds": 0.0,
         "trained_at": now,
         **(learned or {}),
@@ -250,3 +324,133 @@ def stage_rows(stage: Stage, rows: Sequence[dict[str, Any]], changed: dict[str, 
     stage.create_from_rows("evaluators", rows)
     keys = [PartitionKey(evaluator=row["evaluator"], version=row["version"]) for row in (*replaced, changed)]
     return [Output("evaluators", key, f"version = {key.version}") for key in keys]
+
+
+def export_evaluator(home: Warehouse, name: str, version: int | None, file: Path | None) -> Path:
+    """Write a version of the evaluator into `file`; returns its path.
+
+    version: None for the promoted one. file: None for NAME-VERSION.ssrem in the current folder. Raises EvaluatorError
+    if there is no such version.
+    """
+    version = known_version(home, name, promoted(home, [name])[0][1] if version is None else version)
+    target = file or Path(f"{name}-{version}.ssrem")
+    with progress(f"writing {target}"):
+        pack(home.models / name / str(version), target)
+    return target
+
+
+def import_evaluator(
+    file: str, home: str, *, allowed: Sequence[str] = (), resources: Resources = Resources()
+) -> tuple[str, int, bool]:
+    """Publish the evaluator in `file` as the newest version of its name; returns name, version and whether it is new.
+
+    It is first loaded, which checks hashes, format, signature and encoder, and scores a sample. It may read only its
+    own files, installed packages, and the encoders and models in `allowed`, names or paths. Raises EvaluatorError if
+    any of this fails.
+    """
+    warehouse = Warehouse.at(home)
+
+    def build(stage: Stage) -> Built[tuple[str, int, bool]]:
+        folder = stage.scratch / "model"
+        with progress(f"checking {file}"):
+            unpack(Path(file), folder)
+            try:
+                with trusted_sources.restricted_to(folder, allowed):
+                    evaluator = load_evaluator(folder)
+                    # Some of its files are read only when it scores.
+                    evaluator.components([Sample(("how are you",), "fine, and you", "very well")])
+            except Exception as error:  # a foreign file can fail with any type of error
+                why = error if isinstance(error, SsremError) else f"{one_line(error)}; export it again"
+                raise EvaluatorError(f"{file} cannot be imported: {why}") from error
+        name, old = evaluator.name, versions(warehouse, evaluator.name)
+        if same := [row["version"] for row in old if row["signature"] == evaluator.signature]:
+            return Built((name, int(same[-1]), False))
+        row, built = stage_version(stage, evaluator, *read_card(folder))
+        return Built((name, row["version"], True), built.outputs, built.folders)
+
+    # Whether it is known shows when it is unpacked.
+    recipe = Recipe({"import": Path(file).name}, {})
+    return run_stage(warehouse, "train", lambda: recipe, build, done=lambda _: None, resources=resources)
+
+
+def pack(folder: Path, file: Path) -> None:
+    """Write the evaluator saved in `folder` into `file`, a zip of its files, completely or not at all.
+
+    EvaluatorError if the folder holds none, or `file` cannot be written.
+    """
+    if not (folder / MANIFEST).is_file():
+        raise EvaluatorError(f"{folder} holds no saved evaluator; it has no {MANIFEST}")
+    try:
+        # Uncompressed: weights would take seconds and save little. Without times: equal folders are equal files.
+        with whole_file(file) as draft, zipfile.ZipFile(draft, "w") as archive:
+            for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+                entry = zipfile.ZipInfo(path.relative_to(folder).as_posix())
+                with path.open("rb") as source, archive.open(entry, "w") as target:
+                    shutil.copyfileobj(source, target, 1 << 20)
+    except OSError as error:
+        raise EvaluatorError(f"{file} cannot be written ({error.strerror}); give another path") from error
+
+
+def unpack(file: Path, folder: Path) -> None:
+    """Write the evaluator packed in `file` into `folder`; its contents are checked by `load_evaluator`.
+
+    EvaluatorError unless `file` is an undamaged zip with a manifest, and each entry is a plain uncompressed file inside
+    `folder`, named once: JSON, weights or a tokenizer. No more bytes are written than the file has.
+    """
+    try:
+        check_regular(file)
+        with zipfile.ZipFile(file) as archive:
+            entries = [entry for entry in archive.infolist() if not entry.filename.endswith("/")]
+            for entry in entries:
+                name, plain = entry.filename, stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG)
+                # Stored as it is: a few compressed bytes could become terabytes.
+                if not plain or entry.compress_type != zipfile.ZIP_STORED or not _ENTRY.fullmatch(name):
+                    raise EvaluatorError(f"{file}: {name!r} is nothing that belongs to an evaluator")
+            names, size = {entry.filename for entry in entries}, sum(entry.file_size for entry in entries)
+            if len(names) < len(entries) or size > file.stat().st_size:
+                raise zipfile.BadZipFile("it names an entry twice or unpacks to more than its size")
+            if MANIFEST not in names:
+                raise EvaluatorError(f"{file} holds no evaluator; make one with ssrem evaluators export")
+            archive.extractall(folder, sorted(names))
+    except FileNotFoundError:
+        raise EvaluatorError(f"{file} does not exist; give what ssrem evaluators export wrote") from None
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError, OSError) as error:
+        raise EvaluatorError(
+            f"{file} is damaged or not what ssrem evaluators export wrote ({error}); copy it again"
+        ) from error
+
+
+_Whole = Annotated[int, Field(strict=True, ge=0, lt=2**53)] | None  # exact as a float, too
+_Number = Annotated[float, Field(strict=True, ge=0, lt=2**53)] | None
+
+
+def _corpus_name(name: str) -> str:
+    return checked_name(name, "card.json: a corpus", "export the evaluator again", EvaluatorError)
+
+
+class _Card(BaseModel, allow_inf_nan=False):
+    """What an evaluator from elsewhere says of its training, as columns of `evaluators`."""
+
+    config: Json[dict[str, JsonValue]] | dict[str, JsonValue] = {}
+    corpora: dict[Annotated[str, AfterValidator(_corpus_name)], str] = {}
+    labels: str | None = Field(None, pattern=r"^[0-9a-f]{64}(\+[0-9a-f]{64})*$")
+    train_responses: _Whole = None
+    valid_responses: _Whole = None
+    test_responses: _Whole = None
+    test_sample: _Whole = None
+    valid_loss: _Number = None
+    best_epoch: _Whole = None
+    epochs: _Whole = None
+    seconds: _Number = None
+
+
+def read_card(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings of the evaluator in `folder`, and the columns of `evaluators` about its training, by its card.json,
+    if there is one. EvaluatorError for a value that a table cannot hold."""
+    file = folder / "card.json"
+    try:
+        card = _Card.model_validate(read_json(file, ()) if file.exists() else {})
+    except ValidationError as error:
+        raise EvaluatorError(f"card.json: {explained(error, [])}; export the evaluator again") from None
+    learned = card.model_dump(exclude={"config"}, exclude_none=True)
+    return card.config, {**learned, "corpora": json.dumps(card.corpora, sort_keys=True)}

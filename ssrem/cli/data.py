@@ -48,7 +48,17 @@ def run(
     from ssrem.annotated_sets.columns import divided
     from ssrem.evaluators import DEFAULT_EVALUATORS
     from ssrem.readers.fields import checked_mapping
-    from ssrem.tasks import correlate, ingest, query, report, study, tables, train, transfer, versions
+    from ssrem.tasks import (
+        annotated,
+        correlate,
+        ingest,
+        query,
+        report,
+        study,
+        tables,
+        train,
+        versions,
+    )
     from ssrem.tasks.stage.shards import opened
 
     of_dump, of_sets = divided(dump.map)
@@ -60,14 +70,14 @@ def run(
     # What is wrong with a later stage is said before the first one.
     checked_mapping(of_dump)
     train.checked(evaluator or DEFAULT_EVALUATORS, settings.training, call.home)
-    correlate.annotated_files(call.home, annotations, sets.layout, sets.map)
+    annotated.annotated_files(call.home, annotations, sets.layout, sets.map)
     with opened(runner):
         corpus, _ = ingest.land(single(source) or "chitchat", call.root, dump, resources=resources)
         tables.build(corpus, call.root, settings.tables, resources=resources)
         train.train_all(evaluator, None, call.root, settings.training, settings.margin, resources=resources)
         if annotations:
             names = versions.to_correlate(call.home, evaluator)
-            chosen = transfer.registered(call.root, names, {}, resources=resources)
+            chosen = versions.registered(call.root, names, {}, resources=resources)
             correlate.correlate_files(annotations, chosen, call.root, sets, resources=resources)
         correlate.correlate_all(call.root, resources=resources)  # also the annotated sets that landed before
         study.study_behaviour(call.root, resources=resources)

@@ -64,14 +64,14 @@ def correlate(
     """
     from ssrem.evaluators import BASELINES
     from ssrem.evaluators.judge.request_options import request_options
+    from ssrem.tasks import annotated, endpoints, versions
     from ssrem.tasks import correlate as stage
-    from ssrem.tasks import endpoints, transfer, versions
     from ssrem.tasks.stage.shards import opened
 
     names = versions.to_correlate(call.home, evaluator)
     own, requests = endpoints.split_settings(names, asking.given())
     new = versions.to_register(call.home, names, own)
-    read = stage.annotated_files(call.home, file, sets.layout, sets.map)
+    read = annotated.annotated_files(call.home, file, sets.layout, sets.map)
     if dry_run:
         _bill(call, names, own, requests, {one.name: [row.sample for row in one.read.rows] for one in read})
         return
@@ -80,7 +80,7 @@ def correlate(
     if beside := [name for name in names if name in BASELINES and name not in evaluator]:
         say(f"beside the untrained baselines {' and '.join(beside)}")
     with opened(runner), request_options(**requests):
-        chosen = transfer.registered(call.root, names, own, resources=resources)
+        chosen = versions.registered(call.root, names, own, resources=resources)
         done = stage.correlate_files(file, chosen, call.root, sets, agreement, resources=resources)
     outcomes = {name: "correlated" if new else "there already" for name, new in done.items()}
     output.outcome(call, ["agreement", "best"], outcomes, done)
@@ -144,7 +144,7 @@ def study(
     """
     from ssrem.evaluators.judge.request_options import request_options
     from ssrem.studies import EVERYDAY_PAIRS
-    from ssrem.tasks import endpoints, query, transfer, versions
+    from ssrem.tasks import endpoints, query, versions
     from ssrem.tasks import study as stage
 
     keys = [part.key for part in call.home.partitions()]
@@ -165,7 +165,7 @@ def study(
         return
     pages = {}
     with request_options(**requests):
-        chosen = transfer.registered(call.root, names, own, resources=resources)
+        chosen = versions.registered(call.root, names, own, resources=resources)
         for dataset in datasets:
             stage.study(dataset, study, chosen, call.root, settings, resources=resources)
             pages[dataset] = str(stage.write_study(call.root, study, dataset))
@@ -217,7 +217,7 @@ def validate(
     from ssrem.cli.score import scoring
     from ssrem.evaluators import evaluator_class, usable_baselines
     from ssrem.responses import read_responses
-    from ssrem.tasks.correlate import annotated_files
+    from ssrem.tasks.annotated import annotated_files
     from ssrem.tasks.endpoints import bill_row
     from ssrem.tasks.warehouse import files, home
     from ssrem.validation import bias, labels, page, validation

@@ -39,7 +39,7 @@ def _files(texts: Any) -> Any:
 def list_(call: Call) -> None:
     """List the known public annotated sets."""
     from ssrem.annotated_sets.known import known_sets
-    from ssrem.tasks.correlate import pulled
+    from ssrem.tasks.annotated import pulled
 
     rows = [{**asdict(one), "pulled": one.file(pulled(call.home)).exists()} for one in known_sets().values()]
     if output.answered(call, rows):
@@ -62,7 +62,7 @@ def pull(
     """
     from ssrem.annotated_sets.known import known_sets
     from ssrem.annotated_sets.pull import pull as pull_set
-    from ssrem.tasks.correlate import pulled
+    from ssrem.tasks.annotated import pulled
 
     sets, names = known_sets(), list(dict.fromkeys(name))
     if unknown := [one for one in names if one not in sets]:

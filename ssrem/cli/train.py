@@ -210,7 +210,7 @@ def export(
     version: its version (default: the one in use)
     output_: file to write (default: NAME-VERSION.ssrem, here)
     """
-    from ssrem.tasks.transfer import export_evaluator
+    from ssrem.tasks.versions import export_evaluator
 
     file = export_evaluator(call.home, evaluator, version, output_)
     if not output.answered(call, {"file": str(file)}):
@@ -229,7 +229,7 @@ def import_(
     if not archive.is_file():
         what = "is no file" if archive.exists() else "does not exist"
         raise EvaluatorError(f"{archive} {what}; give what ssrem evaluators export wrote")
-    from ssrem.tasks.transfer import import_evaluator
+    from ssrem.tasks.versions import import_evaluator
 
     name, version, new = import_evaluator(str(archive), call.root, allowed=allow, resources=resources)
     what = "imported" if new else "is there already"

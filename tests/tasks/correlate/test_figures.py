@@ -12,9 +12,8 @@ from ssrem.agreement.raters.reliability import krippendorff_alpha
 from ssrem.agreement.significance import against_chance, williams
 from ssrem.errors import AnnotationError
 from ssrem.schemas import TABLES
-from ssrem.tasks.correlate import correlate, correlate_all, correlate_landed
-from ssrem.tasks.correlate.sets import landed_set
-from ssrem.tasks.correlate.stage import SET_TABLES
+from ssrem.tasks.annotated import landed_set
+from ssrem.tasks.correlate import SET_TABLES, correlate, correlate_all, correlate_landed
 from ssrem.tasks.promote import promote
 from ssrem.tasks.settings import AgreementSettings
 from ssrem.tasks.stage.stage import Output

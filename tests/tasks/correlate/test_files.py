@@ -12,7 +12,9 @@ import pytest
 
 from ssrem.annotated_sets import known
 from ssrem.errors import AnnotationError
-from ssrem.tasks.correlate import annotated_file, annotated_files, correlate, pulled, sets
+from ssrem.tasks import annotated as sets
+from ssrem.tasks.annotated import annotated_file, annotated_files, pulled
+from ssrem.tasks.correlate import correlate
 from ssrem.tasks.settings import AnnotatedSets
 from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import annotated_rows

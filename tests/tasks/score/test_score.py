@@ -129,7 +129,7 @@ def test_ratings_at_the_default_are_left_out_where_there_is_one(format: str) -> 
         for name in ("conversations", "corpora", "turns", "scores", "evaluators"):
             connection.execute(TABLES[name].ddl())
         insert("corpora", corpus="c", format=format, sha256="a" * 64)
-        insert("evaluators", evaluator="ssrem", version=1, signature="weights")
+        insert("evaluators", evaluator="ssrem", version=1, signature="weights", corpora="{}")
         f: dict[int, float] = {}
         for number, rating in enumerate(ratings):
             given = None if rating is None else json.dumps({"witty": rating})

@@ -13,8 +13,8 @@ import pytest
 from ssrem.errors import EvaluatorError, GateError, SsremError
 from ssrem.samples import TEST
 from ssrem.tables.candidates import load_candidates
+from ssrem.tasks import correlate as correlation
 from ssrem.tasks.correlate import correlate, correlate_landed
-from ssrem.tasks.correlate import stage as correlation
 from ssrem.tasks.promote import Challenge, challenges, decide, decide_all, promote
 from ssrem.tasks.score import score_corpus
 from ssrem.tasks.settings import Margins

@@ -18,7 +18,7 @@ from ssrem.evaluators import load_evaluator, route
 from ssrem.evaluators.blend.blend import Blend
 from ssrem.samples import TEST, TRAIN, VALID, Sample
 from ssrem.tables.candidates import load_candidates
-from ssrem.tasks.correlate import annotated_file, human_scores
+from ssrem.tasks.annotated import annotated_file, human_scores
 from ssrem.tasks.score import score_corpus
 from ssrem.tasks.settings import TrainSettings
 from ssrem.tasks.stage.stage import Stage

@@ -8,13 +8,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
+from math import comb
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ssrem.agreement.figures import LEVELS, RESAMPLES, SEED, figures
-from ssrem.agreement.inputs import Floats, Level, Numbers, Responses, View, numbered_within
+from ssrem.agreement.inputs import Floats, Level, Numbers, Responses, View, columns, complete, numbered_within
 from ssrem.agreement.levels import MIN_SYSTEMS
 from ssrem.agreement.paired_bootstrap import paired_bootstrap
 from ssrem.agreement.ranking import ranking
@@ -23,11 +25,10 @@ from ssrem.agreement.raters.filters import without_outliers
 from ssrem.agreement.significance import PERMUTATIONS, Difference, perm_both, williams
 from ssrem.errors import AnnotationError, EvaluatorError, GateError, say
 from ssrem.evaluators import evaluator_class
-from ssrem.evaluators.base import EMPTY_CONTEXT, EMPTY_RESPONSE, NO_REFERENCE, Evaluator, Scores
+from ssrem.evaluators.base import EMPTY_CONTEXT, EMPTY_RESPONSE, NO_REFERENCE
 from ssrem.evaluators.judge.request_options import request_options
 from ssrem.evaluators.parts import PARTS, overall_part
-from ssrem.samples import Sample
-from ssrem.tasks.correlate.sets import (
+from ssrem.tasks.annotated import (
     AnnotatedFile,
     LandedSet,
     annotated_file,
@@ -36,7 +37,7 @@ from ssrem.tasks.correlate.sets import (
     version_outputs,
 )
 from ssrem.tasks.endpoints import asks, marked_private, request_options_in, why_marked, why_private
-from ssrem.tasks.score import evaluator_at, figure_row, learned_from, score_samples, weights_of
+from ssrem.tasks.score import described, evaluator_at, figure_row, score_samples
 from ssrem.tasks.settings import AgreementSettings, AnnotatedSets, Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, already_done, last_parameters, run_stage
@@ -163,22 +164,19 @@ class _Job:
         last = last_parameters(self.home, self.dataset, "correlate")
         in_use = self.home.query("SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL")
         versions = {*_intact(self.home, "scores", self.dataset), *self.versions}
-        truth_kept = _pairs(last, "ground_truth_kept")
+        truth_kept = set(map(tuple, last.get("ground_truth_kept", [])))
         if self.settings:
             change = truth_kept.update if settings.keep_ground_truth else truth_kept.difference_update
             change(self.versions)
-        chosen = {
-            "systems_forced": settings.force_systems,
-            **settings.model_dump(include={"permutations", "test"}),
-        }
-        defaults = {"systems_forced": False, "permutations": 0, "test": "paired-bootstrap"}
+        options = {"systems_forced": False, "permutations": 0, "test": "paired-bootstrap"}
+        options |= {name: last[name] for name in options if name in last}
+        chosen = {**settings.model_dump(), "systems_forced": settings.force_systems}
         parameters = {
             "dataset": self.dataset,
-            "evaluators": [list(version) for version in sorted(versions)],
-            "ground_truth_kept": [list(version) for version in sorted(versions & truth_kept)],
-            "in_use": [list(version) for version in in_use if version in versions],
-            **{name: last.get(name, default) for name, default in defaults.items()},
-            **{name: value for name, value in chosen.items() if value is not None},
+            "evaluators": sorted(versions),
+            "ground_truth_kept": sorted(versions & truth_kept),
+            "in_use": [version for version in in_use if version in versions],
+            **{name: old if chosen[name] is None else chosen[name] for name, old in options.items()},
             "resamples": RESAMPLES,
             "seed": SEED,
         }
@@ -211,16 +209,15 @@ class _Job:
         """Versions of the recipe whose scores or figures are missing, or whose figures were computed before their
         scores, with other options or with other draws; all of them where the set is new or replaced."""
         wanted, last = recipe.parameters, last_parameters(self.home, self.dataset, "correlate")
-        versions = sorted(_pairs(wanted, "evaluators"))
         of_set = ("systems_forced", "permutations", "resamples", "seed")
         same = all(wanted[name] == last.get(name) for name in of_set)
         if not same or self.landed() != recipe.inputs[self.dataset]:
-            return versions
+            return list(wanted["evaluators"])
         scored, measured = (_intact(self.home, table, self.dataset) for table in ("scores", "agreement"))
-        changed = _pairs(wanted, "ground_truth_kept") ^ _pairs(last, "ground_truth_kept")
+        changed = set(wanted["ground_truth_kept"]) ^ set(map(tuple, last.get("ground_truth_kept", [])))
         return [
             version
-            for version in versions
+            for version in wanted["evaluators"]
             if version in changed or version not in scored or measured.get(version, "") < scored[version]
         ]
 
@@ -232,18 +229,14 @@ class _Job:
         retired: list[Address] = []
         scored = _intact(self.home, "scores", dataset)
         if source and source.digest != landed:
-            responses, ratings = _set_rows(source, dataset)
-            stage.create_from_rows("rated_responses", responses)
-            stage.create_from_rows("ratings", ratings)
-            stage.create("human_scores", "3_agreement/human_scores", dataset=dataset)
-            outputs = [Output(table, PartitionKey(dataset=dataset)) for table in LANDED_TABLES]
+            outputs = _stage_set(stage, source, dataset)
             if landed:  # by other content, of which nothing stays
                 scored, retired = {}, [p.address for p in stage.partitions if p.key.dataset == dataset]
         data = landed_set(stage.connection, dataset)
         unscored = [version for version in outdated if version not in scored]
         outputs += _stage_scores(stage, data, unscored)
         with progress(f"measuring agreement on {dataset}"), threadpool_limits(1, "blas"):
-            outputs += stage_figures(stage, data, outdated, unscored)
+            outputs += _stage_figures(stage, data, outdated, unscored)
         return Built(True, outputs, retired=retired)
 
 
@@ -260,14 +253,9 @@ def _intact(home: Warehouse, table: str, dataset: str) -> dict[Version, str]:
     }
 
 
-def _pairs(parameters: Mapping[str, Any], name: str) -> set[Version]:
-    """The versions that a parameter lists."""
-    return {(evaluator, version) for evaluator, version in parameters.get(name, [])}
-
-
-def _set_rows(source: AnnotatedFile, dataset: str) -> tuple[Rows, Rows]:
-    """Rows of `rated_responses` and of `ratings`."""
-    responses, ratings = [], []
+def _stage_set(stage: Stage, source: AnnotatedFile, dataset: str) -> list[Output]:
+    """Stage the responses, their ratings, and the human scores that these add up to."""
+    responses, ratings = Rows(), Rows()
     for number, row in enumerate(source.read.rows):
         about = {"dataset": dataset, "response_id": str(number)}
         own = {"context": list(row.context), "ground_truth": row.ground_truth, "sha256": source.digest}
@@ -278,18 +266,25 @@ def _set_rows(source: AnnotatedFile, dataset: str) -> tuple[Rows, Rows]:
             for rater, score in enumerate(scores)
             if score is not None
         ]
-    return responses, ratings
+    stage.create_from_rows("rated_responses", responses)
+    stage.create_from_rows("ratings", ratings)
+    stage.create("human_scores", "3_agreement/human_scores", dataset=dataset)
+    return [Output(table, PartitionKey(dataset=dataset)) for table in LANDED_TABLES]
 
 
 def _stage_scores(stage: Stage, data: LandedSet, versions: Sequence[Version]) -> list[Output]:
     """Score the set with the versions, and stage `scores` and, for versions that ask an endpoint, `judgments`."""
     if not versions:
         return []
-    dataset, rows, answers = data.dataset, Rows(), Rows()
+    import pyarrow as pa
+
+    dataset, answers = data.dataset, Rows()
     private = marked_private(dataset) if stage.recipe.parameters.get("private") else None
     with request_options(private=private):
         scores = score_samples(stage.home, versions, data.samples, dataset, stage.scratch)
     asked = [version for version in versions if asks(stage.home, *version)]
+    referenced = np.array([bool((sample.reference or "").strip()) for sample in data.samples])
+    stage.create("scores")
     for (name, number), of_version in zip(versions, scores, strict=True):
         texts = (EMPTY_RESPONSE, EMPTY_CONTEXT, NO_REFERENCE, "")  # lacking by the set, not by the evaluator
         counts = Counter(why.partition(":")[0] for why in of_version.reasons.tolist() if why not in texts)
@@ -297,36 +292,31 @@ def _stage_scores(stage: Stage, data: LandedSet, versions: Sequence[Version]) ->
             listed = ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
             of = f"{len(data.samples):,} responses of {dataset}"
             say(f"{name}: {counts.total():,} of {of} have no score: {listed}")
+        # A part that a response cannot have is null; NaN where there should be a number stays, and the gate refuses it.
+        own, scored = evaluator_class(name).parts, of_version.reasons == ""
+        has = {part: scored & (part in own) & (referenced | (part == "f")) for part in PARTS}
+        has |= {f"{part}_unit": has[part] & ("h" in own) for part in ("f", "g")}  # scaled to be mixed
         about = {"evaluator": name, "version": number, "dataset": dataset}
-        about["learned_from"] = learned_from(stage.connection, (name, number))
-        rows += [{**about, **row} for row in _score_rows(evaluator_class(name), data.samples, of_version)]
+        about["learned_from"] = described(stage.connection, (name, number))[1]
+        constants = {**about, "kind": "response", "k": 0}
+        rows = {column: pa.repeat(value, len(scored)) for column, value in constants.items()}
+        rows |= {part: pa.array(getattr(of_version, part), mask=~there) for part, there in has.items()}
+        ids = list(map(str, range(len(scored))))
+        stage.insert("scores", pa.table({**rows, "response_id": ids, "truncated": of_version.truncated}))
         if (name, number) in asked:
             folder = stage.home.models / name / str(number)
             with request_options_in(stage.home), evaluator_at(folder) as evaluator:
                 judgments = evaluator.judgments(data.samples)
                 answers += [{**about, **row, "response_id": str(row["row"])} for row in judgments]
-    stage.create_from_rows("scores", rows)
     if asked:
         stage.create_from_rows("judgments", answers)
-    of_set = {"dataset": dataset}
-    return [*version_outputs("scores", versions, **of_set), *version_outputs("judgments", asked, **of_set)]
+    return [
+        *version_outputs("scores", versions, dataset=dataset),
+        *version_outputs("judgments", asked, dataset=dataset),
+    ]
 
 
-def _score_rows(kind: type[Evaluator], samples: Sequence[Sample], scores: Scores) -> Iterator[dict[str, Any]]:
-    """The columns of `scores` that differ by response."""
-    # A part that a response cannot have is null. NaN where there should be a number stays, so that the gate refuses it.
-    columns = {part: getattr(scores, part).tolist() for part in (*PARTS, "f_unit", "g_unit")}
-    for number, sample in enumerate(samples):
-        own = () if scores.reasons[number] else kind.parts
-        referenced = bool((sample.reference or "").strip())
-        has = {part: part in own and (part == "f" or referenced) for part in PARTS}
-        has |= {f"{part}_unit": has[part] and "h" in own for part in ("f", "g")}  # scaled to be mixed
-        about = {"response_id": str(number), "kind": "response", "k": 0}
-        about["truncated"] = bool(scores.truncated[number])
-        yield about | {part: values[number] if has[part] else None for part, values in columns.items()}
-
-
-def stage_figures(
+def _stage_figures(
     stage: Stage, data: LandedSet, outdated: Sequence[Version], staged: Collection[Version]
 ) -> list[Output]:
     """Stage the figures of the outdated versions and the tables of the whole set. staged: the versions whose scores are
@@ -336,14 +326,16 @@ def stage_figures(
     def scores(version: Version) -> dict[str, Floats]:
         return data.scores(version, "main.scores" if version in staged else "published.scores")
 
-    def truth_kept(versions: Sequence[Sequence[Any]]) -> bool:
-        return bool(versions) and all(one in parameters["ground_truth_kept"] for one in versions)
+    def truth_kept(versions: Sequence[Version]) -> bool:
+        return bool(versions) and set(versions) <= set(parameters["ground_truth_kept"])
 
-    figure_rows = (_figure_rows(data, one, scores(one), parameters) for one in outdated)
-    stage.create_from_rows("agreement", [row for rows in figure_rows for row in rows])
-    in_use = {(name, number): scores((name, number)) for name, number in parameters["in_use"]}
-    with_truth, test = truth_kept(parameters["in_use"]), parameters["test"]
-    compared, ranked = _comparison_rows(data, in_use, ground_truth_kept=with_truth, test=test)
+    rows = Rows()
+    for version in outdated:
+        rows += _figure_rows(data, version, scores(version), parameters)
+    stage.create_from_rows("agreement", rows)
+    in_use = {version: scores(version) for version in parameters["in_use"]}
+    kept, test = truth_kept(parameters["in_use"]), parameters["test"]
+    compared, ranked = _comparison_rows(data, in_use, kept=kept, test=test)
     stage.create_from_rows("comparisons", compared)
     stage.create_from_rows("rankings", ranked)
     stage.create_from_rows("rater_agreement", list(_rater_rows(data, truth_kept(parameters["evaluators"]))))
@@ -356,19 +348,17 @@ def _figure_rows(
 ) -> Iterator[dict[str, Any]]:
     """Rows of `agreement` of a version: each part of its score with each human score."""
     options = {name: parameters[name] for name in ("systems_forced", "permutations")}
-    with_truth = list(version) in parameters["ground_truth_kept"]
-    weights = weights_of(data.connection, version)
+    kept, (weights, _) = version in parameters["ground_truth_kept"], described(data.connection, version)
     for (criterion, aggregation), human in data.human_scores().items():
         mean = aggregation == "mean"
-        drawn: dict[str, Any] = {"slow": mean, "permutations": options["permutations"] if mean else 0}
+        drawn = {"slow": mean, "permutations": options["permutations"] if mean else 0}
+        about = {"dataset": data.dataset, "criterion": criterion, "aggregation": aggregation}
+        about |= {"ground_truth_kept": kept, **options}
         for score, values in scores.items():
-            responses = data.responses(values, human, ground_truth_kept=with_truth)
-            about = (data.dataset, data.sha256), (criterion, aggregation), score
+            about["score"] = score
+            responses = data.responses(values, human, ground_truth_kept=kept)
             for figure in figures(responses, force=options["systems_forced"], **drawn):
-                excluded = ["ground-truth"] if figure.excluded else []
-                yield figure_row(
-                    version, figure, weights, *about, excluded, ground_truth_kept=with_truth, **options
-                )
+                yield figure_row(version, figure, weights, data.sha256, about, "ground-truth")
 
 
 def _rater_rows(data: LandedSet, ground_truth_kept: bool) -> Iterator[dict[str, Any]]:
@@ -388,54 +378,46 @@ def _rater_rows(data: LandedSet, ground_truth_kept: bool) -> Iterator[dict[str, 
 
 
 def _comparison_rows(
-    data: LandedSet, scores: Mapping[Version, Mapping[str, Floats]], *, ground_truth_kept: bool, test: str
+    data: LandedSet, scores: Mapping[Version, Mapping[str, Floats]], *, kept: bool, test: str
 ) -> tuple[Rows, Rows]:
     """Rows of `comparisons` and of `rankings`, for every criterion at both levels, by Spearman's ρ of the mean human
     score and each evaluator's overall score, as `ssrem score` gives it, on the responses that all of them scored.
 
     scores: version → part → values (n,); a version without scores is left out, as is the system level of few systems.
+    kept: whether ground truth is compared, too.
     """
-    chosen = {}
-    for (name, number), parts in scores.items():
+    chosen: dict[str, tuple[str, int, str]] = {}
+    values: dict[str, Floats] = {}
+    for version, parts in scores.items():
         if parts:
-            part = overall_part({part: int((~np.isnan(values)).sum()) for part, values in parts.items()})
-            chosen[f"{name}@{number}"] = name, number, part, parts[part]
-    compared: Rows = []
-    ranked: Rows = []
-    for (criterion, aggregation), human in data.human_scores().items():
-        if aggregation != "mean" or not chosen:
+            part = overall_part({part: int((~np.isnan(own)).sum()) for part, own in parts.items()})
+            who = "@".join(map(str, version))
+            chosen[who], values[who] = (*version, part), parts[part]
+    compared, ranked = Rows(), Rows()
+    means = [(of, human) for of, human in data.human_scores().items() if of[1] == "mean" and chosen]
+    for ((criterion, aggregation), human), level in product(means, LEVELS):
+        sets = {who: data.responses(own, human, ground_truth_kept=kept) for who, own in values.items()}
+        if level == "system":
+            sets = {who: one.with_systems() for who, one in sets.items()}
+        any_set = next(iter(sets.values()))
+        if level == "system" and len(set(any_set.systems or ())) < MIN_SYSTEMS:
             continue
-        kept = ground_truth_kept
-        sets = {one: data.responses(own[3], human, ground_truth_kept=kept) for one, own in chosen.items()}
-        for level in LEVELS:
-            if level == "system":
-                sets = {name: one.with_systems() for name, one in sets.items()}
-            any_set = next(iter(sets.values()))
-            if level == "system" and len(set(any_set.systems or ())) < MIN_SYSTEMS:
-                continue
-            compare = _bound(test, any_set, level, DRAWS_A_PAIR * (len(sets) * (len(sets) - 1) // 2))
-            of_all = {name: one.scores for name, one in sets.items()}
-            result = ranking(of_all, compare)
-            about = {"dataset": data.dataset, "criterion": criterion, "aggregation": aggregation}
-            about |= {"level": level, "test": test, "measure": "spearman"}
-            for pair in result.compared:  # values that are no columns of the table are ignored
-                found = pair.difference
-                row = {**about, **vars(found), "p_holm": pair.corrected, "reason": found.reason or None}
-                for side, one in (("first", pair.better), ("second", pair.worse)):
-                    name, number, part, _ = chosen[one]
-                    row |= {
-                        f"{side}_statistic": row[side],
-                        f"{side}_version": number,
-                        f"{side}_score": part,
-                        side: name,
-                    }
-                compared.append(row)
-            shared = int((~np.isnan(np.stack(list(of_all.values())))).all(axis=0).sum())
-            for place, of in enumerate(result.ranked, 1):
-                name, number, part, _ = chosen[of.evaluator]
-                row = {**about, **vars(of), "evaluator": name, "version": number, "score": part, "n": shared}
-                row["place"] = None if of.statistic is None else place
-                ranked.append(row | {"reason": of.reason or None})
+        of_all = {who: one.scores for who, one in sets.items()}
+        result = ranking(of_all, _bound(test, any_set, level, DRAWS_A_PAIR * comb(len(sets), 2)))
+        about = {"dataset": data.dataset, "criterion": criterion, "aggregation": aggregation}
+        about |= {"level": level, "test": test, "measure": "spearman"}
+        for pair in result.compared:  # values that are no columns of the table are ignored
+            found = pair.difference
+            row = {**about, **vars(found), "p_holm": pair.corrected, "reason": found.reason or None}
+            row |= {"first_statistic": found.first, "second_statistic": found.second}
+            for side, who in (("first", pair.better), ("second", pair.worse)):
+                row |= zip((side, f"{side}_version", f"{side}_score"), chosen[who], strict=True)
+            compared.append(row)
+        shared = len(columns(*of_all.values())[0])
+        for place, of in enumerate(result.ranked, 1):
+            row = {**about, **vars(of), "n": shared, "reason": of.reason or None}
+            row |= zip(("evaluator", "version", "score"), chosen[of.evaluator], strict=True)
+            ranked.append(row | {"place": None if of.statistic is None else place})
     return compared, ranked
 
 
@@ -453,10 +435,9 @@ def _bound(test: str, data: Responses, level: Level, draws: int) -> Callable[[Nu
         return partial(williams, human=data.human, measure="spearman")
 
     def of_means(first: Numbers, second: Numbers) -> Difference:
-        columns = np.stack([np.asarray(one, dtype=np.float64) for one in (first, second, data.human)])
-        usable = np.asarray(~np.isnan(columns).any(axis=0), dtype=np.bool_)
-        _, codes = numbered_within(systems, usable, "systems")
-        means = [np.bincount(codes, column[usable]) / np.bincount(codes) for column in columns]
+        every = (first, second, data.human)
+        _, codes = numbered_within(systems, complete(*every), "systems")
+        means = [np.bincount(codes, column) / np.bincount(codes) for column in columns(*every)[0].T]
         return williams(means[0], means[1], means[2], measure="spearman")
 
     return of_means

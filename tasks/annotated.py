@@ -75,8 +75,10 @@ def annotated_file(
     name = known.name if known else dataset_name(path.resolve() if path.is_dir() else path)
     part = f"-{read.part}" if read.part and known is None else ""
     how = {"part": read.part, "mapping": dict(mapping) if read.mapped else {}}
-    names = [str(one.relative_to(path)) if path in one.parents else one.name for one in read.files]
-    files = [*zip(names, map(sha256, read.files), strict=True)]
+    # Names within the folder, not paths: a copy elsewhere is the same set.
+    files = [
+        (str(one.relative_to(path)) if path in one.parents else one.name, sha256(one)) for one in read.files
+    ]
     digest = files[0][1]
     if len(files) > 1 or any(how.values()):
         digest = hashlib.sha256(json.dumps([files, how], sort_keys=True).encode()).hexdigest()
@@ -134,23 +136,26 @@ class LandedSet:
         contexts, systems = [self.contexts[n] for n in at], [self.systems[n] for n in at]
         return Responses(scores[at], human[at], contexts, systems, int(excluded.sum()))
 
-    def human_scores(self) -> dict[tuple[str, str], Floats]:
-        """(criterion, aggregation) → the human score of each response (n,), NaN for missing."""
-        return self._scores_by("human_scores", "aggregation")
+    def human_scores(
+        self, table: str = "human_scores", by: str = "aggregation"
+    ) -> dict[tuple[str, Any], Floats]:
+        """(criterion, aggregation), sorted → the human score of each response (n,), NaN for missing.
+
+        table, by: another table of scores by criterion, and what else it has scores by.
+        """
+        query = (
+            f"SELECT criterion, {by}, response_id::BIGINT, score FROM {table} WHERE dataset = ? ORDER BY ALL"
+        )
+        scores: dict[tuple[str, Any], Floats] = {}
+        for criterion, of, number, score in self.connection.execute(query, [self.dataset]).fetchall():
+            scores.setdefault((criterion, of), np.full(len(self.samples), np.nan))[number] = score
+        return scores
 
     def ratings(self) -> dict[str, Ratings]:
         """Criterion → its ratings (raters, n), NaN for missing; raters as in the table `ratings`."""
-        scores, none = self._scores_by("ratings", "rater"), np.full(len(self.samples), np.nan)
+        scores, none = self.human_scores("ratings", "rater"), np.full(len(self.samples), np.nan)
         last = dict(scores.keys())  # criterion → its last rater, as they are in order
         return {of: np.stack([scores.get((of, at), none) for at in range(last[of] + 1)]) for of in last}
-
-    def _scores_by(self, table: str, column: str) -> dict[tuple[str, Any], Floats]:
-        """(criterion, value of the column), sorted → the score of each response (n,), NaN for missing."""
-        query = f"SELECT criterion, {column}, response_id::BIGINT, score FROM {table} WHERE dataset = ? ORDER BY ALL"
-        scores: dict[tuple[str, Any], Floats] = {}
-        for *of, number, score in self.connection.execute(query, [self.dataset]).fetchall():
-            scores.setdefault((of[0], of[1]), np.full(len(self.samples), np.nan))[number] = score
-        return scores
 
     def scores(self, version: Version, table: str = "scores") -> dict[str, Floats]:
         """Part (f, g, h) → its values (n,), NaN for missing, for the parts that the version has of any response."""
