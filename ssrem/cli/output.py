@@ -29,9 +29,9 @@ UNBOUNDED = 100_000
 def answered(call: Call, value: Any) -> bool:
     """Print the answer as JSON if --json is given: times in ISO 8601, bytes as text, null for NaN and infinity;
     returns whether it is."""
-    if call.json:
+    if call.json_:
         print(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False))
-    return call.json
+    return call.json_
 
 
 def tables(titled: Mapping[str, Rows], *, raw: bool = False) -> None:
@@ -71,7 +71,7 @@ def outcome(
     if datasets is not None:
         rows = {name: [row for row in some if row["dataset"] in datasets] for name, some in rows.items()}
     rows = {name: some for name, some in rows.items() if some}
-    known = call.json or {"identification", "agreement"} & rows.keys()
+    known = call.json_ or {"identification", "agreement"} & rows.keys()
     findings = no_better(call.home, datasets) if known else []
     if answered(call, {"done": outcomes, **rows, "no_better": findings}):
         return
@@ -79,6 +79,11 @@ def outcome(
     print()
     summaries(rows)
     sentences(findings)
+
+
+def done(new: Mapping[str, bool], what: str) -> dict[str, str]:
+    """What was done for each name: `what` where something is new, else nothing."""
+    return {name: what if new[name] else "there already" for name in new}
 
 
 def listed(outcomes: Mapping[str, str]) -> None:

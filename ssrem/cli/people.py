@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, Field
 
 from ssrem.cli import output
-from ssrem.cli.options import Call, DryRun, EvaluatorName, SetFile, Verb, Writer, checked_by
+from ssrem.cli.options import Call, DryRun, EvaluatorName, SetFile, Sharded, Stage, Verb, checked_by
 from ssrem.errors import AnnotationError, printable, say
 from ssrem.registry import did_you_mean
 from ssrem.settings import Natural, Numbers, Share
@@ -18,8 +18,6 @@ from ssrem.tasks.settings import (
     AgreementSettings,
     AnnotatedSets,
     AskingSettings,
-    Resources,
-    Runner,
     SetLayout,
     StudySettings,
 )
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from ssrem.validation.rates import Estimate
     from ssrem.validation.validation import Validation
 
-Evaluators = Annotated[tuple[EvaluatorName, ...], "trained evaluators (default: all)"]
+Evaluators = Annotated[tuple[EvaluatorName, ...], Field(description="trained evaluators (default: all)")]
 
 
 def _requirable(required: dict[str, float]) -> dict[str, float]:
@@ -47,16 +45,14 @@ Required = Annotated[Numbers, AfterValidator(_requirable)]
 
 @Verb
 def correlate(
-    call: Writer,
+    call: Sharded,
     file: Annotated[tuple[SetFile, ...], Field(min_length=1)],
     *,
-    sets: AnnotatedSets = AnnotatedSets(),
+    sets: AnnotatedSets,
     evaluator: Evaluators = (),
-    agreement: AgreementSettings = AgreementSettings(),
-    asking: AskingSettings = AskingSettings(),
+    agreement: AgreementSettings,
+    asking: AskingSettings,
     dry_run: DryRun = False,
-    resources: Resources = Resources(),
-    runner: Runner = Runner(),
 ) -> None:
     """Correlate scores with human scores.
 
@@ -66,7 +62,6 @@ def correlate(
     from ssrem.evaluators.judge.request_options import request_options
     from ssrem.tasks import correlate as stage
     from ssrem.tasks import endpoints, transfer, versions
-    from ssrem.tasks.stage.shards import opened
 
     names = versions.to_correlate(call.home, evaluator)
     own, requests = endpoints.split_settings(names, asking.given())
@@ -79,11 +74,10 @@ def correlate(
         say(f"correlating {best[1]}")
     if beside := [name for name in names if name in BASELINES and name not in evaluator]:
         say(f"beside the untrained baselines {' and '.join(beside)}")
-    with opened(runner), request_options(**requests):
-        chosen = transfer.registered(call.root, names, own, resources=resources)
-        done = stage.correlate_files(file, chosen, call.root, sets, agreement, resources=resources)
-    outcomes = {name: "correlated" if new else "there already" for name, new in done.items()}
-    output.outcome(call, ["agreement", "best"], outcomes, done)
+    with call.workers(), request_options(**requests):
+        chosen = transfer.registered(call.root, names, own, resources=call.resources)
+        done = stage.correlate_files(file, chosen, call.root, sets, agreement, resources=call.resources)
+    output.outcome(call, ["agreement", "best"], output.done(done, "correlated"), done)
 
 
 def check_set(file: str) -> None:
@@ -125,15 +119,14 @@ def _bill(
 
 @Verb
 def study(
-    call: Writer,
+    call: Stage,
     study: Annotated[str, checked_by("ssrem.studies:check_name")],
     *,
     of: tuple[str, ...] = (),
     evaluator: Evaluators = (),
-    settings: StudySettings = StudySettings(),
-    asking: AskingSettings = AskingSettings(),
+    settings: StudySettings,
+    asking: AskingSettings,
     dry_run: DryRun = False,
-    resources: Resources = Resources(),
 ) -> None:
     """Study the evaluators in use; print the figures and, for each evaluator, two sentences about them.
 
@@ -165,9 +158,9 @@ def study(
         return
     pages = {}
     with request_options(**requests):
-        chosen = transfer.registered(call.root, names, own, resources=resources)
+        chosen = transfer.registered(call.root, names, own, resources=call.resources)
         for dataset in datasets:
-            stage.study(dataset, study, chosen, call.root, settings, resources=resources)
+            stage.study(dataset, study, chosen, call.root, settings, resources=call.resources)
             pages[dataset] = str(stage.write_study(call.root, study, dataset))
     rows = query.summary(call.home, ["studies"]).get("studies", [])
     rows = [row for row in rows if row["study"] == study and row["dataset"] in pages]
@@ -187,7 +180,7 @@ def validate(
     call: Call,
     file: SetFile,
     *,
-    sets: SetLayout = SetLayout(),
+    sets: SetLayout,
     criterion: str | None = None,
     evaluator: EvaluatorName | None = None,
     pass_: float | None = None,
@@ -197,7 +190,7 @@ def validate(
     own: tuple[str, ...] = (),
     require: Required = {},  # noqa: B006
     output_: Path | None = None,
-    asking: AskingSettings = AskingSettings(),
+    asking: AskingSettings,
     dry_run: DryRun = False,
 ) -> int:
     """Validate an evaluator, write the page, print a summary; the exit status is 1 if a requirement is not met.

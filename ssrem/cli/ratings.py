@@ -11,11 +11,11 @@ from pydantic import BeforeValidator, Field
 
 from ssrem.annotation.items import Plan
 from ssrem.cli import output
-from ssrem.cli.options import Call, Verb, Writer
+from ssrem.cli.options import Call, Sharded, Verb
 from ssrem.errors import AnnotationError
 from ssrem.registry import did_you_mean
 from ssrem.settings import Share
-from ssrem.tasks.settings import AnnotatedSets, Resources, Runner
+from ssrem.tasks.settings import AgreementSettings, AnnotatedSets, AskingSettings
 
 if TYPE_CHECKING:
     from ssrem.annotation.items import Batch
@@ -73,7 +73,7 @@ def pull(
         known = sets[one]
         path, new = pull_set(known, to or pulled(call.home))
         rows.append({**asdict(known), "file": str(path), "new": new})
-        if not call.json:
+        if not call.json_:
             print(f"{one}: {'fetched' if new else 'there already'}, {path}")
             print(f"  licence:  {known.licence}")
             print(f"  citation: {known.citation}")
@@ -92,7 +92,7 @@ def collect(
     split: Literal["valid", "test"] = "test",
     responses: Annotated[dict[str, Path], BeforeValidator(_files)] = {},  # noqa: B006
     without_bm25: bool = False,
-    plan: Plan = Plan(),
+    plan: Plan,
 ) -> None:
     """Draw a batch of responses and write the files that raters fill in.
 
@@ -135,7 +135,7 @@ def collect(
 
 @Verb
 def import_(
-    call: Writer,
+    call: Sharded,
     answers: Annotated[tuple[Path, ...], Field(min_length=1)],
     *,
     batch: Path,
@@ -143,8 +143,6 @@ def import_(
     kappa: Annotated[float, Field(ge=-1, le=1)] | Literal["none"] = 0.2,
     output_: Path | None = None,
     correlate: bool = False,
-    resources: Resources = Resources(),
-    runner: Runner = Runner(),
 ) -> None:
     """Read raters' answers, leave out careless raters, and write an annotated set.
 
@@ -160,18 +158,19 @@ def import_(
     file = output_ or batch / f"{batch.resolve().name}_eval.json"
     bound = None if kappa == "none" else kappa
     drawn, review = import_answers(batch, answers, output=file, least=checks_passed, kappa=bound)
-    if call.json and not correlate:
+    if call.json_ and not correlate:
         from ssrem.annotation.review import record  # imports SciPy
 
         output.answered(call, {**record(drawn, review), "annotated": str(file)})
-    elif not call.json:
+    elif not call.json_:
         _show(drawn, review)
         print(f"written:   {file}; {batch / 'ratings.csv'}; {batch / 'import.json'}")
     if correlate:
         from ssrem.cli.people import correlate as correlating
 
         replace = AnnotatedSets(replace=True)  # by fewer answers, if it has landed
-        correlating.run(call, (str(file),), sets=replace, resources=resources, runner=runner)
+        settings = {"agreement": AgreementSettings(), "asking": AskingSettings()}
+        correlating.run(call, (str(file),), sets=replace, **settings)
 
 
 def _show(batch: Batch, review: Review) -> None:

@@ -72,7 +72,7 @@ def sql(
     parquet: write the answer there as Parquet
     timeout: end a query that takes longer, such as 30 or 10m (default: never)
     """
-    if sum(map(bool, (call.json, csv, parquet))) > 1:
+    if sum(map(bool, (call.json_, csv, parquet))) > 1:
         raise UsageError("an answer takes one form: --json, --csv or --parquet")
     if query is not None:
         _answer(call, query, csv, parquet, raw, timeout)
@@ -90,7 +90,7 @@ def sql(
                 where = f" (query {number} of standard input, from line {line})"
                 raise type(error)(f"{error}{where}") from None
             line += one.count("\n")
-    elif call.json or csv or parquet:
+    elif call.json_ or csv or parquet:
         raise SsremError('--json, --csv and --parquet need a query: ssrem sql "SELECT …" --csv FILE')
     else:
         from ssrem.tasks.query import ask

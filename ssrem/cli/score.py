@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from ssrem.cli import UsageError, output
-from ssrem.cli.options import Call, Corpora, DryRun, EvaluatorName, Verb, Writer
+from ssrem.cli.options import Call, Corpora, DryRun, EvaluatorName, Sharded, Verb
 from ssrem.errors import printable, say
 from ssrem.settings import Columns
-from ssrem.tasks.settings import AskingSettings, Resources, Runner
+from ssrem.tasks.settings import AskingSettings
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
@@ -39,7 +39,7 @@ def score(
     reference: Annotated[str | None, Words] = None,
     evaluator: EvaluatorName | None = None,
     output_: Path | None = None,
-    asking: AskingSettings = AskingSettings(),
+    asking: AskingSettings,
     dry_run: DryRun = False,
 ) -> int:
     """Print or write a score for each response; a response that cannot be scored has the reason instead.
@@ -77,7 +77,7 @@ def score(
         for note in [*notes, *([f"scoring with {best}"] if best else [])]:  # only now: an error is one line
             say(note)
         scored = _scored(scorer, rows)
-    if call.json:
+    if call.json_:
         text = "".join(json.dumps({**row, "signature": scorer.signature}) + "\n" for row in scored)
     else:
         text = _text(scored, alone=response is not None)
@@ -190,21 +190,18 @@ def _summary(scored: Sequence[dict[str, Any]], rows: Sequence[Row], of: str) -> 
 
 @Verb
 def score_corpus(
-    call: Writer,
+    call: Sharded,
     *,
     corpus: Corpora = (),
     evaluator: tuple[EvaluatorName, ...] = (),
-    resources: Resources = Resources(),
-    runner: Runner = Runner(),
 ) -> None:
     """Score corpora's test splits with evaluators that may have learned from other corpora.
 
     evaluator: one without a version of its own here comes with ssrem (default: all in use)
     """
     from ssrem.tasks.score import score_corpora
-    from ssrem.tasks.stage.shards import opened
 
-    with opened(runner):
-        new = score_corpora(call.root, corpus or None, evaluator or None, resources=resources)
+    with call.workers():
+        new = score_corpora(call.root, corpus or None, evaluator or None, resources=call.resources)
     outcomes = {name: f"scored by {', '.join(by)}" if by else "there already" for name, by in new.items()}
     output.outcome(call, ["identification"], outcomes)

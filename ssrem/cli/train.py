@@ -6,13 +6,15 @@ import math
 from pathlib import Path
 from typing import Annotated, Any
 
+from pydantic import Field
+
 from ssrem.cli import UsageError, output
-from ssrem.cli.options import Call, Corpora, EvaluatorName, Verb, Writer
+from ssrem.cli.options import Call, Corpora, EvaluatorName, Sharded, Stage, Verb
 from ssrem.errors import EvaluatorError, say
 from ssrem.settings import Count
-from ssrem.tasks.settings import Margin, Margins, Resources, Runner, TrainSettings
+from ssrem.tasks.settings import Margin, Margins, TrainSettings
 
-Evaluator = Annotated[EvaluatorName, "trained evaluator"]
+Evaluator = Annotated[EvaluatorName, Field(description="trained evaluator")]
 
 LANGUAGE_MODELS = ("masked-lm", "lm")
 """Language models that `ssrem train` fine-tunes; they are not evaluators."""
@@ -20,15 +22,13 @@ LANGUAGE_MODELS = ("masked-lm", "lm")
 
 @Verb
 def train(
-    call: Writer,
+    call: Sharded,
     evaluator: tuple[str, ...] = (),
     *,
     corpus: Corpora = (),
-    settings: TrainSettings = TrainSettings(),
+    settings: TrainSettings,
     dry_run: bool = False,
     margin: Margin = Margins(),
-    resources: Resources = Resources(),
-    runner: Runner = Runner(),
 ) -> None:
     """Train evaluators, score their test splits, and promote those that are not worse; or train a language model.
 
@@ -43,28 +43,18 @@ def train(
             )
         _language_model(call, evaluator[0], corpus, settings)
         return
-    from ssrem.evaluators import DEFAULT_EVALUATORS, check_name
-
-    names = evaluator or DEFAULT_EVALUATORS
-    for name in names:
-        check_name(name)
-    if settings.encoder:
-        from ssrem.encoders import check_spec
-
-        check_spec(settings.encoder)
-    if settings.init:
-        from ssrem.encoders.transformer.hub import check_at_hand
-
-        check_at_hand(settings.init)
+    from ssrem.evaluators import DEFAULT_EVALUATORS
     from ssrem.tasks import train as training
-    from ssrem.tasks.stage.shards import opened
     from ssrem.tasks.versions import version_status
 
+    names = evaluator or DEFAULT_EVALUATORS
     if dry_run:
         _show_plan(call, training.dry_run(names, corpus or None, call.root, settings))
         return
-    with opened(runner):
-        trained = training.train_all(names, corpus or None, call.root, settings, margin, resources=resources)
+    with call.workers():
+        trained = training.train_all(
+            names, corpus or None, call.root, settings, margin, resources=call.resources
+        )
     outcomes = {
         name: f"{'trained' if new else 'nothing new to train'}; {version_status(call.home, name, version)}"
         for name, (version, new) in trained.items()
@@ -85,8 +75,7 @@ def _language_model(call: Call, name: str, corpora: tuple[str, ...], settings: T
     short = {"model" if name == "lm" else "encoder": settings.init, "device": settings.device}
     given = {key: value for key, value in short.items() if value is not None}
     own = negatives.settings_of(name, {"seed": settings.seed, **settings.set, **given})
-    landed = landed_corpora(call.root, corpora)
-    chosen = list(corpora) or landed
+    chosen = landed_corpora(call.root, corpora)
     if missing := without_tables(call.root, chosen):
         raise UsageError(f"{', '.join(missing)}: no speaker tables; run ssrem tables first")
     with call.home.reader() as connection:
@@ -149,9 +138,7 @@ def list_(call: Call) -> None:
 
 
 @Verb
-def promote(
-    call: Writer, evaluator: Evaluator, version: Count, *, resources: Resources = Resources()
-) -> None:
+def promote(call: Stage, evaluator: Evaluator, version: Count) -> None:
     """Promote a version by hand.
 
     version: which of its versions
@@ -159,43 +146,40 @@ def promote(
     from ssrem.tasks.versions import known_version
 
     known_version(call.home, evaluator, version)
-    _promote(call, evaluator, version, resources)
+    _promote(call, evaluator, version)
 
 
 @Verb
-def rollback(call: Writer, evaluator: Evaluator, *, resources: Resources = Resources()) -> None:
+def rollback(call: Stage, evaluator: Evaluator) -> None:
     """Promote the version that was in use before."""
-    _promote(call, evaluator, None, resources)
+    _promote(call, evaluator, None)
 
 
-def _promote(call: Call, evaluator: str, version: int | None, resources: Resources) -> None:
+def _promote(call: Stage, evaluator: str, version: int | None) -> None:
     from ssrem.tasks.promote import promote
 
-    chosen, replaced = promote(evaluator, version, call.root, resources=resources)
+    chosen, replaced = promote(evaluator, version, call.root, resources=call.resources)
     what = "is in use already" if replaced is None else f"is in use instead of version {replaced}"
     output.outcome(call, ["evaluators"], {evaluator: f"version {chosen} {what}"})
 
 
 @Verb
 def retrain(
-    call: Writer,
+    call: Sharded,
     evaluator: tuple[EvaluatorName, ...] = (),
     *,
     margin: Margin = Margins(),
-    resources: Resources = Resources(),
-    runner: Runner = Runner(),
 ) -> None:
     """Retrain the evaluators that have not seen every landed corpus.
 
     evaluator: evaluators (default: all in use)
     """
-    from ssrem.tasks.stage.shards import opened
     from ssrem.tasks.train import retrain as retrain_all
     from ssrem.tasks.warehouse.home import landed_corpora
 
     landed_corpora(call.root)
-    with opened(runner):
-        outcomes = retrain_all(call.root, evaluator or None, margin, resources=resources)
+    with call.workers():
+        outcomes = retrain_all(call.root, evaluator or None, margin, resources=call.resources)
     outcomes = outcomes or {"nothing to do": "all in use have seen all that landed"}
     output.outcome(call, ["evaluators"], outcomes)
 
@@ -217,9 +201,7 @@ def export(
 
 
 @Verb
-def import_(
-    call: Writer, archive: Path, *, allow: tuple[str, ...] = (), resources: Resources = Resources()
-) -> None:
+def import_(call: Stage, archive: Path, *, allow: tuple[str, ...] = ()) -> None:
     """Add an evaluator from one file.
 
     archive: file that ssrem evaluators export wrote
@@ -230,6 +212,6 @@ def import_(
         raise EvaluatorError(f"{archive} {what}; give what ssrem evaluators export wrote")
     from ssrem.tasks.transfer import import_evaluator
 
-    name, version, new = import_evaluator(str(archive), call.root, allowed=allow, resources=resources)
+    name, version, new = import_evaluator(str(archive), call.root, allowed=allow, resources=call.resources)
     what = "imported" if new else "is there already"
     output.outcome(call, ["evaluators"], {name: f"version {version} {what}"})

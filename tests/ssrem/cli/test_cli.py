@@ -134,7 +134,7 @@ def test_only_figures_of_evaluators_are_followed_by_who_is_no_better_than_chance
         "ssrem.tasks.query.no_better", lambda home, datasets: ["ssrem is no better than chance."]
     )
     for summary, said in (("speaker_sets", False), ("identification", True), ("agreement", True)):
-        output.outcome(Call(whole, False, ""), [summary], {})
+        output.outcome(Call(home_=whole.root), [summary], {})
         assert ("no better than chance" in capsys.readouterr().out) == said
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import duckdb
 import pytest
@@ -53,6 +53,9 @@ TEXTS: dict[str, list[str]] = {
     "max_cost": ["2.5"],
     "runner": ["dask"],
     "redundancy": ["2"],
+    "encoder": ["glove-6b-50d"],
+    "init": ["tests"],
+    "model": ["tests"],
 }
 """Field → what a user may give, where neither a word nor a number is."""
 
@@ -66,13 +69,19 @@ def text(field: FieldInfo) -> str:
     return " ".join((field.description or "").split())
 
 
+def given(work: Any) -> Iterator[Settings]:
+    """The models of settings that a verb gets."""
+    call = work.args[0]
+    nested = [getattr(call, name) for name in ("resources", "runner") if hasattr(call, name)]
+    found = [one for one in work.keywords.values() if isinstance(one, Settings)]
+    yield from (*found, *nested)
+
+
 def fields() -> Iterator[tuple[str, type[Settings], str]]:
     """Verb, model and field of every setting of every verb."""
     for verb in VERBS:
-        work: Any = parsed([*verb.split(), *NEEDED.get(verb, [])])
-        for hint in get_type_hints(work.func).values():
-            if isinstance(hint, type) and issubclass(hint, Settings) and hint is not models.Margins:
-                yield from ((verb, hint, field) for field in hint.model_fields)
+        for model in map(type, given(parsed([*verb.split(), *NEEDED.get(verb, [])]))):
+            yield from ((verb, model, field) for field in model.model_fields)
 
 
 @pytest.mark.parametrize(("verb", "model", "field"), fields(), ids=str)
@@ -82,13 +91,13 @@ def test_every_setting_is_an_option_and_reaches_the_verb(
     option = options(verb)[field]
     assert text(model.model_fields[field]) in option.help
     values = TEXTS.get(field) or (["7"] if int in option.kinds else ["word"])
-    given = [option.flag, *([] if bool in option.kinds else values)]
+    words = [option.flag, *([] if bool in option.kinds else values)]
     if field in ("criterion", "labels_only", "map") and "labels" in model.model_fields:
-        given += ["--labels", "README.md"]
+        words += ["--labels", "README.md"]
     if field == "runner_address":
-        given += ["--runner", "dask"]
-    work: Any = parsed([*verb.split(), *NEEDED.get(verb, []), *given])
-    (reached,) = (value for value in work.keywords.values() if type(value) is model)
+        words += ["--runner", "dask"]
+    work = parsed([*verb.split(), *NEEDED.get(verb, []), *words])
+    (reached,) = (one for one in given(work) if type(one) is model)
     assert getattr(reached, field) != model.model_fields[field].get_default()
     assert field in reached.model_fields_set
 
@@ -122,7 +131,7 @@ def test_values_in_a_row_and_repeated_options_add_up() -> None:
     work: Any = parsed([*words[:2], *words[3:]])
     assert work.keywords["evaluator"] == ("ssrem", "rsrem")
     assert work.keywords["sets"].map == {"context": "a+b", "response": "c", "score": "d"}
-    assert work.args[0].json
+    assert work.args[0].json_
 
 
 def test_one_option_of_two_models_reaches_both() -> None:
