@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -128,11 +127,15 @@ def count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-@contextmanager
-def writing(target: Path | None) -> Iterator[None]:
-    """A block that writes the file of --output; SsremError if that fails."""
+def write(target: Path, text: str | None = None) -> None:
+    """Write the text into the file of --output; without a text, check that it can be written. SsremError if not."""
+    from ssrem.tasks.warehouse.files import check_target, whole_file
+
     try:
-        yield
+        check_target(target)
+        if text is not None:
+            with whole_file(target) as draft:
+                draft.write_text(text, encoding="utf-8")
     except OSError as error:
         raise SsremError(f"cannot write {target}: {error.strerror}; choose another --output") from None
 

@@ -7,13 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from ssrem.cli import output
 from ssrem.cli.options import Call, DryRun, EvaluatorName, SetFile, Sharded, Stage, Verb, checked_by
 from ssrem.errors import AnnotationError, printable, say
 from ssrem.registry import did_you_mean
-from ssrem.settings import Natural, Numbers, Share
+from ssrem.settings import Natural, Share, pairs
 from ssrem.tasks.settings import (
     AgreementSettings,
     AnnotatedSets,
@@ -30,17 +30,15 @@ if TYPE_CHECKING:
 Evaluators = Annotated[tuple[EvaluatorName, ...], Field(description="trained evaluators (default: all)")]
 
 
-def _requirable(required: dict[str, float]) -> dict[str, float]:
-    for name, value in required.items():
-        if name not in REQUIRABLE:
-            near = did_you_mean(name, REQUIRABLE)
-            raise ValueError(f"there is no measure {name!r}{near}; the measures are {', '.join(REQUIRABLE)}")
-        if not -1 <= value <= 1:
-            raise ValueError(f"{name}={value} is no number from -1 to 1")
-    return required
+def _measure(name: str) -> str:
+    if name not in REQUIRABLE:
+        near = did_you_mean(name, REQUIRABLE)
+        raise ValueError(f"there is no measure {name!r}{near}; the measures are {', '.join(REQUIRABLE)}")
+    return name
 
 
-Required = Annotated[Numbers, AfterValidator(_requirable)]
+Measure = Annotated[str, AfterValidator(_measure)]
+Required = Annotated[dict[Measure, Annotated[float, Field(ge=-1, le=1)]], BeforeValidator(pairs)]
 
 
 @Verb
@@ -81,15 +79,11 @@ def correlate(
 
 
 def check_set(file: str) -> None:
-    """AnnotationError if `file` is neither a path, nor the name of a public set, nor `-` (standard input)."""
-    path = Path(file)
-    if file == "-" or path.exists():
-        return
-    if path.suffix or path.name != file:
-        raise AnnotationError(f"{file} does not exist; give the path of a file of responses")
-    from ssrem.annotated_sets.known import known_set
+    """AnnotationError if `file` is neither a path nor the name of a public set."""
+    if not Path(file).exists():
+        from ssrem.annotated_sets.known import known_set
 
-    known_set(file)
+        known_set(file)
 
 
 def _bill(
@@ -136,18 +130,9 @@ def study(
     of: corpora or annotated sets (default: all that the study is for)
     """
     from ssrem.evaluators.judge.request_options import request_options
-    from ssrem.studies import EVERYDAY_PAIRS
     from ssrem.tasks import endpoints, query, transfer, versions
     from ssrem.tasks import study as stage
 
-    keys = [part.key for part in call.home.partitions()]
-    known = {name for key in keys for name in (key.corpus, key.dataset) if name}
-    for name in of:
-        if name not in known and name != EVERYDAY_PAIRS:
-            raise AnnotationError(
-                f"no corpus or annotated set {name!r} in {call.home.root} (there are: {', '.join(sorted(known))})"
-                f"{did_you_mean(name, known)}"
-            )
     names = versions.to_study(call.home, evaluator)
     own, requests = endpoints.split_settings(names, asking.given())
     versions.to_register(call.home, names, own)  # EvaluatorError for one that cannot be used yet
@@ -212,7 +197,7 @@ def validate(
     from ssrem.responses import read_responses
     from ssrem.tasks.correlate import annotated_files
     from ssrem.tasks.endpoints import bill_row
-    from ssrem.tasks.warehouse import files, home
+    from ssrem.tasks.warehouse.home import utc_now
     from ssrem.validation import bias, labels, page, validation
     from ssrem.validation.verdict import unmet, verdict
 
@@ -227,8 +212,7 @@ def validate(
     others = read_responses(unlabelled).rows if unlabelled else ()
     without_labels = [row.sample for row in others if row.sample is not None]
     target = output_ or Path(f"{source.name}-validation.html")
-    with output.writing(target):
-        files.check_target(target)  # scoring may take long
+    output.write(target)  # scoring may take long
     with scoring(call, evaluator, asking, f"validating {{}} on {file}", source.path) as (name, scorer, line):
         if dry_run:
             samples = [*data.samples, *without_labels, *bias.changed(data, responses)]
@@ -249,12 +233,11 @@ def validate(
             for one in usable_baselines()
         }
         result = validation.validate(data, judged, compared, validation.Settings(precision, own, responses))
-    now = f"{home.utc_now():%Y-%m-%d %H:%M} UTC"
+    now = f"{utc_now():%Y-%m-%d %H:%M} UTC"
     text = page.render(
         result, dataset=source.name, data=data, scores=judged.scores, required=require, generated_at=now
     )
-    with output.writing(target), files.whole_file(target) as draft:
-        draft.write_text(text, encoding="utf-8")
+    output.write(target, text)
     missed = unmet(result, require)
     answer = {"verdict": verdict(result), **asdict(result), "not_met": missed, "page": str(target)}
     if not output.answered(call, answer):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from statistics import mean
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -14,7 +15,7 @@ from ssrem.cli import output
 from ssrem.cli.options import Call, Sharded, Verb
 from ssrem.errors import AnnotationError
 from ssrem.registry import did_you_mean
-from ssrem.settings import Share
+from ssrem.settings import Share, by_key
 from ssrem.tasks.settings import AgreementSettings, AnnotatedSets, AskingSettings
 
 if TYPE_CHECKING:
@@ -22,17 +23,8 @@ if TYPE_CHECKING:
     from ssrem.annotation.review import Review
 
 
-def _files(texts: Any) -> Any:
-    """`NAME=FILE` texts as a mapping."""
-    files: dict[str, str] = {}
-    for text in texts:
-        name, _, file = text.partition("=")
-        if not (name.strip() and file):
-            raise ValueError(f"{text!r} is not NAME=FILE, such as gpt2=responses.jsonl")
-        if name in files:
-            raise ValueError(f"{text}: {name} occurs twice; name each system once")
-        files[name] = file
-    return files
+files = partial(by_key, form="NAME=FILE, such as gpt2=responses.jsonl", once="name each system once")
+"""`NAME=FILE` texts as a mapping."""
 
 
 @Verb
@@ -90,7 +82,7 @@ def collect(
     *,
     corpus: str | None = None,
     split: Literal["valid", "test"] = "test",
-    responses: Annotated[dict[str, Path], BeforeValidator(_files)] = {},  # noqa: B006
+    responses: Annotated[dict[str, Path], BeforeValidator(files)] = {},  # noqa: B006
     without_bm25: bool = False,
     plan: Plan,
 ) -> None:

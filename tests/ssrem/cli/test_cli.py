@@ -91,7 +91,7 @@ def own(copy: Warehouse) -> Iterator[Warehouse]:
         (["forget", "p1", "--corpus", "tinny"], "did you mean tiny?"),
         (["ratings", "collect", "b", "--corpus", "tinny"], "did you mean tiny?"),
         (["study", "atacks"], "did you mean attacks?; the studies are behaviour, attacks, "),
-        (["study", "length", "--of", "peple"], "people, tiny); did you mean people?"),
+        (["study", "length", "--of", "peple"], "(there are: people); did you mean people?"),
         (["ratings", "pull", "usr-persona"], "there is no set 'usr-persona'; did you mean usr-personachat?"),
         (["run", "--evaluator", "ssrrem"], "no evaluator 'ssrrem'; did you mean ssrem"),
         (["train", "srem"], "did you mean ssrem"),

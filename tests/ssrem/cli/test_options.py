@@ -176,7 +176,7 @@ def test_a_hyphen_is_standard_input_and_words_may_begin_with_one() -> None:
             "--similarity: input should be a valid integer or input should be 'all'",
         ),
         ("ingest d.jsonl --max-quarantine=5", "is no percentage from 0% to 100%, such as 5%"),
-        ("ingest d.jsonl --map speaker", "write FIELD=COLUMN or FIELD=COLUMN+COLUMN, for example speaker="),
+        ("ingest d.jsonl --map speaker", "is not FIELD=COLUMN or FIELD=COLUMN+COLUMN, for example speaker="),
         ("ingest d.jsonl --wait soon", "--wait: 'soon' is no duration such as 90, 30m or 6h"),
         ("ingest", "ssrem ingest takes a dump or --inbox FOLDER, one of them"),
         ("ingest dump.jsonl --watch 5", "--watch looks into --inbox FOLDER again and again; give it"),

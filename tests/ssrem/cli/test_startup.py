@@ -41,8 +41,6 @@ ANSWERS = {
         "study lenght": "no study 'lenght'; did you mean length",
         "evaluators promote srem 1": "no evaluator 'srem'; did you mean ssrem",
         "run --evaluator srem": "no evaluator 'srem'; did you mean ssrem",
-        "run --annotations none.json": "none.json does not exist",
-        "correlate none.json": "none.json does not exist",
         "validate README.md --require spearmen=.5": "there is no measure 'spearmen'; did you mean",
     },
     "pydantic duckdb": {
@@ -54,6 +52,7 @@ ANSWERS = {
     "pydantic duckdb numpy": {
         "tables --encoder glove": "no encoder or file 'glove'; did you mean glove-6b-50d",
         "negatives shuffle": "no negatives 'shuffle'; did you mean shuffle-golden",
+        "run --annotations none.json": "none.json does not exist",
         "correlate fet": "fet does not exist, and is no set that ssrem ratings list names; did you mean",
         "ratings pull fet": "there is no set 'fet'",
     },
