@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from ssrem import tasks
 from ssrem.cli import UsageError, output
 from ssrem.cli.options import Corpora, EvaluatorName, SetFile, Sharded, Stage, Verb, checked_by
 from ssrem.errors import SsremError, say
@@ -48,7 +49,6 @@ def run(
     from ssrem.annotated_sets.columns import divided
     from ssrem.evaluators import DEFAULT_EVALUATORS
     from ssrem.readers.fields import checked_mapping
-    from ssrem.tasks import correlate, ingest, query, report, study, tables, train, transfer, versions
 
     of_dump, of_sets = divided(dump.map)
     dump, sets = dump.model_copy(update={"map": of_dump}), sets.model_copy(update={"map": of_sets})
@@ -58,23 +58,24 @@ def run(
         )
     # What is wrong with a later stage is said before the first one.
     checked_mapping(of_dump)
-    train.checked(evaluator or DEFAULT_EVALUATORS, settings.training, call.home)
-    correlate.annotated_files(call.home, annotations, sets.layout, sets.map)
+    tasks.train.checked(evaluator or DEFAULT_EVALUATORS, settings.training, call.home)
+    tasks.correlate.annotated_files(call.home, annotations, sets.layout, sets.map)
     with call.workers():
-        corpus, _ = ingest.land(single(source) or "chitchat", call.root, dump, resources=call.resources)
-        tables.build(corpus, call.root, settings.tables, resources=call.resources)
-        train.train_all(
+        corpus, _ = tasks.ingest.land(single(source) or "chitchat", call.root, dump, resources=call.resources)
+        tasks.tables.build(corpus, call.root, settings.tables, resources=call.resources)
+        tasks.train.train_all(
             evaluator, None, call.root, settings.training, settings.margin, resources=call.resources
         )
         if annotations:
-            names = versions.to_correlate(call.home, evaluator)
-            chosen = transfer.registered(call.root, names, {}, resources=call.resources)
-            correlate.correlate_files(annotations, chosen, call.root, sets, resources=call.resources)
-        correlate.correlate_all(
+            names = tasks.versions.to_correlate(call.home, evaluator)
+            chosen = tasks.transfer.registered(call.root, names, {}, resources=call.resources)
+            tasks.correlate.correlate_files(annotations, chosen, call.root, sets, resources=call.resources)
+        tasks.correlate.correlate_all(
             call.root, resources=call.resources
         )  # also the annotated sets that landed before
-        study.study_behaviour(call.root, resources=call.resources)
-        page = report.write_report(call.root, anew=False)
+        tasks.study.study_behaviour(call.root, resources=call.resources)
+        page = tasks.report.write_report(call.root, anew=False)
+    query = tasks.query
     rows, findings = query.summary(call.home, query.AFTER_RUN), query.no_better(call.home)
     if output.answered(call, {**rows, "no_better": findings, "report": page}):
         return
@@ -110,14 +111,10 @@ def ingest(
         raise UsageError("ssrem ingest takes a dump or --inbox FOLDER, one of them")
     if not inbox and watch is not None:
         raise UsageError("--watch looks into --inbox FOLDER again and again; give it")
-    from ssrem.tasks import train
-    from ssrem.tasks.ingest import RejectedError, land, land_folder
-    from ssrem.tasks.query import summary
-
     if not inbox:
-        corpus, new = land(single(source), call.root, dump, resources=call.resources)
-        again = train.retrain(call.root, None, margin, resources=call.resources) if retrain else {}
-        every = summary(call.home, ["corpora", "quarantine"])
+        corpus, new = tasks.ingest.land(single(source), call.root, dump, resources=call.resources)
+        again = tasks.train.retrain(call.root, None, margin, resources=call.resources) if retrain else {}
+        every = tasks.query.summary(call.home, ["corpora", "quarantine"])
         own = {name: [row for row in rows if row["corpus"] == corpus] for name, rows in every.items()}
         (landed,), quarantine = own["corpora"], own.get("quarantine", [])
         answer = {"corpus": corpus, "new": new, **landed, "quarantine": quarantine}
@@ -131,13 +128,17 @@ def ingest(
         outcomes: dict[str, str] = {}
         errors: list[SsremError] = []
         try:
-            outcomes |= land_folder(inbox, call.root, dump, settle=settle, resources=call.resources)
+            outcomes |= tasks.ingest.land_folder(
+                inbox, call.root, dump, settle=settle, resources=call.resources
+            )
         except SsremError as error:
             errors.append(error)
-            outcomes |= error.outcomes if isinstance(error, RejectedError) else {}  # the others have landed
+            outcomes |= (
+                error.outcomes if isinstance(error, tasks.ingest.RejectedError) else {}
+            )  # the others have landed
         try:
             if retrain and outcomes:
-                outcomes |= train.retrain(call.root, None, margin, resources=call.resources)
+                outcomes |= tasks.train.retrain(call.root, None, margin, resources=call.resources)
         except SsremError as error:
             errors.append(error)
         if (outcomes or not errors) and not output.answered(call, outcomes):
@@ -164,12 +165,11 @@ def tables(
     table: TableSettings,
 ) -> None:
     """Build the speaker tables of landed corpora."""
-    from ssrem.tasks.tables import build
     from ssrem.tasks.warehouse.home import landed_corpora
 
     chosen = landed_corpora(call.root, corpus)
     with call.workers():
-        new = {name: build(name, call.root, table, resources=call.resources) for name in chosen}
+        new = {name: tasks.tables.build(name, call.root, table, resources=call.resources) for name in chosen}
     output.outcome(call, ["speaker_sets"], output.done(new, "built"))
 
 
@@ -185,14 +185,13 @@ def negatives(
 
     generator: random-2, sc, sp, ss, mask-and-fill, drop-golden, shuffle-golden, …; A+B for several
     """
-    from ssrem.tasks.tables import build, make_negatives, without_tables
     from ssrem.tasks.warehouse.home import landed_corpora
 
     chosen = landed_corpora(call.root, corpus)
-    for name in without_tables(call.root, chosen):
-        build(name, call.root, resources=call.resources)
+    for name in tasks.tables.without_tables(call.root, chosen):
+        tasks.tables.build(name, call.root, resources=call.resources)
     new = {
-        name: make_negatives(name, call.root, generator, settings, resources=call.resources)
+        name: tasks.tables.make_negatives(name, call.root, generator, settings, resources=call.resources)
         for name in chosen
     }
     output.outcome(call, ["negatives"], output.done(new, "made"))
@@ -210,9 +209,7 @@ def forget(
 
     speaker: the person's id, as in the dump or in the tables
     """
-    from ssrem.tasks.forget import forget as forget_person
-
-    deleted = forget_person(
+    deleted = tasks.forget.forget(
         speaker, call.root, corpus or None, pseudonym_key=pseudonym_key, resources=call.resources
     )
     if output.answered(call, deleted):

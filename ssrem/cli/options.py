@@ -128,11 +128,7 @@ class Option:
     name: str
     field: FieldInfo
     help: str
-
-    @property
-    def positional(self) -> bool:
-        """Whether it is an argument."""
-        return self.field.kw_only is False
+    positional: bool
 
     @property
     def flag(self) -> str:
@@ -142,8 +138,11 @@ class Option:
 
     @property
     def kinds(self) -> list[Any]:
-        """The types that a value may have, as `_kinds` gives them."""
-        return _kinds(self.field.annotation)
+        """The types of a union, without `Annotated`; a tuple's or dictionary's without those of its parts."""
+        hint = self.field.annotation
+        parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        bare = (get_args(part)[0] if get_origin(part) is Annotated else part for part in parts)
+        return [one if get_origin(one) in (None, Literal) else get_origin(one) for one in bare]
 
     @property
     def several(self) -> bool:
@@ -170,12 +169,9 @@ class Option:
         )
         own = (one for one in self.field.metadata if isinstance(one, Parameter))
         hint = Annotated[kind | None, Parameter.combine(about, *own)]
-        made = inspect.Parameter
-        if self.positional and self.several:
-            return made(self.name, made.VAR_POSITIONAL, annotation=Annotated[str, about])
-        place = made.POSITIONAL_ONLY if self.positional else made.KEYWORD_ONLY
-        missing = made.empty if self.field.is_required() else None
-        return made(self.name, place, default=missing, annotation=hint)
+        place = inspect.Parameter.POSITIONAL_ONLY if self.positional else inspect.Parameter.KEYWORD_ONLY
+        missing = inspect.Parameter.empty if self.field.is_required() else None
+        return inspect.Parameter(self.name, place, default=missing, annotation=hint)
 
     def checked(self, given: Any) -> Any:
         """What was given, as a value of its type; UsageError where it cannot be one."""
@@ -208,7 +204,7 @@ class Verb:
         self.options: dict[str, Option] = {}
         for name, field in _flat(self.fields):
             help = " ".join((field.description or "").split())
-            known = self.options.setdefault(name, Option(name, field, help))
+            known = self.options.setdefault(name, Option(name, field, help, field.kw_only is False))
             known.help = "; ".join(dict.fromkeys([known.help, help]))
         self.__signature__ = inspect.Signature([option.parameter() for option in self.options.values()])
         self.__annotations__: dict[str, Any] = {}
@@ -217,8 +213,6 @@ class Verb:
     def __call__(self, *words: Any, **texts: Any) -> Callable[[], int | None]:
         places = [name for name, option in self.options.items() if option.positional]
         texts |= zip(places, words, strict=False)
-        if words and self.options[places[-1]].several:
-            texts[places[-1]] = words[len(places) - 1 :]
         values = {name: self.options[name].checked(text) for name, text in texts.items()}
         arguments = _values(self.fields, values)
         return partial(self.run, arguments.pop("call"), **arguments)
@@ -261,13 +255,3 @@ def _model(field: FieldInfo) -> type[Settings] | None:
     """The model of settings whose fields stand for this one, if it is one; `Margin` is one option."""
     kind = field.annotation
     return kind if isinstance(kind, type) and issubclass(kind, Settings) and kind is not Margins else None
-
-
-def _kinds(annotation: Any) -> list[Any]:
-    """The types of a union, without `Annotated`; a tuple's or dictionary's without those of its parts."""
-    origin, parts = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _kinds(parts[0])
-    if origin in (Union, UnionType):
-        return [kind for part in parts for kind in _kinds(part)]
-    return [annotation if origin in (None, Literal) else origin]

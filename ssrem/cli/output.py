@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ssrem import tasks
 from ssrem.errors import SsremError, printable
 
 if TYPE_CHECKING:
@@ -64,14 +65,12 @@ def outcome(
     """Print what a command did, the named summaries of the home folder, and, if they contain figures of evaluators,
     which evaluators are no better than chance or a baseline. outcomes: name → what was done; datasets: annotated sets
     to which these figures are limited."""
-    from ssrem.tasks.query import no_better, summary
-
-    rows = summary(call.home, names)
+    rows = tasks.query.summary(call.home, names)
     if datasets is not None:
         rows = {name: [row for row in some if row["dataset"] in datasets] for name, some in rows.items()}
     rows = {name: some for name, some in rows.items() if some}
     known = call.json_ or {"identification", "agreement"} & rows.keys()
-    findings = no_better(call.home, datasets) if known else []
+    findings = tasks.query.no_better(call.home, datasets) if known else []
     if answered(call, {"done": outcomes, **rows, "no_better": findings}):
         return
     listed(outcomes)
@@ -113,11 +112,9 @@ def summaries(rows: Mapping[str, Rows]) -> None:
 
     Signatures, which are too long for a table, follow the table of evaluators.
     """
-    from ssrem.tasks.query import title
-
     for name, some in rows.items():
         shown = {key for row in some for key, value in row.items() if value is not None} - {"signature"}
-        tables({title(name): [{k: v for k, v in row.items() if k in shown} for row in some]})
+        tables({tasks.query.title(name): [{k: v for k, v in row.items() if k in shown} for row in some]})
         if name == "evaluators":
             sentences([f"{row['evaluator']} version {row['version']}: {row['signature']}" for row in some])
 

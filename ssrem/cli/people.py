@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from ssrem import tasks
 from ssrem.cli import output
 from ssrem.cli.options import Call, DryRun, EvaluatorName, SetFile, Sharded, Stage, Verb, checked_by
 from ssrem.errors import AnnotationError, printable, say
@@ -44,7 +45,7 @@ Required = Annotated[dict[Measure, Annotated[float, Field(ge=-1, le=1)]], Before
 @Verb
 def correlate(
     call: Sharded,
-    file: Annotated[tuple[SetFile, ...], Field(min_length=1)],
+    file: tuple[SetFile, ...],
     *,
     sets: AnnotatedSets,
     evaluator: Evaluators = (),
@@ -58,23 +59,23 @@ def correlate(
     """
     from ssrem.evaluators import BASELINES
     from ssrem.evaluators.judge.request_options import request_options
-    from ssrem.tasks import correlate as stage
-    from ssrem.tasks import endpoints, transfer, versions
 
-    names = versions.to_correlate(call.home, evaluator)
-    own, requests = endpoints.split_settings(names, asking.given())
-    new = versions.to_register(call.home, names, own)
-    read = stage.annotated_files(call.home, file, sets.layout, sets.map)
+    names = tasks.versions.to_correlate(call.home, evaluator)
+    own, requests = tasks.endpoints.split_settings(names, asking.given())
+    new = tasks.versions.to_register(call.home, names, own)
+    read = tasks.correlate.annotated_files(call.home, file, sets.layout, sets.map)
     if dry_run:
         _bill(call, names, own, requests, {one.name: [row.sample for row in one.read.rows] for one in read})
         return
-    if not evaluator and (best := versions.best_line(call.home))[0] in new:
+    if not evaluator and (best := tasks.versions.best_line(call.home))[0] in new:
         say(f"correlating {best[1]}")
     if beside := [name for name in names if name in BASELINES and name not in evaluator]:
         say(f"beside the untrained baselines {' and '.join(beside)}")
     with call.workers(), request_options(**requests):
-        chosen = transfer.registered(call.root, names, own, resources=call.resources)
-        done = stage.correlate_files(file, chosen, call.root, sets, agreement, resources=call.resources)
+        chosen = tasks.transfer.registered(call.root, names, own, resources=call.resources)
+        done = tasks.correlate.correlate_files(
+            file, chosen, call.root, sets, agreement, resources=call.resources
+        )
     output.outcome(call, ["agreement", "best"], output.done(done, "correlated"), done)
 
 
@@ -98,13 +99,12 @@ def _bill(
     own, requests: as `split_settings` returns them.
     """
     from ssrem.evaluators import evaluator_class
-    from ssrem.tasks import endpoints, versions
 
-    with endpoints.request_options_in(call.home, **requests):
+    with tasks.endpoints.request_options_in(call.home, **requests):
         asking = [name for name in names if evaluator_class(name).asks]
-        created = {name: versions.created(call.home, name, own.get(name)) for name in asking}
+        created = {name: tasks.versions.created(call.home, name, own.get(name)) for name in asking}
         rows = [
-            endpoints.bill_row(name, one, samples, of)
+            tasks.endpoints.bill_row(name, one, samples, of)
             for of, samples in sets.items()
             for name, one in created.items()
         ]
@@ -130,12 +130,11 @@ def study(
     of: corpora or annotated sets (default: all that the study is for)
     """
     from ssrem.evaluators.judge.request_options import request_options
-    from ssrem.tasks import endpoints, query, transfer, versions
-    from ssrem.tasks import study as stage
 
-    names = versions.to_study(call.home, evaluator)
-    own, requests = endpoints.split_settings(names, asking.given())
-    versions.to_register(call.home, names, own)  # EvaluatorError for one that cannot be used yet
+    stage = tasks.study
+    names = tasks.versions.to_study(call.home, evaluator)
+    own, requests = tasks.endpoints.split_settings(names, asking.given())
+    tasks.versions.to_register(call.home, names, own)  # EvaluatorError for one that cannot be used yet
     datasets = of or stage.datasets_of(call.root, study)
     if dry_run:
         samples = {dataset: stage.samples_of(call.home, dataset, study, settings) for dataset in datasets}
@@ -143,11 +142,11 @@ def study(
         return
     pages = {}
     with request_options(**requests):
-        chosen = transfer.registered(call.root, names, own, resources=call.resources)
+        chosen = tasks.transfer.registered(call.root, names, own, resources=call.resources)
         for dataset in datasets:
             stage.study(dataset, study, chosen, call.root, settings, resources=call.resources)
             pages[dataset] = str(stage.write_study(call.root, study, dataset))
-    rows = query.summary(call.home, ["studies"]).get("studies", [])
+    rows = tasks.query.summary(call.home, ["studies"]).get("studies", [])
     rows = [row for row in rows if row["study"] == study and row["dataset"] in pages]
     if output.answered(call, {"studies": rows, "pages": pages}):
         return
@@ -195,13 +194,11 @@ def validate(
     from ssrem.cli.score import scoring
     from ssrem.evaluators import evaluator_class, usable_baselines
     from ssrem.responses import read_responses
-    from ssrem.tasks.correlate import annotated_files
-    from ssrem.tasks.endpoints import bill_row
     from ssrem.tasks.warehouse.home import utc_now
     from ssrem.validation import bias, labels, page, validation
     from ssrem.validation.verdict import unmet, verdict
 
-    (source,) = annotated_files(call.home, [file], sets.layout, sets.map)
+    (source,) = tasks.correlate.annotated_files(call.home, [file], sets.layout, sets.map)
     data = labels.labelled_set(source.read.rows, criterion, pass_)
     if precision and data.passed is None:
         raise AnnotationError(f"--precision needs labels that pass and fail responses: {data.one_class}")
@@ -216,7 +213,7 @@ def validate(
     with scoring(call, evaluator, asking, f"validating {{}} on {file}", source.path) as (name, scorer, line):
         if dry_run:
             samples = [*data.samples, *without_labels, *bias.changed(data, responses)]
-            output.bills(call, [bill_row(name, scorer, samples, source.name)])
+            output.bills(call, [tasks.endpoints.bill_row(name, scorer, samples, source.name)])
             return 0
         if line:
             say(f"validating {line}")

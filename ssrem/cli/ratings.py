@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from ssrem import tasks
 from ssrem.annotation.items import Plan
 from ssrem.cli import output
 from ssrem.cli.options import Call, Sharded, Verb
@@ -31,9 +32,11 @@ files = partial(by_key, form="NAME=FILE, such as gpt2=responses.jsonl", once="na
 def list_(call: Call) -> None:
     """List the known public annotated sets."""
     from ssrem.annotated_sets.known import known_sets
-    from ssrem.tasks.correlate import pulled
 
-    rows = [{**asdict(one), "pulled": one.file(pulled(call.home)).exists()} for one in known_sets().values()]
+    rows = [
+        {**asdict(one), "pulled": one.file(tasks.correlate.pulled(call.home)).exists()}
+        for one in known_sets().values()
+    ]
     if output.answered(call, rows):
         return
     for row in rows:
@@ -44,9 +47,7 @@ def list_(call: Call) -> None:
 
 
 @Verb
-def pull(
-    call: Call, name: Annotated[tuple[str, ...], Field(min_length=1)], *, to: Path | None = None
-) -> None:
+def pull(call: Call, name: tuple[str, ...], *, to: Path | None = None) -> None:
     """Fetch public annotated sets and check them.
 
     name: sets that ssrem ratings list shows
@@ -54,7 +55,6 @@ def pull(
     """
     from ssrem.annotated_sets.known import known_sets
     from ssrem.annotated_sets.pull import pull as pull_set
-    from ssrem.tasks.correlate import pulled
 
     sets, names = known_sets(), list(dict.fromkeys(name))
     if unknown := [one for one in names if one not in sets]:
@@ -63,7 +63,7 @@ def pull(
     rows = []
     for one in names:
         known = sets[one]
-        path, new = pull_set(known, to or pulled(call.home))
+        path, new = pull_set(known, to or tasks.correlate.pulled(call.home))
         rows.append({**asdict(known), "file": str(path), "new": new})
         if not call.json_:
             print(f"{one}: {'fetched' if new else 'there already'}, {path}")
@@ -95,9 +95,7 @@ def collect(
         contexts are drawn from those that every file answers
     without_bm25: no retrieved responses
     """
-    from ssrem.tasks.annotate import export_batch
-
-    drawn = export_batch(
+    drawn = tasks.annotate.export_batch(
         call.home, folder, plan, corpus=corpus, split=split, responses=responses, bm25=not without_bm25
     )
     words: dict[str, list[int]] = {}
@@ -128,7 +126,7 @@ def collect(
 @Verb
 def import_(
     call: Sharded,
-    answers: Annotated[tuple[Path, ...], Field(min_length=1)],
+    answers: tuple[Path, ...],
     *,
     batch: Path,
     checks_passed: Share = 1.0,
@@ -145,11 +143,11 @@ def import_(
     output_: annotated set to write (default: FOLDER/BATCH_eval.json)
     correlate: then correlate trained evaluators with it
     """
-    from ssrem.tasks.annotate import import_answers
-
     file = output_ or batch / f"{batch.resolve().name}_eval.json"
     bound = None if kappa == "none" else kappa
-    drawn, review = import_answers(batch, answers, output=file, least=checks_passed, kappa=bound)
+    drawn, review = tasks.annotate.import_answers(
+        batch, answers, output=file, least=checks_passed, kappa=bound
+    )
     if call.json_ and not correlate:
         from ssrem.annotation.review import record  # imports SciPy
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from ssrem import tasks
 from ssrem.cli import UsageError, output
 from ssrem.cli.options import Call, Corpora, DryRun, EvaluatorName, Sharded, Verb
 from ssrem.errors import printable, say
@@ -58,8 +59,6 @@ def score(
     output_: write there instead of to the terminal
     """
     from ssrem.evaluators import packaged
-    from ssrem.tasks.endpoints import bill_row
-    from ssrem.tasks.versions import versions
 
     if output_:
         output.write(output_)  # scoring may take long
@@ -67,10 +66,10 @@ def score(
     with scoring(call, evaluator, asking, f"scoring {source} with {{}}", source) as (name, scorer, line):
         if dry_run:
             samples = [row.sample for row in read.rows if row.sample is not None]
-            output.bills(call, [bill_row(name, scorer, samples, source)])
+            output.bills(call, [tasks.endpoints.bill_row(name, scorer, samples, source)])
             return 0
         best = line
-        if evaluator in packaged() and not versions(call.home, name):
+        if evaluator in packaged() and not tasks.versions.versions(call.home, name):
             best = f"{name}, as none is trained in {call.home.root} the one that comes with ssrem"
         guessed = f"{source}: read as {read.guessed}; --format overrides" if read.guessed else ""
         for note in filter(
@@ -99,18 +98,16 @@ def scoring(
 
     what: what is done, with {} for the name. file: of the responses, which may be marked private.
     """
-    from ssrem.tasks.endpoints import request_options_in, split_settings, why_marked
     from ssrem.tasks.stage.progress import progress
-    from ssrem.tasks.versions import best_line, created
 
-    name, line = (evaluator, "") if evaluator else best_line(call.home)
-    own, requests = split_settings([name], asking.given())
-    requests["private"] = why_marked(file, str(file))
+    name, line = (evaluator, "") if evaluator else tasks.versions.best_line(call.home)
+    own, requests = tasks.endpoints.split_settings([name], asking.given())
+    requests["private"] = tasks.endpoints.why_marked(file, str(file))
     with (
         progress(what.replace("{}", name)) as advance,
-        request_options_in(call.home, advance=advance, **requests),
+        tasks.endpoints.request_options_in(call.home, advance=advance, **requests),
     ):
-        yield name, created(call.home, name, own.get(name)), line
+        yield name, tasks.versions.created(call.home, name, own.get(name)), line
 
 
 def _read(
@@ -189,9 +186,9 @@ def score_corpus(call: Sharded, *, corpus: Corpora = (), evaluator: tuple[Evalua
 
     evaluator: one without a version of its own here comes with ssrem (default: all in use)
     """
-    from ssrem.tasks.score import score_corpora
-
     with call.workers():
-        new = score_corpora(call.root, corpus or None, evaluator or None, resources=call.resources)
+        new = tasks.score.score_corpora(
+            call.root, corpus or None, evaluator or None, resources=call.resources
+        )
     outcomes = {name: f"scored by {', '.join(by)}" if by else "there already" for name, by in new.items()}
     output.outcome(call, ["identification"], outcomes)

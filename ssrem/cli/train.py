@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from ssrem import tasks
 from ssrem.cli import UsageError, output
 from ssrem.cli.options import Call, Corpora, EvaluatorName, Sharded, Stage, Verb
 from ssrem.errors import EvaluatorError, say
@@ -44,19 +45,18 @@ def train(
         _language_model(call, evaluator[0], corpus, settings)
         return
     from ssrem.evaluators import DEFAULT_EVALUATORS
-    from ssrem.tasks import train as training
-    from ssrem.tasks.versions import version_status
 
     names = evaluator or DEFAULT_EVALUATORS
     if dry_run:
-        _show_plan(call, training.dry_run(names, corpus or None, call.root, settings))
+        _show_plan(call, tasks.train.dry_run(names, corpus or None, call.root, settings))
         return
     with call.workers():
-        trained = training.train_all(
+        trained = tasks.train.train_all(
             names, corpus or None, call.root, settings, margin, resources=call.resources
         )
     outcomes = {
-        name: f"{'trained' if new else 'nothing new to train'}; {version_status(call.home, name, version)}"
+        name: f"{'trained' if new else 'nothing new to train'}; "
+        f"{tasks.versions.version_status(call.home, name, version)}"
         for name, (version, new) in trained.items()
     }
     output.outcome(call, ["evaluators", "identification"], outcomes)
@@ -69,14 +69,14 @@ def _language_model(call: Call, name: str, corpora: tuple[str, ...], settings: T
     from ssrem.files import read_json
     from ssrem.registry import registered
     from ssrem.tables.candidates import load_candidates
-    from ssrem.tasks.tables import negatives, without_tables
+    from ssrem.tasks.tables import negatives
     from ssrem.tasks.warehouse.home import landed_corpora, landed_corpus
 
     short = {"model" if name == "lm" else "encoder": settings.init, "device": settings.device}
     given = {key: value for key, value in short.items() if value is not None}
     own = negatives.settings_of(name, {"seed": settings.seed, **settings.set, **given})
     chosen = landed_corpora(call.root, corpora)
-    if missing := without_tables(call.root, chosen):
+    if missing := tasks.tables.without_tables(call.root, chosen):
         raise UsageError(f"{', '.join(missing)}: no speaker tables; run ssrem tables first")
     with call.home.reader() as connection:
         candidates = load_candidates(connection, chosen)
@@ -108,16 +108,14 @@ def _held_out(call: Call, name: str, version: int) -> str:
 
 
 def _show_plan(call: Call, rows: list[dict[str, Any]]) -> None:
-    from ssrem.tasks.tables import without_tables
-    from ssrem.tasks.train import too_small
-
     if output.answered(call, rows):
         return
     settings = {row["evaluator"]: " ".join(f"{k}={v}" for k, v in row["settings"].items()) for row in rows}
     short = [{key: value for key, value in row.items() if key != "settings"} for row in rows]
     output.tables({"what would be trained, on what": short})
     sources = sorted({corpus for row in rows for corpus in (row["corpora"] or "").split(", ") if corpus})
-    if sources and not without_tables(call.root, sources) and (warning := too_small(call.home, sources)):
+    built = sources and not tasks.tables.without_tables(call.root, sources)
+    if built and (warning := tasks.train.too_small(call.home, sources)):
         say(warning)
     output.listed({name: text or "no settings" for name, text in settings.items()})
 
@@ -125,10 +123,7 @@ def _show_plan(call: Call, rows: list[dict[str, Any]]) -> None:
 @Verb
 def list_(call: Call) -> None:
     """List the available evaluators, and the versions trained here."""
-    from ssrem.tasks.query import summary
-    from ssrem.tasks.versions import catalogue
-
-    trained, available = summary(call.home, ["evaluators"]), catalogue()
+    trained, available = tasks.query.summary(call.home, ["evaluators"]), tasks.versions.catalogue()
     if output.answered(call, {"evaluators": available, "versions": trained.get("evaluators", [])}):
         return
     output.tables({"available evaluators": available})
@@ -143,9 +138,7 @@ def promote(call: Stage, evaluator: Evaluator, version: Count) -> None:
 
     version: which of its versions
     """
-    from ssrem.tasks.versions import known_version
-
-    known_version(call.home, evaluator, version)
+    tasks.versions.known_version(call.home, evaluator, version)
     _promote(call, evaluator, version)
 
 
@@ -156,9 +149,7 @@ def rollback(call: Stage, evaluator: Evaluator) -> None:
 
 
 def _promote(call: Stage, evaluator: str, version: int | None) -> None:
-    from ssrem.tasks.promote import promote
-
-    chosen, replaced = promote(evaluator, version, call.root, resources=call.resources)
+    chosen, replaced = tasks.promote.promote(evaluator, version, call.root, resources=call.resources)
     what = "is in use already" if replaced is None else f"is in use instead of version {replaced}"
     output.outcome(call, ["evaluators"], {evaluator: f"version {chosen} {what}"})
 
@@ -174,12 +165,8 @@ def retrain(
 
     evaluator: evaluators (default: all in use)
     """
-    from ssrem.tasks.train import retrain as retrain_all
-    from ssrem.tasks.warehouse.home import landed_corpora
-
-    landed_corpora(call.root)
     with call.workers():
-        outcomes = retrain_all(call.root, evaluator or None, margin, resources=call.resources)
+        outcomes = tasks.train.retrain(call.root, evaluator or None, margin, resources=call.resources)
     outcomes = outcomes or {"nothing to do": "all in use have seen all that landed"}
     output.outcome(call, ["evaluators"], outcomes)
 
@@ -193,9 +180,7 @@ def export(
     version: its version (default: the one in use)
     output_: file to write (default: NAME-VERSION.ssrem, here)
     """
-    from ssrem.tasks.transfer import export_evaluator
-
-    file = export_evaluator(call.home, evaluator, version, output_)
+    file = tasks.transfer.export_evaluator(call.home, evaluator, version, output_)
     if not output.answered(call, {"file": str(file)}):
         print(file)
 
@@ -210,8 +195,8 @@ def import_(call: Stage, archive: Path, *, allow: tuple[str, ...] = ()) -> None:
     if not archive.is_file():
         what = "is no file" if archive.exists() else "does not exist"
         raise EvaluatorError(f"{archive} {what}; give what ssrem evaluators export wrote")
-    from ssrem.tasks.transfer import import_evaluator
-
-    name, version, new = import_evaluator(str(archive), call.root, allowed=allow, resources=call.resources)
+    name, version, new = tasks.transfer.import_evaluator(
+        str(archive), call.root, allowed=allow, resources=call.resources
+    )
     what = "imported" if new else "is there already"
     output.outcome(call, ["evaluators"], {name: f"version {version} {what}"})

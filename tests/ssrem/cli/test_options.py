@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,8 @@ import pytest
 from pydantic.fields import FieldInfo
 
 from ssrem.cli import UsageError
-from ssrem.cli.main import GROUPS, LEFT, VERBS, function, main, parsed
+from ssrem.cli.main import GROUPS, LEFT, VERBS, main, parsed
+from ssrem.registry import registered
 from ssrem.settings import Settings, pairs
 from ssrem.tasks import settings as models
 from ssrem.tasks.settings import Resources
@@ -61,7 +61,7 @@ TEXTS: dict[str, list[str]] = {
 
 
 def options(verb: str) -> dict[str, Any]:
-    found: dict[str, Any] = getattr(import_module(f"ssrem.cli.{VERBS[verb][0]}"), function(verb)).options
+    found: dict[str, Any] = registered(f"ssrem.cli.{VERBS[verb][0]}").options
     return found
 
 
