@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from ssrem import tasks
 from ssrem.cli import UsageError, output
@@ -23,6 +23,7 @@ from ssrem.tasks.settings import (
 
 Source = Annotated[
     tuple[str, ...],
+    AfterValidator(lambda sources: tuple(dict.fromkeys(sources))),
     Field(
         description="dump of conversations: a file, folder, archive, pattern of files such as 'logs/*.txt', URL, or - "
         "for what is piped in; several are one corpus; chitchat comes with the install"
@@ -60,23 +61,19 @@ def run(
     checked_mapping(of_dump)
     tasks.train.checked(evaluator or DEFAULT_EVALUATORS, settings.training, call.home)
     tasks.correlate.annotated_files(call.home, annotations, sets.layout, sets.map)
+    home, resources = call.root, call.resources
     with call.workers():
-        corpus, _ = tasks.ingest.land(single(source) or "chitchat", call.root, dump, resources=call.resources)
-        tasks.tables.build(corpus, call.root, settings.tables, resources=call.resources)
-        tasks.train.train_all(
-            evaluator, None, call.root, settings.training, settings.margin, resources=call.resources
-        )
+        corpus, _ = tasks.ingest.land(source or "chitchat", home, dump, resources=resources)
+        tasks.tables.build(corpus, home, settings.tables, resources=resources)
+        tasks.train.train_all(evaluator, None, home, settings.training, settings.margin, resources=resources)
         if annotations:
             names = tasks.versions.to_correlate(call.home, evaluator)
-            chosen = tasks.transfer.registered(call.root, names, {}, resources=call.resources)
-            tasks.correlate.correlate_files(annotations, chosen, call.root, sets, resources=call.resources)
-        tasks.correlate.correlate_all(
-            call.root, resources=call.resources
-        )  # also the annotated sets that landed before
-        tasks.study.study_behaviour(call.root, resources=call.resources)
-        page = tasks.report.write_report(call.root, anew=False)
-    query = tasks.query
-    rows, findings = query.summary(call.home, query.AFTER_RUN), query.no_better(call.home)
+            chosen = tasks.transfer.registered(home, names, {}, resources=resources)
+            tasks.correlate.correlate_files(annotations, chosen, home, sets, resources=resources)
+        tasks.correlate.correlate_all(home, resources=resources)  # also the annotated sets that landed before
+        tasks.study.study_behaviour(home, resources=resources)
+        page = tasks.report.write_report(home, anew=False)
+    rows, findings = tasks.query.summary(call.home, tasks.query.AFTER_RUN), tasks.query.no_better(call.home)
     if output.answered(call, {**rows, "no_better": findings, "report": page}):
         return
     output.summaries(rows)
@@ -111,9 +108,10 @@ def ingest(
         raise UsageError("ssrem ingest takes a dump or --inbox FOLDER, one of them")
     if not inbox and watch is not None:
         raise UsageError("--watch looks into --inbox FOLDER again and again; give it")
+    home, resources = call.root, call.resources
     if not inbox:
-        corpus, new = tasks.ingest.land(single(source), call.root, dump, resources=call.resources)
-        again = tasks.train.retrain(call.root, None, margin, resources=call.resources) if retrain else {}
+        corpus, new = tasks.ingest.land(source, home, dump, resources=resources)
+        again = tasks.train.retrain(home, None, margin, resources=resources) if retrain else {}
         every = tasks.query.summary(call.home, ["corpora", "quarantine"])
         own = {name: [row for row in rows if row["corpus"] == corpus] for name, rows in every.items()}
         (landed,), quarantine = own["corpora"], own.get("quarantine", [])
@@ -128,17 +126,14 @@ def ingest(
         outcomes: dict[str, str] = {}
         errors: list[SsremError] = []
         try:
-            outcomes |= tasks.ingest.land_folder(
-                inbox, call.root, dump, settle=settle, resources=call.resources
-            )
+            outcomes |= tasks.ingest.land_folder(inbox, home, dump, settle=settle, resources=resources)
+        except tasks.ingest.RejectedError as error:
+            outcomes, errors = dict(error.outcomes), [error]  # the others have landed
         except SsremError as error:
-            errors.append(error)
-            outcomes |= (
-                error.outcomes if isinstance(error, tasks.ingest.RejectedError) else {}
-            )  # the others have landed
+            errors = [error]
         try:
             if retrain and outcomes:
-                outcomes |= tasks.train.retrain(call.root, None, margin, resources=call.resources)
+                outcomes |= tasks.train.retrain(home, None, margin, resources=resources)
         except SsremError as error:
             errors.append(error)
         if (outcomes or not errors) and not output.answered(call, outcomes):
@@ -149,12 +144,6 @@ def ingest(
         if watch is None:
             return 1 if errors else 0
         time.sleep(watch)
-
-
-def single(source: tuple[str, ...]) -> str | list[str]:
-    """The source or sources of a corpus, as the stage takes them."""
-    sources = list(dict.fromkeys(source))
-    return sources[0] if len(sources) == 1 else sources
 
 
 @Verb

@@ -138,7 +138,6 @@ def promote(call: Stage, evaluator: Evaluator, version: Count) -> None:
 
     version: which of its versions
     """
-    tasks.versions.known_version(call.home, evaluator, version)
     _promote(call, evaluator, version)
 
 

@@ -165,7 +165,7 @@ def test_run_divides_the_mapping_and_passes_what_was_given(
     assert "report: report.html\n" in capsys.readouterr().out
     assert list(called) == [name.partition(".")[2] for name in answers]  # every stage in order
     source, _, of_dump = called["land"]
-    assert (source, of_dump.map) == (str(dump), {"conversation": "c", "speaker": "s", "text": "t"})
+    assert (source, of_dump.map) == ((str(dump),), {"conversation": "c", "speaker": "s", "text": "t"})
     assert called["build"][2].seed == 3
     _, _, _, training, margins = called["train_all"]
     assert (training.seed, training.encoder, margins) == (3, None, Margins(agreement=0.2))
