@@ -49,13 +49,8 @@ EvaluatorName = Annotated[str, checked_by("ssrem.evaluators:check_name")]
 SetFile = Annotated[str, checked_by("ssrem.cli.people:check_set")]
 
 Corpora = Annotated[tuple[str, ...], Field(description="corpora (default: all that have landed)")]
-DryRun = Annotated[
-    bool, Field(description="say how many requests, tokens and how much money it would take, and ask nothing")
-]
-Raw = Annotated[
-    bool,
-    Field(description="in CSV, write text as it is, even where a spreadsheet would take it for a formula"),
-]
+DryRun = Annotated[bool, Field(description="count the requests, tokens and money it would take; ask nothing")]
+Raw = Annotated[bool, Field(description="in CSV, write text that a spreadsheet takes for a formula as it is")]
 
 CHECKS = {
     "encoder": "ssrem.encoders:check_spec",

@@ -97,15 +97,13 @@ def test_pull_of_what_cannot_be(home: Warehouse, capsys: Capture) -> None:
         (CONTENT.decode(), ["--map", "score=Overall"], "--map does not apply to usr"),
         (CONTENT.decode(), ["--layout", "fed"], "row 1: no annotations"),
         ("[]", [], "nothing to compare with"),
-        (None, [], "does not exist"),
     ],
 )
 def test_what_cannot_be_correlated(
-    made: Any, tmp_path: Path, capsys: Capture, content: str | None, options: list[str], named: str
+    made: Any, tmp_path: Path, capsys: Capture, content: str, options: list[str], named: str
 ) -> None:
-    path = tmp_path / ("t.json" if content is None or content.startswith("[") else "t.csv")
-    if content is not None:
-        path.write_text(content)
+    path = tmp_path / ("t.json" if content.startswith("[") else "t.csv")
+    path.write_text(content)
     assert named in said(capsys, "correlate", path, *options, "--home", made.home.root)
 
 
