@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from ssrem import tasks
 from ssrem.cli import UsageError, output
-from ssrem.cli.options import Corpora, EvaluatorName, SetFile, Sharded, Stage, Verb, checked_by
+from ssrem.cli.options import Corpora, EvaluatorName, SetFile, ShardedCall, StageCall, Verb, checked_by
 from ssrem.errors import SsremError, say
 from ssrem.settings import Seconds, TableSettings
 from ssrem.tasks.settings import (
@@ -33,7 +33,7 @@ Source = Annotated[
 
 @Verb
 def run(
-    call: Sharded,
+    call: ShardedCall,
     source: Source = (),
     *,
     dump: DumpSettings,
@@ -86,7 +86,7 @@ def run(
 
 @Verb
 def ingest(
-    call: Stage,
+    call: StageCall,
     source: Source = (),
     *,
     dump: DumpSettings,
@@ -148,7 +148,7 @@ def ingest(
 
 @Verb
 def tables(
-    call: Sharded,
+    call: ShardedCall,
     *,
     corpus: Corpora = (),
     table: TableSettings,
@@ -164,7 +164,7 @@ def tables(
 
 @Verb
 def negatives(
-    call: Stage,
+    call: StageCall,
     generator: Annotated[str, checked_by("ssrem.negatives:needs_model")],
     *,
     corpus: Corpora = (),
@@ -188,7 +188,7 @@ def negatives(
 
 @Verb
 def forget(
-    call: Stage,
+    call: StageCall,
     speaker: str,
     *,
     pseudonym_key: Annotated[str | None, DumpSettings.model_fields["pseudonym_key"]] = None,

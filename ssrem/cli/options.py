@@ -61,7 +61,7 @@ CHECKS = {
 
 
 class Call(Settings):
-    """The options of all verbs."""
+    """Options of all verbs."""
 
     home_: Path | None = None
     """home folder (default: $SSREM_HOME, or warehouse in the current folder)"""
@@ -87,7 +87,7 @@ class Call(Settings):
 
 
 class Writer(Call):
-    """Those of verbs that write into the home folder, one at a time; worker processes wait as long."""
+    """Options of verbs that write into the home folder, one at a time; worker processes wait as long."""
 
     wait: Seconds | None = None
     """how long to wait for another writer, such as 90, 30m or 6h (default: $SSREM_WAIT, or not at all)"""
@@ -98,14 +98,14 @@ class Writer(Call):
             os.environ["SSREM_WAIT"] = str(self.wait)
 
 
-class Stage(Writer):
-    """Those of verbs that carry out stages."""
+class StageCall(Writer):
+    """Options of verbs that carry out stages."""
 
     resources: Resources = Resources()
 
 
-class Sharded(Stage):
-    """Those of verbs that encode or score many texts."""
+class ShardedCall(StageCall):
+    """Options of verbs that encode or score many texts."""
 
     runner: Runner = Runner()
 

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from ssrem import tasks
 from ssrem.cli import output
-from ssrem.cli.options import Call, DryRun, EvaluatorName, SetFile, Sharded, Stage, Verb, checked_by
+from ssrem.cli.options import Call, DryRun, EvaluatorName, SetFile, ShardedCall, StageCall, Verb, checked_by
 from ssrem.errors import AnnotationError, printable, say
 from ssrem.registry import did_you_mean
 from ssrem.settings import Natural, Share, pairs
@@ -44,7 +44,7 @@ Required = Annotated[dict[Measure, Annotated[float, Field(ge=-1, le=1)]], Before
 
 @Verb
 def correlate(
-    call: Sharded,
+    call: ShardedCall,
     file: tuple[SetFile, ...],
     *,
     sets: AnnotatedSets,
@@ -113,7 +113,7 @@ def _bill(
 
 @Verb
 def study(
-    call: Stage,
+    call: StageCall,
     study: Annotated[str, checked_by("ssrem.studies:check_name")],
     *,
     of: tuple[str, ...] = (),

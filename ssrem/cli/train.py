@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ssrem import tasks
 from ssrem.cli import UsageError, output
-from ssrem.cli.options import Call, Corpora, EvaluatorName, Sharded, Stage, Verb
+from ssrem.cli.options import Call, Corpora, EvaluatorName, ShardedCall, StageCall, Verb
 from ssrem.errors import EvaluatorError, say
 from ssrem.settings import Count
 from ssrem.tasks.settings import Margin, Margins, TrainSettings
@@ -23,7 +23,7 @@ LANGUAGE_MODELS = ("masked-lm", "lm")
 
 @Verb
 def train(
-    call: Sharded,
+    call: ShardedCall,
     evaluator: tuple[str, ...] = (),
     *,
     corpus: Corpora = (),
@@ -133,7 +133,7 @@ def list_(call: Call) -> None:
 
 
 @Verb
-def promote(call: Stage, evaluator: Evaluator, version: Count) -> None:
+def promote(call: StageCall, evaluator: Evaluator, version: Count) -> None:
     """Promote a version by hand.
 
     version: which of its versions
@@ -142,12 +142,12 @@ def promote(call: Stage, evaluator: Evaluator, version: Count) -> None:
 
 
 @Verb
-def rollback(call: Stage, evaluator: Evaluator) -> None:
+def rollback(call: StageCall, evaluator: Evaluator) -> None:
     """Promote the version that was in use before."""
     _promote(call, evaluator, None)
 
 
-def _promote(call: Stage, evaluator: str, version: int | None) -> None:
+def _promote(call: StageCall, evaluator: str, version: int | None) -> None:
     chosen, replaced = tasks.promote.promote(evaluator, version, call.root, resources=call.resources)
     what = "is in use already" if replaced is None else f"is in use instead of version {replaced}"
     output.outcome(call, ["evaluators"], {evaluator: f"version {chosen} {what}"})
@@ -155,7 +155,7 @@ def _promote(call: Stage, evaluator: str, version: int | None) -> None:
 
 @Verb
 def retrain(
-    call: Sharded,
+    call: ShardedCall,
     evaluator: tuple[EvaluatorName, ...] = (),
     *,
     margin: Margin = Margins(),
@@ -185,7 +185,7 @@ def export(
 
 
 @Verb
-def import_(call: Stage, archive: Path, *, allow: tuple[str, ...] = ()) -> None:
+def import_(call: StageCall, archive: Path, *, allow: tuple[str, ...] = ()) -> None:
     """Add an evaluator from one file.
 
     archive: file that ssrem evaluators export wrote
