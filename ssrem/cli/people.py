@@ -31,15 +31,17 @@ if TYPE_CHECKING:
 Evaluators = Annotated[tuple[EvaluatorName, ...], Field(description="trained evaluators (default: all)")]
 
 
-def _measure(name: str) -> str:
-    if name not in REQUIRABLE:
-        near = did_you_mean(name, REQUIRABLE)
-        raise ValueError(f"there is no measure {name!r}{near}; the measures are {', '.join(REQUIRABLE)}")
-    return name
+def _requirable(required: dict[str, float]) -> dict[str, float]:
+    for name, value in required.items():
+        if name not in REQUIRABLE:
+            near = did_you_mean(name, REQUIRABLE)
+            raise ValueError(f"there is no measure {name!r}{near}; the measures are {', '.join(REQUIRABLE)}")
+        if not -1 <= value <= 1:
+            raise ValueError(f"{name}={value} is no number from -1 to 1")
+    return required
 
 
-Measure = Annotated[str, AfterValidator(_measure)]
-Required = Annotated[dict[Measure, Annotated[float, Field(ge=-1, le=1)]], BeforeValidator(pairs)]
+Required = Annotated[dict[str, float], BeforeValidator(pairs), AfterValidator(_requirable)]
 
 
 @Verb
@@ -130,7 +132,16 @@ def study(
     of: corpora or annotated sets (default: all that the study is for)
     """
     from ssrem.evaluators.judge.request_options import request_options
+    from ssrem.studies import EVERYDAY_PAIRS
 
+    keys = [part.key for part in call.home.partitions()]
+    known = {name for key in keys for name in (key.corpus, key.dataset) if name}
+    for name in of:  # before any is studied
+        if name not in known and name != EVERYDAY_PAIRS:
+            raise AnnotationError(
+                f"no corpus or annotated set {name!r} in {call.home.root} (there are: {', '.join(sorted(known))})"
+                f"{did_you_mean(name, known)}"
+            )
     stage = tasks.study
     names = tasks.versions.to_study(call.home, evaluator)
     own, requests = tasks.endpoints.split_settings(names, asking.given())

@@ -29,8 +29,11 @@ def report(call: Writer, *, open_: bool = False, figures: Path | None = None, ra
     figures: write every figure into this folder, too, as SVG, PDF and PNG, and every table as LaTeX, Markdown and CSV
     """
     folder = resolved(figures, SsremError) if figures else None
-    if folder and any(place.exists() and not place.is_dir() for place in (folder, *folder.parents)):
-        raise SsremError(f"cannot write figures into {figures}: it is not a folder; name another folder")
+    for place in (folder, *folder.parents) if folder else ():
+        if place.exists() and not place.is_dir():
+            raise SsremError(
+                f"cannot write figures into {figures}: {place} is not a folder; name another folder"
+            )
     path = tasks.report.write_report(call.root)
     answer: dict[str, object] = {"report": path}
     if folder:
