@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
@@ -81,35 +83,41 @@ def _percentage(value: object) -> object:
     return float(number[1]) / 100
 
 
-def pairs(texts: object) -> object:
-    """`KEY=VALUE` texts as a mapping: a value is JSON, or else text. Anything but a list of texts stays as it is."""
-    if not isinstance(texts, list | tuple):
-        return texts
-    values: dict[str, Any] = {}
-    for text in texts:
-        key, equals, value = str(text).partition("=")
-        if not equals or not key:
-            raise ValueError(f"{text!r} is not KEY=VALUE")
-        try:
-            values[key] = json.loads(value)
-        except (ValueError, RecursionError):  # nested deeply, or a number of thousands of digits
-            values[key] = value
-    return values
+def by_key(texts: object, form: str, value: str = ".+", once: str = "") -> Any:
+    """`KEY=VALUE` texts as a mapping; anything but a list of texts stays as it is.
 
-
-def columns(texts: object) -> object:
-    """`FIELD=COLUMN` texts as a mapping of texts. Anything but a list of texts stays as it is."""
+    form: what the ValueError for another text shows; value: pattern of values; once: what to do instead of giving a key
+    twice, where that is an error.
+    """
     if not isinstance(texts, list | tuple):
         return texts
     values: dict[str, str] = {}
-    for text in texts:
-        field, equals, column = str(text).partition("=")
-        if not equals or not all((field, *column.split("+"))):
-            raise ValueError(f"{text!r}: write FIELD=COLUMN or FIELD=COLUMN+COLUMN, for example speaker=Name")
-        if field in values:
-            raise ValueError(f"{field} is given twice; join columns with +, as in {field}=A+B")
-        values[field] = column
+    for text in map(str, texts):
+        match = re.fullmatch(f"([^=]+)=({value})", text, re.DOTALL)
+        if not match:
+            raise ValueError(f"{text!r} is not {form}")
+        if once and match[1] in values:
+            raise ValueError(f"{match[1]} is given twice; {once}")
+        values[match[1]] = match[2]
     return values
+
+
+def pairs(texts: object) -> object:
+    """`KEY=VALUE` texts as a mapping: a value is JSON, or else text. Anything but a list of texts stays as it is."""
+    values = by_key(texts, "KEY=VALUE", ".*")
+    for key, value in values.items() if values is not texts else ():
+        with suppress(ValueError, RecursionError):  # nested deeply, or a number of thousands of digits
+            values[key] = json.loads(value)
+    return values
+
+
+columns = partial(
+    by_key,
+    form="FIELD=COLUMN or FIELD=COLUMN+COLUMN, for example speaker=Name",
+    value=r"[^+]+(\+[^+]+)*",
+    once="join columns with +, as in speaker=A+B",
+)
+"""`FIELD=COLUMN` texts as a mapping of texts. Anything but a list of texts stays as it is."""
 
 
 Natural = Annotated[int, Field(ge=0, le=LARGEST)]
@@ -127,8 +135,6 @@ Memory = Annotated[str, AfterValidator(_memory)]
 """An amount of memory, such as 2GB."""
 Pairs = Annotated[dict[str, Any], BeforeValidator(pairs)]
 """A mapping; as text, KEY=VALUE pairs, whose values are JSON or else text."""
-Numbers = Annotated[dict[str, float], BeforeValidator(pairs)]
-"""Names to numbers; as text, NAME=NUMBER pairs."""
 Columns = Annotated[dict[str, str], BeforeValidator(columns)]
 """Field to column, or columns joined by +; as text, FIELD=COLUMN pairs."""
 

@@ -40,7 +40,7 @@ from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, already_done, read_outputs, run_stage
 from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.files import model_damage, whole_file
-from ssrem.tasks.warehouse.home import Warehouse, records
+from ssrem.tasks.warehouse.home import Warehouse, checked_name, records
 
 Version = tuple[str, int]
 """An evaluator's name and version."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
+from pydantic import AfterValidator, Field
+
+from ssrem import tasks
 from ssrem.cli import UsageError, output
-from ssrem.cli.options import Corpora, EvaluatorName, SetFile, Verb, Writer, checked_by
+from ssrem.cli.options import Corpora, EvaluatorName, SetFile, ShardedCall, StageCall, Verb, checked_by
 from ssrem.errors import SsremError, say
 from ssrem.settings import Seconds, TableSettings
 from ssrem.tasks.settings import (
@@ -16,29 +19,28 @@ from ssrem.tasks.settings import (
     Margins,
     NegativeSettings,
     PipelineSettings,
-    Resources,
-    Runner,
 )
 
 Source = Annotated[
     tuple[str, ...],
-    "dump of conversations: a file, folder, archive, pattern of files such as 'logs/*.txt', URL, or - for what is "
-    "piped in; several are one corpus; chitchat comes with the install",
+    AfterValidator(lambda sources: tuple(dict.fromkeys(sources))),
+    Field(
+        description="dump of conversations: a file, folder, archive, pattern of files such as 'logs/*.txt', URL, or - "
+        "for what is piped in; several are one corpus; chitchat comes with the install"
+    ),
 ]
 
 
 @Verb
 def run(
-    call: Writer,
+    call: ShardedCall,
     source: Source = (),
     *,
-    dump: DumpSettings = DumpSettings(),
+    dump: DumpSettings,
     annotations: tuple[SetFile, ...] = (),
-    sets: AnnotatedSets = AnnotatedSets(),
+    sets: AnnotatedSets,
     evaluator: tuple[EvaluatorName, ...] = (),
-    settings: PipelineSettings = PipelineSettings(),
-    resources: Resources = Resources(),
-    runner: Runner = Runner(),
+    settings: PipelineSettings,
 ) -> None:
     """Run every stage in order; print what came out, the report's path and possible next steps.
 
@@ -48,18 +50,6 @@ def run(
     from ssrem.annotated_sets.columns import divided
     from ssrem.evaluators import DEFAULT_EVALUATORS
     from ssrem.readers.fields import checked_mapping
-    from ssrem.tasks import (
-        annotated,
-        correlate,
-        ingest,
-        query,
-        report,
-        study,
-        tables,
-        train,
-        versions,
-    )
-    from ssrem.tasks.stage.shards import opened
 
     of_dump, of_sets = divided(dump.map)
     dump, sets = dump.model_copy(update={"map": of_dump}), sets.model_copy(update={"map": of_sets})
@@ -69,20 +59,21 @@ def run(
         )
     # What is wrong with a later stage is said before the first one.
     checked_mapping(of_dump)
-    train.checked(evaluator or DEFAULT_EVALUATORS, settings.training, call.home)
-    annotated.annotated_files(call.home, annotations, sets.layout, sets.map)
-    with opened(runner):
-        corpus, _ = ingest.land(single(source) or "chitchat", call.root, dump, resources=resources)
-        tables.build(corpus, call.root, settings.tables, resources=resources)
-        train.train_all(evaluator, None, call.root, settings.training, settings.margin, resources=resources)
+    tasks.train.checked(evaluator or DEFAULT_EVALUATORS, settings.training, call.home)
+    tasks.annotated.annotated_files(call.home, annotations, sets.layout, sets.map)
+    home, resources = call.root, call.resources
+    with call.workers():
+        corpus, _ = tasks.ingest.land(source or "chitchat", home, dump, resources=resources)
+        tasks.tables.build(corpus, home, settings.tables, resources=resources)
+        tasks.train.train_all(evaluator, None, home, settings.training, settings.margin, resources=resources)
         if annotations:
-            names = versions.to_correlate(call.home, evaluator)
-            chosen = versions.registered(call.root, names, {}, resources=resources)
-            correlate.correlate_files(annotations, chosen, call.root, sets, resources=resources)
-        correlate.correlate_all(call.root, resources=resources)  # also the annotated sets that landed before
-        study.study_behaviour(call.root, resources=resources)
-        page = report.write_report(call.root, anew=False)
-    rows, findings = query.summary(call.home, query.AFTER_RUN), query.no_better(call.home)
+            names = tasks.versions.to_correlate(call.home, evaluator)
+            chosen = tasks.versions.registered(home, names, {}, resources=resources)
+            tasks.correlate.correlate_files(annotations, chosen, home, sets, resources=resources)
+        tasks.correlate.correlate_all(home, resources=resources)  # also the annotated sets that landed before
+        tasks.study.study_behaviour(home, resources=resources)
+        page = tasks.report.write_report(home, anew=False)
+    rows, findings = tasks.query.summary(call.home, tasks.query.AFTER_RUN), tasks.query.no_better(call.home)
     if output.answered(call, {**rows, "no_better": findings, "report": page}):
         return
     output.summaries(rows)
@@ -95,16 +86,15 @@ def run(
 
 @Verb
 def ingest(
-    call: Writer,
+    call: StageCall,
     source: Source = (),
     *,
-    dump: DumpSettings = DumpSettings(),
+    dump: DumpSettings,
     retrain: bool = False,
     inbox: str | None = None,
     settle: Seconds = 5,
     watch: Seconds | None = None,
     margin: Margin = Margins(),
-    resources: Resources = Resources(),
 ) -> int:
     """Land a dump, or the dumps of a folder, and retrain if that is wanted; returns 1 if something failed.
 
@@ -118,14 +108,11 @@ def ingest(
         raise UsageError("ssrem ingest takes a dump or --inbox FOLDER, one of them")
     if not inbox and watch is not None:
         raise UsageError("--watch looks into --inbox FOLDER again and again; give it")
-    from ssrem.tasks import train
-    from ssrem.tasks.ingest import RejectedError, land, land_folder
-    from ssrem.tasks.query import summary
-
+    home, resources = call.root, call.resources
     if not inbox:
-        corpus, new = land(single(source), call.root, dump, resources=resources)
-        again = train.retrain(call.root, None, margin, resources=resources) if retrain else {}
-        every = summary(call.home, ["corpora", "quarantine"])
+        corpus, new = tasks.ingest.land(source, home, dump, resources=resources)
+        again = tasks.train.retrain(home, None, margin, resources=resources) if retrain else {}
+        every = tasks.query.summary(call.home, ["corpora", "quarantine"])
         own = {name: [row for row in rows if row["corpus"] == corpus] for name, rows in every.items()}
         (landed,), quarantine = own["corpora"], own.get("quarantine", [])
         answer = {"corpus": corpus, "new": new, **landed, "quarantine": quarantine}
@@ -139,12 +126,14 @@ def ingest(
         outcomes: dict[str, str] = {}
         errors: list[SsremError] = []
         try:
-            try:
-                outcomes = land_folder(inbox, call.root, dump, settle=settle, resources=resources)
-            except RejectedError as error:  # the others have landed
-                outcomes, errors = dict(error.outcomes), [error]
+            outcomes |= tasks.ingest.land_folder(inbox, home, dump, settle=settle, resources=resources)
+        except tasks.ingest.RejectedError as error:
+            outcomes, errors = dict(error.outcomes), [error]  # the others have landed
+        except SsremError as error:
+            errors = [error]
+        try:
             if retrain and outcomes:
-                outcomes |= train.retrain(call.root, None, margin, resources=resources)
+                outcomes |= tasks.train.retrain(home, None, margin, resources=resources)
         except SsremError as error:
             errors.append(error)
         if (outcomes or not errors) and not output.answered(call, outcomes):
@@ -157,82 +146,60 @@ def ingest(
         time.sleep(watch)
 
 
-def single(source: tuple[str, ...]) -> str | list[str]:
-    """The source or sources of a corpus, as the stage takes them."""
-    sources = list(dict.fromkeys(source))
-    return sources[0] if len(sources) == 1 else sources
-
-
 @Verb
 def tables(
-    call: Writer,
+    call: ShardedCall,
     *,
     corpus: Corpora = (),
-    table: TableSettings = TableSettings(),
-    resources: Resources = Resources(),
-    runner: Runner = Runner(),
+    table: TableSettings,
 ) -> None:
     """Build the speaker tables of landed corpora."""
-    from ssrem.encoders import check_spec
-
-    check_spec(table.encoder)  # before the stages are imported
-    from ssrem.tasks.stage.shards import opened
-    from ssrem.tasks.tables import build
     from ssrem.tasks.warehouse.home import landed_corpora
 
-    landed = landed_corpora(call.root, corpus)
-    with opened(runner):
-        new = {name: build(name, call.root, table, resources=resources) for name in corpus or landed}
-    outcomes = {name: "built" if new[name] else "there already" for name in new}
-    output.outcome(call, ["speaker_sets"], outcomes)
+    chosen = landed_corpora(call.root, corpus)
+    with call.workers():
+        new = {name: tasks.tables.build(name, call.root, table, resources=call.resources) for name in chosen}
+    output.outcome(call, ["speaker_sets"], output.done(new, "built"))
 
 
 @Verb
 def negatives(
-    call: Writer,
+    call: StageCall,
     generator: Annotated[str, checked_by("ssrem.negatives:needs_model")],
     *,
     corpus: Corpora = (),
-    settings: NegativeSettings = NegativeSettings(),
-    resources: Resources = Resources(),
+    settings: NegativeSettings,
 ) -> None:
     """Make negative responses of landed corpora.
 
     generator: random-2, sc, sp, ss, mask-and-fill, drop-golden, shuffle-golden, …; A+B for several
     """
-    if settings.model:
-        from ssrem.encoders.transformer.hub import check_at_hand
-
-        check_at_hand(settings.model)
-    from ssrem.tasks.tables import build, make_negatives, without_tables
     from ssrem.tasks.warehouse.home import landed_corpora
 
-    landed = landed_corpora(call.root, corpus)
-    chosen = list(corpus) or landed
-    for name in without_tables(call.root, chosen):
-        build(name, call.root, resources=resources)
-    new = {name: make_negatives(name, call.root, generator, settings, resources=resources) for name in chosen}
-    outcomes = {name: "made" if new[name] else "there already" for name in new}
-    output.outcome(call, ["negatives"], outcomes)
+    chosen = landed_corpora(call.root, corpus)
+    for name in tasks.tables.without_tables(call.root, chosen):
+        tasks.tables.build(name, call.root, resources=call.resources)
+    new = {
+        name: tasks.tables.make_negatives(name, call.root, generator, settings, resources=call.resources)
+        for name in chosen
+    }
+    output.outcome(call, ["negatives"], output.done(new, "made"))
 
 
 @Verb
 def forget(
-    call: Writer,
+    call: StageCall,
     speaker: str,
     *,
     pseudonym_key: Annotated[str | None, DumpSettings.model_fields["pseudonym_key"]] = None,
     corpus: Corpora = (),
-    resources: Resources = Resources(),
 ) -> None:
     """Forget a person: land the corpora anew without them, and delete what was made from their words.
 
     speaker: the person's id, as in the dump or in the tables
     """
-    from ssrem.tasks.privacy import forget as forget_person
-
-    deleted = forget_person(
-        speaker, call.root, corpus or None, pseudonym_key=pseudonym_key, resources=resources
+    deleted = tasks.privacy.forget(
+        speaker, call.root, corpus or None, pseudonym_key=pseudonym_key, resources=call.resources
     )
     if output.answered(call, deleted):
         return

@@ -20,33 +20,36 @@ if TYPE_CHECKING:
     from cyclopts import App, CycloptsError
 
 VERBS = {
-    "run": ("data", "land, build tables, train, score, correlate and report"),
-    "ingest": ("data", "land a dump of conversations, or the dumps of a folder"),
-    "tables": ("data", "build the speaker tables of landed corpora"),
-    "negatives": ("data", "make negative responses, as a table"),
-    "train": ("train", "train evaluators, score their test splits, promote those that are not worse"),
-    "score": ("score", "print a score for each response in a file, or for one"),
-    "score-corpus": ("score", "score the test split of a corpus with evaluators that may never have seen it"),
-    "correlate": ("people", "correlate scores with human scores"),
-    "study": ("people", "confounders: what else the scores depend on"),
-    "validate": ("people", "tell on one page how far an evaluator can be trusted, by labels of people"),
-    "report": ("read", "write the report and print its path"),
-    "sql": ("read", "query the published tables, read-only"),
-    "status": ("read", "show what has landed, how far each corpus is, and what went wrong"),
-    "forget": ("data", "delete a person from every table, run folder and cache"),
-    "evaluators list": ("train", "list the available evaluators, and the versions trained here"),
-    "evaluators promote": ("train", "bring a version of an evaluator into use"),
-    "evaluators rollback": ("train", "bring the previous version back into use"),
-    "evaluators export": ("train", "write a trained evaluator into one file, for another home folder"),
-    "evaluators import": ("train", "add an evaluator that ssrem evaluators export wrote"),
-    "evaluators retrain": ("train", "retrain the evaluators that have not seen every landed corpus"),
-    "ratings list": ("ratings", "list the known public annotated sets, with their licences"),
-    "ratings pull": ("ratings", "fetch public annotated sets, which ssrem correlate then takes by name"),
-    "ratings collect": ("ratings", "draw a batch of responses, and write what raters fill in and the key"),
-    "ratings import": ("ratings", "read raters' answers, report agreement, and write an annotated set"),
-    "home prune": ("read", "delete the files that no snapshot needs any more"),
+    "run": ("data:run", "land, build tables, train, score, correlate and report"),
+    "ingest": ("data:ingest", "land a dump of conversations, or the dumps of a folder"),
+    "tables": ("data:tables", "build the speaker tables of landed corpora"),
+    "negatives": ("data:negatives", "make negative responses, as a table"),
+    "train": ("train:train", "train evaluators, score their test splits, promote those that are not worse"),
+    "score": ("score:score", "print a score for each response in a file, or for one"),
+    "score-corpus": ("score:score_corpus", "score a test split with evaluators that may never have seen it"),
+    "correlate": ("people:correlate", "correlate scores with human scores"),
+    "study": ("people:study", "confounders: what else the scores depend on"),
+    "validate": ("people:validate", "tell on one page how far an evaluator can be trusted, by human labels"),
+    "report": ("read:report", "write the report and print its path"),
+    "sql": ("read:sql", "query the published tables, read-only"),
+    "status": ("read:status", "show what has landed, how far each corpus is, and what went wrong"),
+    "forget": ("data:forget", "delete a person from every table, run folder and cache"),
+    "evaluators list": ("train:list_", "list the available evaluators, and the versions trained here"),
+    "evaluators promote": ("train:promote", "bring a version of an evaluator into use"),
+    "evaluators rollback": ("train:rollback", "bring the previous version back into use"),
+    "evaluators export": ("train:export", "write a trained evaluator into one file, for another home folder"),
+    "evaluators import": ("train:import_", "add an evaluator that ssrem evaluators export wrote"),
+    "evaluators retrain": ("train:retrain", "retrain the evaluators that have not seen every landed corpus"),
+    "ratings list": ("ratings:list_", "list the known public annotated sets, with their licences"),
+    "ratings pull": ("ratings:pull", "fetch public annotated sets, which ssrem correlate then takes by name"),
+    "ratings collect": (
+        "ratings:collect",
+        "draw a batch of responses; write what raters fill in, and the key",
+    ),
+    "ratings import": ("ratings:import_", "read raters' answers, report agreement, write an annotated set"),
+    "home prune": ("read:prune", "delete the files that no snapshot needs any more"),
 }
-"""Verb → the module of ssrem.cli with the function of its name, imported when the verb is used; and its help."""
+"""Verb → its function in a module of ssrem.cli, which is imported when the verb is used; and its help."""
 
 GROUPS = {
     "evaluators": "list evaluators, choose versions, retrain, and move them between home folders",
@@ -156,22 +159,15 @@ def app() -> App:
         help_format="plaintext",
     )
     groups = {"": top}
-    for number, (name, (module, help)) in enumerate(VERBS.items()):
-        group, _, word = name.rpartition(" ")
-        if group not in groups:
-            own = App(group, help=GROUPS[group], version_flags=(), help_epilogue="", sort_key=number)
-            groups[group] = top.command(own)
-        place = f"ssrem.cli.{module}:{function(name)}"
-        groups[group].command(place, name=word, help=help, help_epilogue="", sort_key=number)
+    for number, (name, help) in enumerate(GROUPS.items(), len(VERBS)):
+        group = App(name, help=help, version_flags=(), help_epilogue="", sort_key=number)
+        groups[name] = top.command(group)
+    for number, (name, (place, help)) in enumerate(VERBS.items()):
+        of, _, word = name.rpartition(" ")
+        groups[of].command(f"ssrem.cli.{place}", name=word, help=help, help_epilogue="", sort_key=number)
     for flag in ("--help", "-h", "--version"):
         top[flag].group = "Options"
     return top
-
-
-def function(verb: str) -> str:
-    """The name of a verb's function, beside which there may be a keyword of the same name."""
-    word = verb.rpartition(" ")[2].replace("-", "_")
-    return f"{word}_" if word in ("import", "list") else word
 
 
 def wrong(error: CycloptsError) -> str:

@@ -12,20 +12,24 @@ import inspect
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from types import UnionType
+from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from cyclopts import Parameter
-from pydantic import AfterValidator, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
 from ssrem.cli import STDIN, UsageError
 from ssrem.errors import SsremError
 from ssrem.registry import registered
 from ssrem.settings import Seconds, Settings, explained
+from ssrem.tasks.settings import Margins, Resources, Runner
 
 if TYPE_CHECKING:
     from ssrem.tasks.warehouse.home import Warehouse
@@ -44,60 +48,82 @@ def checked_by(place: str) -> AfterValidator:
 EvaluatorName = Annotated[str, checked_by("ssrem.evaluators:check_name")]
 SetFile = Annotated[str, checked_by("ssrem.cli.people:check_set")]
 
-Corpora = Annotated[tuple[str, ...], "corpora (default: all that have landed)"]
-DryRun = Annotated[bool, "say how many requests, tokens and how much money it would take, and ask nothing"]
-Raw = Annotated[bool, "in CSV, write text as it is, even where a spreadsheet would take it for a formula"]
+Corpora = Annotated[tuple[str, ...], Field(description="corpora (default: all that have landed)")]
+DryRun = Annotated[bool, Field(description="count the requests, tokens and money it would take; ask nothing")]
+Raw = Annotated[bool, Field(description="in CSV, write text that a spreadsheet takes for a formula as it is")]
+
+CHECKS = {
+    "encoder": "ssrem.encoders:check_spec",
+    "init": "ssrem.encoders.transformer.hub:check_at_hand",
+    "model": "ssrem.encoders.transformer.hub:check_at_hand",
+}
+"""Field of settings → a check of its value that is made before stages, whose imports take longer, are imported."""
 
 
-@dataclass(frozen=True)
-class Call:
-    """What a verb gets from the options that all verbs have. shown: --home as the next command has to name it, too."""
+class Call(Settings):
+    """Options of all verbs."""
 
-    home: Warehouse
-    json: bool
-    shown: str
+    home_: Path | None = None
+    """home folder (default: $SSREM_HOME, or warehouse in the current folder)"""
+    json_: bool = False
+    """print JSON instead of tables"""
 
-    @classmethod
-    def of(cls, *, home: Path | None = None, json: bool = False) -> Call:
-        """From the values of its options.
-
-        home: home folder (default: $SSREM_HOME, or warehouse in the current folder)
-        json: print JSON instead of tables
-        """
+    @cached_property
+    def home(self) -> Warehouse:
+        """The home folder."""
         from ssrem.tasks.warehouse.home import Warehouse  # imports DuckDB
 
-        root = home or os.environ.get("SSREM_HOME") or "warehouse"
-        return cls(Warehouse.at(root), json, f" --home {shlex.quote(str(home))}" if home else "")
+        return Warehouse.at(self.home_ or os.environ.get("SSREM_HOME") or "warehouse")
 
     @property
     def root(self) -> str:
         """The home folder as stages take it."""
         return str(self.home.root)
 
+    @property
+    def shown(self) -> str:
+        """--home as the next command has to name it, too."""
+        return f" --home {shlex.quote(str(self.home_))}" if self.home_ else ""
+
 
 class Writer(Call):
-    """The same for verbs that write into the home folder, one at a time."""
+    """Options of verbs that write into the home folder, one at a time; worker processes wait as long."""
 
-    @classmethod
-    def of(cls, *, wait: Seconds | None = None, **common: Any) -> Call:
-        """From the values of its options; worker processes wait as long.
+    wait: Seconds | None = None
+    """how long to wait for another writer, such as 90, 30m or 6h (default: $SSREM_WAIT, or not at all)"""
 
-        wait: how long to wait for another writer, such as 90, 30m or 6h (default: $SSREM_WAIT, or not at all)
-        """
-        if wait is not None:
-            os.environ["SSREM_WAIT"] = str(wait)
-        return super().of(**common)
+    def model_post_init(self, context: Any, /) -> None:
+        """Tell every lock how long to wait."""
+        if self.wait is not None:
+            os.environ["SSREM_WAIT"] = str(self.wait)
+
+
+class StageCall(Writer):
+    """Options of verbs that carry out stages."""
+
+    resources: Resources = Resources()
+
+
+class ShardedCall(StageCall):
+    """Options of verbs that encode or score many texts."""
+
+    runner: Runner = Runner()
+
+    def workers(self) -> AbstractContextManager[None]:
+        """A block whose texts are encoded and scored where the options say."""
+        from ssrem.tasks.stage.shards import opened
+
+        return opened(self.runner)
 
 
 @dataclass
 class Option:
-    """An option, or an argument if it is positional. annotation: its type, with Pydantic's checks."""
+    """An option of a parameter or a field of settings, or an argument if it is positional."""
 
     name: str
-    annotation: Any
-    default: Any
+    field: FieldInfo
     help: str
-    positional: bool = False
+    positional: bool
 
     @property
     def flag(self) -> str:
@@ -107,55 +133,61 @@ class Option:
 
     @property
     def kinds(self) -> list[Any]:
-        """The types that a value may have, as `_kinds` gives them."""
-        return _kinds(self.annotation)
+        """The types of a union, without `Annotated`; a tuple's or dictionary's without those of its parts."""
+        hint = self.field.annotation
+        parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        bare = (get_args(part)[0] if get_origin(part) is Annotated else part for part in parts)
+        return [one if get_origin(one) in (None, Literal) else get_origin(one) for one in bare]
 
     @property
     def several(self) -> bool:
         """Whether it takes several values."""
-        return any(kind in (tuple, dict) or _is_model(kind) for kind in self.kinds)
+        return not {tuple, dict, Margins}.isdisjoint(self.kinds)
 
     def parameter(self) -> inspect.Parameter:
         """As cyclopts takes it: a flag, a text or several texts."""
-        words = [one for kind in self.kinds if get_origin(kind) is Literal for one in get_args(kind)]
-        if int in self.kinds or not words:
-            words.insert(0, "N" if int in self.kinds else re.split("[-_]", self.flag)[-1].upper())
+        kinds, default = self.kinds, self.field.default
+        words = [one for kind in kinds if get_origin(kind) is Literal for one in get_args(kind)]
+        if int in kinds or not words:
+            words.insert(0, "N" if int in kinds else re.split("[-_]", self.flag)[-1].upper())
         pair = re.fullmatch(r"([A-Z]+=[A-Z]+): (.*)", self.help)
         metavar, help = pair.groups() if pair else ("|".join(words), self.help)
-        kind: Any = bool if bool in self.kinds else tuple[str, ...] if self.several else str
-        stated = isinstance(self.default, str | int | float) and kind is str and "(default" not in help
+        kind: Any = bool if bool in kinds else tuple[str, ...] if self.several else str
+        stated = isinstance(default, str | int | float) and kind is str and "(default" not in help
         about = Parameter(
             name=None if self.positional else self.flag,
             help=help,
             metavar=f"{metavar}..." if self.several else metavar,
-            show_default=str(self.default) if stated and self.default != "" else False,
+            show_default=str(default) if stated and default != "" else False,
             consume_multiple=(1, None) if self.several and not self.positional else None,
-            negative=None if {bool, type(None)} <= set(self.kinds) else (),
+            negative=None if {bool, NoneType} <= set(kinds) else (),
         )
-        own = (one for one in get_args(self.annotation)[1:] if isinstance(one, Parameter))
+        own = (one for one in self.field.metadata if isinstance(one, Parameter))
         hint = Annotated[kind | None, Parameter.combine(about, *own)]
-        made = inspect.Parameter
-        if self.positional and self.several:
-            return made(self.name, made.VAR_POSITIONAL, annotation=Annotated[str, about])
-        place = made.POSITIONAL_ONLY if self.positional else made.KEYWORD_ONLY
-        default = made.empty if self.default is made.empty else None
-        return made(self.name, place, default=default, annotation=hint)
+        place = inspect.Parameter.POSITIONAL_ONLY if self.positional else inspect.Parameter.KEYWORD_ONLY
+        missing = inspect.Parameter.empty if self.field.is_required() else None
+        return inspect.Parameter(self.name, place, default=missing, annotation=hint)
 
     def checked(self, given: Any) -> Any:
         """What was given, as a value of its type; UsageError where it cannot be one."""
         texts = tuple("-" if text == STDIN else text for text in (given if self.several else (given,)))
+        kind, checks = self.field.annotation, self.field.metadata
+        hint: Any = Annotated[(kind, *checks)] if checks else kind
         try:
-            return TypeAdapter(self.annotation).validate_python(texts if self.several else texts[0])
+            value = TypeAdapter(hint).validate_python(texts if self.several else texts[0])
+            if self.name in CHECKS:
+                registered(CHECKS[self.name])(value)
+            return value
         except ValidationError as error:
             raise UsageError(explained(error, option=self.flag)) from None
         except SsremError as error:
-            if any(map(_is_model, self.kinds)):
+            if Margins in self.kinds:
                 raise UsageError(f"{self.flag}: {error}") from None
             raise
 
 
 class Verb:
-    """A verb, which the function `run` carries out.
+    """A verb, which the function `run` carries out; its first parameter is the `Call` with the options of all verbs.
 
     Called with the texts of a command, as cyclopts does it, it checks them all, and returns `run` with their values,
     ready to be called.
@@ -163,13 +195,12 @@ class Verb:
 
     def __init__(self, run: Callable[..., int | None]) -> None:
         self.run = run
-        self.hints = get_type_hints(run, include_extras=True)
-        makers = dict.fromkeys((Call.of, self.hints["call"].of))
-        self.common = {option.name: option for of in makers for option in _options(of)}
+        self.fields = _parameters(run)
         self.options: dict[str, Option] = {}
-        for option in (*_options(run), *self.common.values()):
-            known = self.options.setdefault(option.name, option)
-            known.help = "; ".join(dict.fromkeys([known.help, option.help]))
+        for name, field in _flat(self.fields):
+            help = " ".join((field.description or "").split())
+            known = self.options.setdefault(name, Option(name, field, help, field.kw_only is False))
+            known.help = "; ".join(dict.fromkeys([known.help, help]))
         self.__signature__ = inspect.Signature([option.parameter() for option in self.options.values()])
         self.__annotations__: dict[str, Any] = {}
         self.__name__ = run.__name__
@@ -177,43 +208,45 @@ class Verb:
     def __call__(self, *words: Any, **texts: Any) -> Callable[[], int | None]:
         places = [name for name, option in self.options.items() if option.positional]
         texts |= zip(places, words, strict=False)
-        if words and self.options[places[-1]].several:
-            texts[places[-1]] = words[len(places) - 1 :]
         values = {name: self.options[name].checked(text) for name, text in texts.items()}
-        arguments = {name: values[name] for name in values if name in self.hints}
-        for name, model in self.hints.items():
-            if _is_model(model):
-                arguments[name] = model(**{one: values[one] for one in model.model_fields if one in values})
-        call = self.hints["call"].of(**{name: values[name] for name in values if name in self.common})
-        return partial(self.run, call, **arguments)
+        arguments = _values(self.fields, values)
+        return partial(self.run, arguments.pop("call"), **arguments)
 
 
-def _options(function: Callable[..., Any]) -> Iterator[Option]:
-    """The options of a function's parameters, without `call`; those of models are the models' fields."""
-    hints = get_type_hints(function, include_extras=True)
+Fields = Mapping[str, FieldInfo]
+
+
+def _parameters(function: Callable[..., Any]) -> dict[str, FieldInfo]:
+    """A function's parameters as a model's fields, with the texts of its docstring; `call` is the last one."""
     lines = re.findall(r"^(\w+): (.*(?:\n    .*)*)", inspect.getdoc(function) or "", re.MULTILINE)
-    texts = {name: " ".join(text.split()) for name, text in lines}
-    for one in inspect.signature(function).parameters.values():
-        hint = hints[one.name]
-        if _is_model(hint):
-            for name, field in hint.model_fields.items():
-                kind = Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
-                yield Option(name, kind, field.get_default(), " ".join(field.description.split()))
-        elif one.name not in ("call", "common"):
-            about = (getattr(part, "description", part) for part in get_args(hint)[1:])
-            help = texts.get(one.name) or next(text for text in about if isinstance(text, str))
-            yield Option(one.name, hint, one.default, help, one.kind is not inspect.Parameter.KEYWORD_ONLY)
+    hints, texts = get_type_hints(function, include_extras=True), dict(lines)
+    call, *others = inspect.signature(function).parameters.values()
+    fields = {one.name: FieldInfo.from_annotation(hints[one.name]) for one in (*others, call)}
+    for one in others:
+        field = fields[one.name]
+        field.default = PydanticUndefined if one.default is one.empty else one.default
+        field.description = texts.get(one.name, field.description)
+        field.kw_only = one.kind is one.KEYWORD_ONLY
+    return fields
 
 
-def _kinds(annotation: Any) -> list[Any]:
-    """The types of a union, without `Annotated`; a tuple's or dictionary's without those of its parts."""
-    origin, parts = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _kinds(parts[0])
-    if origin in (Union, UnionType):
-        return [kind for part in parts for kind in _kinds(part)]
-    return [annotation if origin in (None, Literal) else origin]
+def _flat(fields: Fields) -> Iterator[tuple[str, FieldInfo]]:
+    """The fields, and those of models in place of the models."""
+    for name, field in fields.items():
+        if model := _model(field):
+            yield from _flat(model.model_fields)
+        else:
+            yield name, field
 
 
-def _is_model(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Settings)
+def _values(fields: Fields, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the fields: every model, and of the other ones those that were given."""
+    models = {name: model for name, field in fields.items() if (model := _model(field))}
+    made = {name: model(**_values(model.model_fields, values)) for name, model in models.items()}
+    return made | {name: values[name] for name in fields if name in values and name not in models}
+
+
+def _model(field: FieldInfo) -> type[Settings] | None:
+    """The model of settings whose fields stand for this one, if it is one; `Margin` is one option."""
+    kind = field.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, Settings) and kind is not Margins else None

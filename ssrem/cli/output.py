@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ssrem import tasks
 from ssrem.errors import SsremError, printable
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ UNBOUNDED = 100_000
 def answered(call: Call, value: Any) -> bool:
     """Print the answer as JSON if --json is given: times in ISO 8601, bytes as text, null for NaN and infinity;
     returns whether it is."""
-    if call.json:
+    if call.json_:
         print(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False))
-    return call.json
+    return call.json_
 
 
 def tables(titled: Mapping[str, Rows], *, raw: bool = False) -> None:
@@ -65,20 +65,23 @@ def outcome(
     """Print what a command did, the named summaries of the home folder, and, if they contain figures of evaluators,
     which evaluators are no better than chance or a baseline. outcomes: name → what was done; datasets: annotated sets
     to which these figures are limited."""
-    from ssrem.tasks.query import no_better, summary
-
-    rows = summary(call.home, names)
+    rows = tasks.query.summary(call.home, names)
     if datasets is not None:
         rows = {name: [row for row in some if row["dataset"] in datasets] for name, some in rows.items()}
     rows = {name: some for name, some in rows.items() if some}
-    known = call.json or {"identification", "agreement"} & rows.keys()
-    findings = no_better(call.home, datasets) if known else []
+    known = call.json_ or {"identification", "agreement"} & rows.keys()
+    findings = tasks.query.no_better(call.home, datasets) if known else []
     if answered(call, {"done": outcomes, **rows, "no_better": findings}):
         return
     listed(outcomes)
     print()
     summaries(rows)
     sentences(findings)
+
+
+def done(new: Mapping[str, bool], what: str) -> dict[str, str]:
+    """What was done for each name: `what` where something is new, else nothing."""
+    return {name: what if new[name] else "there already" for name in new}
 
 
 def listed(outcomes: Mapping[str, str]) -> None:
@@ -109,11 +112,9 @@ def summaries(rows: Mapping[str, Rows]) -> None:
 
     Signatures, which are too long for a table, follow the table of evaluators.
     """
-    from ssrem.tasks.query import title
-
     for name, some in rows.items():
         shown = {key for row in some for key, value in row.items() if value is not None} - {"signature"}
-        tables({title(name): [{k: v for k, v in row.items() if k in shown} for row in some]})
+        tables({tasks.query.title(name): [{k: v for k, v in row.items() if k in shown} for row in some]})
         if name == "evaluators":
             sentences([f"{row['evaluator']} version {row['version']}: {row['signature']}" for row in some])
 
@@ -123,11 +124,15 @@ def count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-@contextmanager
-def writing(target: Path | None) -> Iterator[None]:
-    """A block that writes the file of --output; SsremError if that fails."""
+def write(target: Path, text: str | None = None) -> None:
+    """Write the text into the file of --output; without a text, check that it can be written. SsremError if not."""
+    from ssrem.tasks.warehouse.files import check_target, whole_file
+
     try:
-        yield
+        check_target(target)
+        if text is not None:
+            with whole_file(target) as draft:
+                draft.write_text(text, encoding="utf-8")
     except OSError as error:
         raise SsremError(f"cannot write {target}: {error.strerror}; choose another --output") from None
 

@@ -7,19 +7,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from ssrem import tasks
 from ssrem.cli import output
-from ssrem.cli.options import Call, DryRun, EvaluatorName, SetFile, Verb, Writer, checked_by
+from ssrem.cli.options import Call, DryRun, EvaluatorName, SetFile, ShardedCall, StageCall, Verb, checked_by
 from ssrem.errors import AnnotationError, printable, say
 from ssrem.registry import did_you_mean
-from ssrem.settings import Natural, Numbers, Share
+from ssrem.settings import Natural, Share, pairs
 from ssrem.tasks.settings import (
     AgreementSettings,
     AnnotatedSets,
     AskingSettings,
-    Resources,
-    Runner,
     SetLayout,
     StudySettings,
 )
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from ssrem.validation.rates import Estimate
     from ssrem.validation.validation import Validation
 
-Evaluators = Annotated[tuple[EvaluatorName, ...], "trained evaluators (default: all)"]
+Evaluators = Annotated[tuple[EvaluatorName, ...], Field(description="trained evaluators (default: all)")]
 
 
 def _requirable(required: dict[str, float]) -> dict[str, float]:
@@ -42,21 +41,19 @@ def _requirable(required: dict[str, float]) -> dict[str, float]:
     return required
 
 
-Required = Annotated[Numbers, AfterValidator(_requirable)]
+Required = Annotated[dict[str, float], BeforeValidator(pairs), AfterValidator(_requirable)]
 
 
 @Verb
 def correlate(
-    call: Writer,
-    file: Annotated[tuple[SetFile, ...], Field(min_length=1)],
+    call: ShardedCall,
+    file: tuple[SetFile, ...],
     *,
-    sets: AnnotatedSets = AnnotatedSets(),
+    sets: AnnotatedSets,
     evaluator: Evaluators = (),
-    agreement: AgreementSettings = AgreementSettings(),
-    asking: AskingSettings = AskingSettings(),
+    agreement: AgreementSettings,
+    asking: AskingSettings,
     dry_run: DryRun = False,
-    resources: Resources = Resources(),
-    runner: Runner = Runner(),
 ) -> None:
     """Correlate scores with human scores.
 
@@ -64,38 +61,32 @@ def correlate(
     """
     from ssrem.evaluators import BASELINES
     from ssrem.evaluators.judge.request_options import request_options
-    from ssrem.tasks import annotated, endpoints, versions
-    from ssrem.tasks import correlate as stage
-    from ssrem.tasks.stage.shards import opened
 
-    names = versions.to_correlate(call.home, evaluator)
-    own, requests = endpoints.split_settings(names, asking.given())
-    new = versions.to_register(call.home, names, own)
-    read = annotated.annotated_files(call.home, file, sets.layout, sets.map)
+    names = tasks.versions.to_correlate(call.home, evaluator)
+    own, requests = tasks.endpoints.split_settings(names, asking.given())
+    new = tasks.versions.to_register(call.home, names, own)
+    read = tasks.annotated.annotated_files(call.home, file, sets.layout, sets.map)
     if dry_run:
         _bill(call, names, own, requests, {one.name: [row.sample for row in one.read.rows] for one in read})
         return
-    if not evaluator and (best := versions.best_line(call.home))[0] in new:
+    if not evaluator and (best := tasks.versions.best_line(call.home))[0] in new:
         say(f"correlating {best[1]}")
     if beside := [name for name in names if name in BASELINES and name not in evaluator]:
         say(f"beside the untrained baselines {' and '.join(beside)}")
-    with opened(runner), request_options(**requests):
-        chosen = versions.registered(call.root, names, own, resources=resources)
-        done = stage.correlate_files(file, chosen, call.root, sets, agreement, resources=resources)
-    outcomes = {name: "correlated" if new else "there already" for name, new in done.items()}
-    output.outcome(call, ["agreement", "best"], outcomes, done)
+    with call.workers(), request_options(**requests):
+        chosen = tasks.versions.registered(call.root, names, own, resources=call.resources)
+        done = tasks.correlate.correlate_files(
+            file, chosen, call.root, sets, agreement, resources=call.resources
+        )
+    output.outcome(call, ["agreement", "best"], output.done(done, "correlated"), done)
 
 
 def check_set(file: str) -> None:
-    """AnnotationError if `file` is neither a path, nor the name of a public set, nor `-` (standard input)."""
-    path = Path(file)
-    if file == "-" or path.exists():
-        return
-    if path.suffix or path.name != file:
-        raise AnnotationError(f"{file} does not exist; give the path of a file of responses")
-    from ssrem.annotated_sets.known import known_set
+    """AnnotationError if `file` is neither a path nor the name of a public set."""
+    if not Path(file).exists():
+        from ssrem.annotated_sets.known import known_set
 
-    known_set(file)
+        known_set(file)
 
 
 def _bill(
@@ -110,13 +101,12 @@ def _bill(
     own, requests: as `split_settings` returns them.
     """
     from ssrem.evaluators import evaluator_class
-    from ssrem.tasks import endpoints, versions
 
-    with endpoints.request_options_in(call.home, **requests):
+    with tasks.endpoints.request_options_in(call.home, **requests):
         asking = [name for name in names if evaluator_class(name).asks]
-        created = {name: versions.created(call.home, name, own.get(name)) for name in asking}
+        created = {name: tasks.versions.created(call.home, name, own.get(name)) for name in asking}
         rows = [
-            endpoints.bill_row(name, one, samples, of)
+            tasks.endpoints.bill_row(name, one, samples, of)
             for of, samples in sets.items()
             for name, one in created.items()
         ]
@@ -125,15 +115,14 @@ def _bill(
 
 @Verb
 def study(
-    call: Writer,
+    call: StageCall,
     study: Annotated[str, checked_by("ssrem.studies:check_name")],
     *,
     of: tuple[str, ...] = (),
     evaluator: Evaluators = (),
-    settings: StudySettings = StudySettings(),
-    asking: AskingSettings = AskingSettings(),
+    settings: StudySettings,
+    asking: AskingSettings,
     dry_run: DryRun = False,
-    resources: Resources = Resources(),
 ) -> None:
     """Study the evaluators in use; print the figures and, for each evaluator, two sentences about them.
 
@@ -144,20 +133,19 @@ def study(
     """
     from ssrem.evaluators.judge.request_options import request_options
     from ssrem.studies import EVERYDAY_PAIRS
-    from ssrem.tasks import endpoints, query, versions
-    from ssrem.tasks import study as stage
 
     keys = [part.key for part in call.home.partitions()]
     known = {name for key in keys for name in (key.corpus, key.dataset) if name}
-    for name in of:
+    for name in of:  # before any is studied
         if name not in known and name != EVERYDAY_PAIRS:
             raise AnnotationError(
                 f"no corpus or annotated set {name!r} in {call.home.root} (there are: {', '.join(sorted(known))})"
                 f"{did_you_mean(name, known)}"
             )
-    names = versions.to_study(call.home, evaluator)
-    own, requests = endpoints.split_settings(names, asking.given())
-    versions.to_register(call.home, names, own)  # EvaluatorError for one that cannot be used yet
+    stage = tasks.study
+    names = tasks.versions.to_study(call.home, evaluator)
+    own, requests = tasks.endpoints.split_settings(names, asking.given())
+    tasks.versions.to_register(call.home, names, own)  # EvaluatorError for one that cannot be used yet
     datasets = of or stage.datasets_of(call.root, study)
     if dry_run:
         samples = {dataset: stage.samples_of(call.home, dataset, study, settings) for dataset in datasets}
@@ -165,11 +153,11 @@ def study(
         return
     pages = {}
     with request_options(**requests):
-        chosen = versions.registered(call.root, names, own, resources=resources)
+        chosen = tasks.versions.registered(call.root, names, own, resources=call.resources)
         for dataset in datasets:
-            stage.study(dataset, study, chosen, call.root, settings, resources=resources)
+            stage.study(dataset, study, chosen, call.root, settings, resources=call.resources)
             pages[dataset] = str(stage.write_study(call.root, study, dataset))
-    rows = query.summary(call.home, ["studies"]).get("studies", [])
+    rows = tasks.query.summary(call.home, ["studies"]).get("studies", [])
     rows = [row for row in rows if row["study"] == study and row["dataset"] in pages]
     if output.answered(call, {"studies": rows, "pages": pages}):
         return
@@ -187,7 +175,7 @@ def validate(
     call: Call,
     file: SetFile,
     *,
-    sets: SetLayout = SetLayout(),
+    sets: SetLayout,
     criterion: str | None = None,
     evaluator: EvaluatorName | None = None,
     pass_: float | None = None,
@@ -197,7 +185,7 @@ def validate(
     own: tuple[str, ...] = (),
     require: Required = {},  # noqa: B006
     output_: Path | None = None,
-    asking: AskingSettings = AskingSettings(),
+    asking: AskingSettings,
     dry_run: DryRun = False,
 ) -> int:
     """Validate an evaluator, write the page, print a summary; the exit status is 1 if a requirement is not met.
@@ -217,13 +205,11 @@ def validate(
     from ssrem.cli.score import scoring
     from ssrem.evaluators import evaluator_class, usable_baselines
     from ssrem.responses import read_responses
-    from ssrem.tasks.annotated import annotated_files
-    from ssrem.tasks.endpoints import bill_row
-    from ssrem.tasks.warehouse import files, home
+    from ssrem.tasks.warehouse.home import utc_now
     from ssrem.validation import bias, labels, page, validation
     from ssrem.validation.verdict import unmet, verdict
 
-    (source,) = annotated_files(call.home, [file], sets.layout, sets.map)
+    (source,) = tasks.annotated.annotated_files(call.home, [file], sets.layout, sets.map)
     data = labels.labelled_set(source.read.rows, criterion, pass_)
     if precision and data.passed is None:
         raise AnnotationError(f"--precision needs labels that pass and fail responses: {data.one_class}")
@@ -234,12 +220,11 @@ def validate(
     others = read_responses(unlabelled).rows if unlabelled else ()
     without_labels = [row.sample for row in others if row.sample is not None]
     target = output_ or Path(f"{source.name}-validation.html")
-    with output.writing(target):
-        files.check_target(target)  # scoring may take long
+    output.write(target)  # scoring may take long
     with scoring(call, evaluator, asking, f"validating {{}} on {file}", source.path) as (name, scorer, line):
         if dry_run:
             samples = [*data.samples, *without_labels, *bias.changed(data, responses)]
-            output.bills(call, [bill_row(name, scorer, samples, source.name)])
+            output.bills(call, [tasks.endpoints.bill_row(name, scorer, samples, source.name)])
             return 0
         if line:
             say(f"validating {line}")
@@ -256,12 +241,11 @@ def validate(
             for one in usable_baselines()
         }
         result = validation.validate(data, judged, compared, validation.Settings(precision, own, responses))
-    now = f"{home.utc_now():%Y-%m-%d %H:%M} UTC"
+    now = f"{utc_now():%Y-%m-%d %H:%M} UTC"
     text = page.render(
         result, dataset=source.name, data=data, scores=judged.scores, required=require, generated_at=now
     )
-    with output.writing(target), files.whole_file(target) as draft:
-        draft.write_text(text, encoding="utf-8")
+    output.write(target, text)
     missed = unmet(result, require)
     answer = {"verdict": verdict(result), **asdict(result), "not_met": missed, "page": str(target)}
     if not output.answered(call, answer):

@@ -3,45 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from statistics import mean
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from ssrem import tasks
 from ssrem.annotation.items import Plan
 from ssrem.cli import output
-from ssrem.cli.options import Call, Verb, Writer
+from ssrem.cli.options import Call, ShardedCall, Verb
 from ssrem.errors import AnnotationError
 from ssrem.registry import did_you_mean
-from ssrem.settings import Share
-from ssrem.tasks.settings import AnnotatedSets, Resources, Runner
+from ssrem.settings import Share, by_key
+from ssrem.tasks.settings import AgreementSettings, AnnotatedSets, AskingSettings
 
 if TYPE_CHECKING:
     from ssrem.annotation.items import Batch
     from ssrem.annotation.review import Review
 
 
-def _files(texts: Any) -> Any:
-    """`NAME=FILE` texts as a mapping."""
-    files: dict[str, str] = {}
-    for text in texts:
-        name, _, file = text.partition("=")
-        if not (name.strip() and file):
-            raise ValueError(f"{text!r} is not NAME=FILE, such as gpt2=responses.jsonl")
-        if name in files:
-            raise ValueError(f"{text}: {name} occurs twice; name each system once")
-        files[name] = file
-    return files
+files = partial(by_key, form="NAME=FILE, such as gpt2=responses.jsonl", once="name each system once")
+"""`NAME=FILE` texts as a mapping."""
 
 
 @Verb
 def list_(call: Call) -> None:
     """List the known public annotated sets."""
     from ssrem.annotated_sets.known import known_sets
-    from ssrem.tasks.annotated import pulled
 
-    rows = [{**asdict(one), "pulled": one.file(pulled(call.home)).exists()} for one in known_sets().values()]
+    rows = [
+        {**asdict(one), "pulled": one.file(tasks.annotated.pulled(call.home)).exists()}
+        for one in known_sets().values()
+    ]
     if output.answered(call, rows):
         return
     for row in rows:
@@ -52,9 +47,7 @@ def list_(call: Call) -> None:
 
 
 @Verb
-def pull(
-    call: Call, name: Annotated[tuple[str, ...], Field(min_length=1)], *, to: Path | None = None
-) -> None:
+def pull(call: Call, name: tuple[str, ...], *, to: Path | None = None) -> None:
     """Fetch public annotated sets and check them.
 
     name: sets that ssrem ratings list shows
@@ -62,7 +55,6 @@ def pull(
     """
     from ssrem.annotated_sets.known import known_sets
     from ssrem.annotated_sets.pull import pull as pull_set
-    from ssrem.tasks.annotated import pulled
 
     sets, names = known_sets(), list(dict.fromkeys(name))
     if unknown := [one for one in names if one not in sets]:
@@ -71,9 +63,9 @@ def pull(
     rows = []
     for one in names:
         known = sets[one]
-        path, new = pull_set(known, to or pulled(call.home))
+        path, new = pull_set(known, to or tasks.annotated.pulled(call.home))
         rows.append({**asdict(known), "file": str(path), "new": new})
-        if not call.json:
+        if not call.json_:
             print(f"{one}: {'fetched' if new else 'there already'}, {path}")
             print(f"  licence:  {known.licence}")
             print(f"  citation: {known.citation}")
@@ -90,9 +82,9 @@ def collect(
     *,
     corpus: str | None = None,
     split: Literal["valid", "test"] = "test",
-    responses: Annotated[dict[str, Path], BeforeValidator(_files)] = {},  # noqa: B006
+    responses: Annotated[dict[str, Path], BeforeValidator(files)] = {},  # noqa: B006
     without_bm25: bool = False,
-    plan: Plan = Plan(),
+    plan: Plan,
 ) -> None:
     """Draw a batch of responses and write the files that raters fill in.
 
@@ -103,9 +95,7 @@ def collect(
         contexts are drawn from those that every file answers
     without_bm25: no retrieved responses
     """
-    from ssrem.tasks.annotate import export_batch
-
-    drawn = export_batch(
+    drawn = tasks.annotate.export_batch(
         call.home, folder, plan, corpus=corpus, split=split, responses=responses, bm25=not without_bm25
     )
     words: dict[str, list[int]] = {}
@@ -135,16 +125,14 @@ def collect(
 
 @Verb
 def import_(
-    call: Writer,
-    answers: Annotated[tuple[Path, ...], Field(min_length=1)],
+    call: ShardedCall,
+    answers: tuple[Path, ...],
     *,
     batch: Path,
     checks_passed: Share = 1.0,
     kappa: Annotated[float, Field(ge=-1, le=1)] | Literal["none"] = 0.2,
     output_: Path | None = None,
     correlate: bool = False,
-    resources: Resources = Resources(),
-    runner: Runner = Runner(),
 ) -> None:
     """Read raters' answers, leave out careless raters, and write an annotated set.
 
@@ -155,23 +143,24 @@ def import_(
     output_: annotated set to write (default: FOLDER/BATCH_eval.json)
     correlate: then correlate trained evaluators with it
     """
-    from ssrem.tasks.annotate import import_answers
-
     file = output_ or batch / f"{batch.resolve().name}_eval.json"
     bound = None if kappa == "none" else kappa
-    drawn, review = import_answers(batch, answers, output=file, least=checks_passed, kappa=bound)
-    if call.json and not correlate:
+    drawn, review = tasks.annotate.import_answers(
+        batch, answers, output=file, least=checks_passed, kappa=bound
+    )
+    if call.json_ and not correlate:
         from ssrem.annotation.review import record  # imports SciPy
 
         output.answered(call, {**record(drawn, review), "annotated": str(file)})
-    elif not call.json:
+    elif not call.json_:
         _show(drawn, review)
         print(f"written:   {file}; {batch / 'ratings.csv'}; {batch / 'import.json'}")
     if correlate:
         from ssrem.cli.people import correlate as correlating
 
         replace = AnnotatedSets(replace=True)  # by fewer answers, if it has landed
-        correlating.run(call, (str(file),), sets=replace, resources=resources, runner=runner)
+        settings = {"agreement": AgreementSettings(), "asking": AskingSettings()}
+        correlating.run(call, (str(file),), sets=replace, **settings)
 
 
 def _show(batch: Batch, review: Review) -> None:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from ssrem import tasks
 from ssrem.cli import UsageError, output
 from ssrem.cli.options import Call, Raw, Verb, Writer
 from ssrem.errors import SsremError, printable, say
+from ssrem.files import resolved
 from ssrem.settings import Natural, Seconds
+
+if TYPE_CHECKING:
+    from ssrem.tasks.warehouse.home import Warehouse
 
 
 @Verb
@@ -22,26 +28,21 @@ def report(call: Writer, *, open_: bool = False, figures: Path | None = None, ra
     open_: open the page in the browser
     figures: write every figure into this folder, too, as SVG, PDF and PNG, and every table as LaTeX, Markdown and CSV
     """
-    if figures:
-        from ssrem.files import resolved
-
-        folder = resolved(figures, SsremError)
-        nearest = next(place for place in (folder, *folder.parents) if place.exists() or place.is_symlink())
-        if not nearest.is_dir():
+    folder = resolved(figures, SsremError) if figures else None
+    for place in (folder, *folder.parents) if folder else ():
+        if place.exists() and not place.is_dir():
             raise SsremError(
-                f"cannot write figures into {figures}: {nearest} is not a folder; name another folder"
+                f"cannot write figures into {figures}: {place} is not a folder; name another folder"
             )
-    from ssrem.tasks.report import write_figures, write_report
-
-    path = write_report(call.root)
+    path = tasks.report.write_report(call.root)
     answer: dict[str, object] = {"report": path}
-    if figures:
-        write_figures(call.root, str(folder), raw=raw)
+    if folder:
+        tasks.report.write_figures(call.root, str(folder), raw=raw)
         answer["figures"] = str(folder)
     if open_:
         answer["opened"] = opened(Path(path))
     if not output.answered(call, answer):
-        print(path, *([f"figures and tables: {folder}"] if figures else []), sep="\n")
+        print(path, *([f"figures and tables: {folder}"] if folder else []), sep="\n")
 
 
 def opened(path: Path) -> bool:
@@ -72,35 +73,33 @@ def sql(
     parquet: write the answer there as Parquet
     timeout: end a query that takes longer, such as 30 or 10m (default: never)
     """
-    if sum(map(bool, (call.json, csv, parquet))) > 1:
+    if sum(map(bool, (call.json_, csv, parquet))) > 1:
         raise UsageError("an answer takes one form: --json, --csv or --parquet")
-    if query is not None:
-        _answer(call, query, csv, parquet, raw, timeout)
-    elif not sys.stdin.isatty():
-        queries, line = _piped()
-        if len(queries) > 1 and (csv or parquet):
-            raise SsremError(
-                "--csv and --parquet take the answer of one query, and standard input holds more"
-            )
-        for number, one in enumerate(queries, 1):  # up to the first that fails
-            try:
-                _answer(call, one, csv, parquet, raw, timeout)
-                sys.stdout.flush()
-            except SsremError as error:
-                where = f" (query {number} of standard input, from line {line})"
-                raise type(error)(f"{error}{where}") from None
-            line += one.count("\n")
-    elif call.json or csv or parquet:
-        raise SsremError('--json, --csv and --parquet need a query: ssrem sql "SELECT …" --csv FILE')
-    else:
-        from ssrem.tasks.query import ask
+    if query is None and sys.stdin.isatty():
+        if call.json_ or csv or parquet:
+            raise SsremError('--json, --csv and --parquet need a query: ssrem sql "SELECT …" --csv FILE')
+        _open_shell(call.home)
+    queries, line = _piped() if query is None else ([query], 0)
+    if len(queries) > 1 and (csv or parquet):
+        raise SsremError("--csv and --parquet take the answer of one query, and standard input holds more")
+    for number, one in enumerate(queries, 1):  # up to the first that fails
+        try:
+            _answer(call, one, csv, parquet, raw, timeout)
+            sys.stdout.flush()
+        except SsremError as error:
+            where = f" (query {number} of standard input, from line {line})" if query is None else ""
+            raise type(error)(f"{error}{where}") from None
+        line += one.count("\n")
 
-        ask(call.home, "SELECT 1")  # HomeError if nothing is published
-        if find_spec("duckdb_cli") is None:
-            raise SsremError(
-                "DuckDB's shell is not installed; pip install duckdb-cli, or give a query: ssrem sql QUERY"
-            )
-        os.execv(sys.executable, [sys.executable, "-m", "duckdb_cli", "-readonly", str(call.home.catalog)])
+
+def _open_shell(home: Warehouse) -> NoReturn:
+    """Replace this process by DuckDB's shell on the catalog."""
+    tasks.query.ask(home, "SELECT 1")  # HomeError if nothing is published
+    if find_spec("duckdb_cli") is None:
+        raise SsremError(
+            "DuckDB's shell is not installed; pip install duckdb-cli, or give a query: ssrem sql QUERY"
+        )
+    os.execv(sys.executable, [sys.executable, "-m", "duckdb_cli", "-readonly", str(home.catalog)])
 
 
 def _answer(
@@ -108,7 +107,6 @@ def _answer(
 ) -> None:
     """Print the answer to one SELECT, or write it where the options say."""
     from ssrem.report.formats import no_formula
-    from ssrem.tasks.query import ask, print_csv, save_csv, save_parquet
 
     def cell(value: Any) -> Any:
         value = value if raw else no_formula(value)
@@ -117,15 +115,13 @@ def _answer(
         return printable(value) if escaped else value
 
     if csv == "-":
-        print_csv(call.home, query, sys.stdout, cell, timeout=timeout)
-    elif csv:
-        rows = save_csv(call.home, query, Path(csv), cell, timeout=timeout)
-        print(f"{output.count(rows, 'row')} in {csv}", file=sys.stderr)
-    elif parquet:
-        rows = save_parquet(call.home, query, Path(parquet), timeout=timeout)
-        print(f"{output.count(rows, 'row')} in {parquet}", file=sys.stderr)
+        tasks.query.print_csv(call.home, query, sys.stdout, cell, timeout=timeout)
+    elif csv or parquet:
+        save = partial(tasks.query.save_csv, cell=cell) if csv else tasks.query.save_parquet
+        rows = save(call.home, query, Path(csv or parquet or ""), timeout=timeout)
+        print(f"{output.count(rows, 'row')} in {csv or parquet}", file=sys.stderr)
     else:
-        columns, answer = ask(call.home, query, timeout=timeout)
+        columns, answer = tasks.query.ask(call.home, query, timeout=timeout)
         found = [dict(zip(columns, row, strict=True)) for row in answer]
         if output.answered(call, found):
             return
@@ -158,11 +154,10 @@ def status(call: Call, *, deep: bool = False) -> None:
 
     deep: read every published file and compare it with its digest
     """
-    from ssrem.tasks.query import summary
     from ssrem.tasks.warehouse.prune import health
 
     names = ["corpora", "progress", "addressees", "quarantine", "annotated", "evaluators"]
-    rows = summary(call.home, names, tolerant=True)
+    rows = tasks.query.summary(call.home, names, tolerant=True)
     notes = health(call.home, deep=deep)
     if output.answered(call, {"home": call.root, **rows, "remarks": notes}):
         return

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from ssrem import tasks
 from ssrem.cli import UsageError, output
-from ssrem.cli.options import Call, Corpora, DryRun, EvaluatorName, Verb, Writer
+from ssrem.cli.options import Call, Corpora, DryRun, EvaluatorName, ShardedCall, Verb
 from ssrem.errors import printable, say
 from ssrem.settings import Columns
-from ssrem.tasks.settings import AskingSettings, Resources, Runner
+from ssrem.tasks.settings import AskingSettings
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
-    from ssrem.responses import Row
+    from ssrem.responses import Responses, Row
 
 Words = Parameter(allow_leading_hyphen=True, consume_multiple=False)
 """Of an option whose text may begin with a hyphen, so that it takes one word alone."""
@@ -39,7 +40,7 @@ def score(
     reference: Annotated[str | None, Words] = None,
     evaluator: EvaluatorName | None = None,
     output_: Path | None = None,
-    asking: AskingSettings = AskingSettings(),
+    asking: AskingSettings,
     dry_run: DryRun = False,
 ) -> int:
     """Print or write a score for each response; a response that cannot be scored has the reason instead.
@@ -58,36 +59,34 @@ def score(
     output_: write there instead of to the terminal
     """
     from ssrem.evaluators import packaged
-    from ssrem.tasks.endpoints import bill_row
-    from ssrem.tasks.versions import versions
-    from ssrem.tasks.warehouse.files import check_target, whole_file
 
-    with output.writing(output_):
-        if output_:
-            check_target(output_)  # scoring may take long
-    rows, source, notes = _rows(file, format, map, (context, response, reference))
+    if output_:
+        output.write(output_)  # scoring may take long
+    read, source = _read(file, format, map, context, response, reference)
     with scoring(call, evaluator, asking, f"scoring {source} with {{}}", source) as (name, scorer, line):
         if dry_run:
-            samples = [row.sample for row in rows if row.sample is not None]
-            output.bills(call, [bill_row(name, scorer, samples, source)])
+            samples = [row.sample for row in read.rows if row.sample is not None]
+            output.bills(call, [tasks.endpoints.bill_row(name, scorer, samples, source)])
             return 0
         best = line
-        if evaluator in packaged() and not versions(call.home, name):
+        if evaluator in packaged() and not tasks.versions.versions(call.home, name):
             best = f"{name}, as none is trained in {call.home.root} the one that comes with ssrem"
-        for note in [*notes, *([f"scoring with {best}"] if best else [])]:  # only now: an error is one line
+        guessed = f"{source}: read as {read.guessed}; --format overrides" if read.guessed else ""
+        for note in filter(
+            None, (guessed, best and f"scoring with {best}")
+        ):  # only now: an error is one line
             say(note)
-        scored = _scored(scorer, rows)
-    if call.json:
+        scored = _scored(scorer, read.rows)
+    if call.json_:
         text = "".join(json.dumps({**row, "signature": scorer.signature}) + "\n" for row in scored)
     else:
         text = _text(scored, alone=response is not None)
-    if output_ is None:
-        sys.stdout.write(text)
+    if output_:
+        output.write(output_, text)
     else:
-        with output.writing(output_), whole_file(output_) as draft:
-            draft.write_text(text, encoding="utf-8")
+        sys.stdout.write(text)
     if response is None:
-        say(_summary(scored, rows, f"{source} with {name}"))
+        say(_summary(scored, read.rows, f"{source} with {name}"))
     return 1 if response is not None and scored[0]["score"] is None else 0
 
 
@@ -99,49 +98,42 @@ def scoring(
 
     what: what is done, with {} for the name. file: of the responses, which may be marked private.
     """
-    from ssrem.tasks.endpoints import request_options_in, split_settings, why_marked
     from ssrem.tasks.stage.progress import progress
-    from ssrem.tasks.versions import best_line, created
 
-    name, line = (evaluator, "") if evaluator else best_line(call.home)
-    own, requests = split_settings([name], asking.given())
-    requests["private"] = why_marked(file, str(file))
+    name, line = (evaluator, "") if evaluator else tasks.versions.best_line(call.home)
+    own, requests = tasks.endpoints.split_settings([name], asking.given())
+    requests["private"] = tasks.endpoints.why_marked(file, str(file))
     with (
         progress(what.replace("{}", name)) as advance,
-        request_options_in(call.home, advance=advance, **requests),
+        tasks.endpoints.request_options_in(call.home, advance=advance, **requests),
     ):
-        yield name, created(call.home, name, own.get(name)), line
+        yield name, tasks.versions.created(call.home, name, own.get(name)), line
 
 
-def _rows(
+def _read(
     file: str | None,
     format: str | None,
     map: dict[str, str] | None,
-    one: tuple[tuple[str, ...], str | None, str | None],
-) -> tuple[Sequence[Row], str, list[str]]:
-    """The rows to score, the name of their source in messages, and notes about it. one: context, response, reference
-    of the options."""
-    from ssrem.annotated_sets.base import turns
-    from ssrem.annotated_sets.columns import parse
-    from ssrem.responses import FIELDS, Row, read_responses
+    context: tuple[str, ...],
+    response: str | None,
+    reference: str | None,
+) -> tuple[Responses, str]:
+    """The responses that the options give, and the name of their source in messages."""
+    from ssrem.annotated_sets import base, columns
+    from ssrem.responses import FIELDS, Responses, Row, read_responses
     from ssrem.samples import Sample
 
-    context, response, reference = one
     if response is not None:
         if file is not None:
             raise UsageError(f"{file} and --response: give a file, or one response, not both")
-        sample = Sample(turns("\n".join(context)), response, reference)
-        return [Row("--response", None, sample)], "--response", []
+        sample = Sample(base.turns("\n".join(context)), response, reference)
+        return Responses((Row("--response", None, sample),), None), "--response"
     if context or reference:
-        way_out = "give it, too" if file is None else "a file has its own"
-        raise UsageError(f"--context and --reference belong to --response; {way_out}")
+        raise UsageError("--context and --reference belong to --response; give it, too, and no file")
     if file is None:
         raise UsageError("give a file of responses, - for standard input, or one response by --response")
-    mapping = parse([f"{key}={value}" for key, value in (map or {}).items()], FIELDS)
-    responses = read_responses(file, format, mapping)
-    source = "standard input" if file == "-" else file
-    notes = [f"{source}: read as {responses.guessed}; --format overrides"] if responses.guessed else []
-    return responses.rows, source, notes
+    mapping = columns.parse([f"{key}={value}" for key, value in (map or {}).items()], FIELDS)
+    return read_responses(file, format, mapping), "standard input" if file == "-" else file
 
 
 def _scored(evaluator: Evaluator, rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -165,17 +157,17 @@ def _scored(evaluator: Evaluator, rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def _text(scored: Sequence[dict[str, Any]], *, alone: bool) -> str:
     """The scores as a table with tabs; of one response alone, its score."""
+
+    def cell(value: Any) -> str:
+        return "" if value is None else f"{value:.6f}" if isinstance(value, float) else printable(str(value))
+
     if alone:
         (row,) = scored
-        return f"no score: {row['reason']}\n" if row["score"] is None else f"{row['score']:.6f}\n"
+        return f"{cell(row['score']) or 'no score: ' + row['reason']}\n"
     hidden = () if any(row["reason"] for row in scored) else ("reason",)
     names = [name for name in scored[0] if name not in hidden]
-    lines = [names, *([_cell(row[name]) for name in names] for row in scored)]
+    lines = [names, *([cell(row[name]) for name in names] for row in scored)]
     return "".join("\t".join(line) + "\n" for line in lines)
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else f"{value:.6f}" if isinstance(value, float) else printable(str(value))
 
 
 def _summary(scored: Sequence[dict[str, Any]], rows: Sequence[Row], of: str) -> str:
@@ -190,21 +182,15 @@ def _summary(scored: Sequence[dict[str, Any]], rows: Sequence[Row], of: str) -> 
 
 @Verb
 def score_corpus(
-    call: Writer,
-    *,
-    corpus: Corpora = (),
-    evaluator: tuple[EvaluatorName, ...] = (),
-    resources: Resources = Resources(),
-    runner: Runner = Runner(),
+    call: ShardedCall, *, corpus: Corpora = (), evaluator: tuple[EvaluatorName, ...] = ()
 ) -> None:
     """Score corpora's test splits with evaluators that may have learned from other corpora.
 
     evaluator: one without a version of its own here comes with ssrem (default: all in use)
     """
-    from ssrem.tasks.score import score_corpora
-    from ssrem.tasks.stage.shards import opened
-
-    with opened(runner):
-        new = score_corpora(call.root, corpus or None, evaluator or None, resources=resources)
+    with call.workers():
+        new = tasks.score.score_corpora(
+            call.root, corpus or None, evaluator or None, resources=call.resources
+        )
     outcomes = {name: f"scored by {', '.join(by)}" if by else "there already" for name, by in new.items()}
     output.outcome(call, ["identification"], outcomes)

@@ -6,13 +6,16 @@ import math
 from pathlib import Path
 from typing import Annotated, Any
 
+from pydantic import Field
+
+from ssrem import tasks
 from ssrem.cli import UsageError, output
-from ssrem.cli.options import Call, Corpora, EvaluatorName, Verb, Writer
+from ssrem.cli.options import Call, Corpora, EvaluatorName, ShardedCall, StageCall, Verb
 from ssrem.errors import EvaluatorError, say
 from ssrem.settings import Count
-from ssrem.tasks.settings import Margin, Margins, Resources, Runner, TrainSettings
+from ssrem.tasks.settings import Margin, Margins, TrainSettings
 
-Evaluator = Annotated[EvaluatorName, "trained evaluator"]
+Evaluator = Annotated[EvaluatorName, Field(description="trained evaluator")]
 
 LANGUAGE_MODELS = ("masked-lm", "lm")
 """Language models that `ssrem train` fine-tunes; they are not evaluators."""
@@ -20,15 +23,13 @@ LANGUAGE_MODELS = ("masked-lm", "lm")
 
 @Verb
 def train(
-    call: Writer,
+    call: ShardedCall,
     evaluator: tuple[str, ...] = (),
     *,
     corpus: Corpora = (),
-    settings: TrainSettings = TrainSettings(),
+    settings: TrainSettings,
     dry_run: bool = False,
     margin: Margin = Margins(),
-    resources: Resources = Resources(),
-    runner: Runner = Runner(),
 ) -> None:
     """Train evaluators, score their test splits, and promote those that are not worse; or train a language model.
 
@@ -43,30 +44,19 @@ def train(
             )
         _language_model(call, evaluator[0], corpus, settings)
         return
-    from ssrem.evaluators import DEFAULT_EVALUATORS, check_name
+    from ssrem.evaluators import DEFAULT_EVALUATORS
 
     names = evaluator or DEFAULT_EVALUATORS
-    for name in names:
-        check_name(name)
-    if settings.encoder:
-        from ssrem.encoders import check_spec
-
-        check_spec(settings.encoder)
-    if settings.init:
-        from ssrem.encoders.transformer.hub import check_at_hand
-
-        check_at_hand(settings.init)
-    from ssrem.tasks import train as training
-    from ssrem.tasks.stage.shards import opened
-    from ssrem.tasks.versions import version_status
-
     if dry_run:
-        _show_plan(call, training.dry_run(names, corpus or None, call.root, settings))
+        _show_plan(call, tasks.train.dry_run(names, corpus or None, call.root, settings))
         return
-    with opened(runner):
-        trained = training.train_all(names, corpus or None, call.root, settings, margin, resources=resources)
+    with call.workers():
+        trained = tasks.train.train_all(
+            names, corpus or None, call.root, settings, margin, resources=call.resources
+        )
     outcomes = {
-        name: f"{'trained' if new else 'nothing new to train'}; {version_status(call.home, name, version)}"
+        name: f"{'trained' if new else 'nothing new to train'}; "
+        f"{tasks.versions.version_status(call.home, name, version)}"
         for name, (version, new) in trained.items()
     }
     output.outcome(call, ["evaluators", "identification"], outcomes)
@@ -79,22 +69,19 @@ def _language_model(call: Call, name: str, corpora: tuple[str, ...], settings: T
     from ssrem.files import read_json
     from ssrem.registry import registered
     from ssrem.tables.candidates import load_candidates
-    from ssrem.tasks import caches
-    from ssrem.tasks.tables import without_tables
     from ssrem.tasks.warehouse.home import landed_corpora, landed_corpus
 
     short = {"model" if name == "lm" else "encoder": settings.init, "device": settings.device}
     given = {key: value for key, value in short.items() if value is not None}
-    own = caches.settings_of(name, {"seed": settings.seed, **settings.set, **given})
-    landed = landed_corpora(call.root, corpora)
-    chosen = list(corpora) or landed
-    if missing := without_tables(call.root, chosen):
+    own = tasks.caches.settings_of(name, {"seed": settings.seed, **settings.set, **given})
+    chosen = landed_corpora(call.root, corpora)
+    if missing := tasks.tables.without_tables(call.root, chosen):
         raise UsageError(f"{', '.join(missing)}: no speaker tables; run ssrem tables first")
     with call.home.reader() as connection:
         candidates = load_candidates(connection, chosen)
     digests = {corpus: landed_corpus(call.home, corpus)[0] for corpus in chosen}
-    folder = caches.language_model_for(call.home, name, candidates, digests, own)
-    card = read_json(folder / registered(f"{caches.MODULES[name]}:CARD"), ("settings",))
+    folder = tasks.caches.language_model_for(call.home, name, candidates, digests, own)
+    card = read_json(folder / registered(f"{tasks.caches.MODULES[name]}:CARD"), ("settings",))
     use = "negatives mask-and-fill --model " if name == "masked-lm" else "train lm-pmi --set model="
     say(
         f"{name}: {folder}, {own.steps:,} steps; -log p of a token {card.get('before', math.nan):.2f} before, "
@@ -120,16 +107,14 @@ def _held_out(call: Call, name: str, version: int) -> str:
 
 
 def _show_plan(call: Call, rows: list[dict[str, Any]]) -> None:
-    from ssrem.tasks.tables import without_tables
-    from ssrem.tasks.train import too_small
-
     if output.answered(call, rows):
         return
     settings = {row["evaluator"]: " ".join(f"{k}={v}" for k, v in row["settings"].items()) for row in rows}
     short = [{key: value for key, value in row.items() if key != "settings"} for row in rows]
     output.tables({"what would be trained, on what": short})
     sources = sorted({corpus for row in rows for corpus in (row["corpora"] or "").split(", ") if corpus})
-    if sources and not without_tables(call.root, sources) and (warning := too_small(call.home, sources)):
+    built = sources and not tasks.tables.without_tables(call.root, sources)
+    if built and (warning := tasks.train.too_small(call.home, sources)):
         say(warning)
     output.listed({name: text or "no settings" for name, text in settings.items()})
 
@@ -137,10 +122,7 @@ def _show_plan(call: Call, rows: list[dict[str, Any]]) -> None:
 @Verb
 def list_(call: Call) -> None:
     """List the available evaluators, and the versions trained here."""
-    from ssrem.tasks.query import summary
-    from ssrem.tasks.versions import catalogue
-
-    trained, available = summary(call.home, ["evaluators"]), catalogue()
+    trained, available = tasks.query.summary(call.home, ["evaluators"]), tasks.versions.catalogue()
     if output.answered(call, {"evaluators": available, "versions": trained.get("evaluators", [])}):
         return
     output.tables({"available evaluators": available})
@@ -150,53 +132,39 @@ def list_(call: Call) -> None:
 
 
 @Verb
-def promote(
-    call: Writer, evaluator: Evaluator, version: Count, *, resources: Resources = Resources()
-) -> None:
+def promote(call: StageCall, evaluator: Evaluator, version: Count) -> None:
     """Promote a version by hand.
 
     version: which of its versions
     """
-    from ssrem.tasks.versions import known_version
-
-    known_version(call.home, evaluator, version)
-    _promote(call, evaluator, version, resources)
+    _promote(call, evaluator, version)
 
 
 @Verb
-def rollback(call: Writer, evaluator: Evaluator, *, resources: Resources = Resources()) -> None:
+def rollback(call: StageCall, evaluator: Evaluator) -> None:
     """Promote the version that was in use before."""
-    _promote(call, evaluator, None, resources)
+    _promote(call, evaluator, None)
 
 
-def _promote(call: Call, evaluator: str, version: int | None, resources: Resources) -> None:
-    from ssrem.tasks.promote import promote
-
-    chosen, replaced = promote(evaluator, version, call.root, resources=resources)
+def _promote(call: StageCall, evaluator: str, version: int | None) -> None:
+    chosen, replaced = tasks.promote.promote(evaluator, version, call.root, resources=call.resources)
     what = "is in use already" if replaced is None else f"is in use instead of version {replaced}"
     output.outcome(call, ["evaluators"], {evaluator: f"version {chosen} {what}"})
 
 
 @Verb
 def retrain(
-    call: Writer,
+    call: ShardedCall,
     evaluator: tuple[EvaluatorName, ...] = (),
     *,
     margin: Margin = Margins(),
-    resources: Resources = Resources(),
-    runner: Runner = Runner(),
 ) -> None:
     """Retrain the evaluators that have not seen every landed corpus.
 
     evaluator: evaluators (default: all in use)
     """
-    from ssrem.tasks.stage.shards import opened
-    from ssrem.tasks.train import retrain as retrain_all
-    from ssrem.tasks.warehouse.home import landed_corpora
-
-    landed_corpora(call.root)
-    with opened(runner):
-        outcomes = retrain_all(call.root, evaluator or None, margin, resources=resources)
+    with call.workers():
+        outcomes = tasks.train.retrain(call.root, evaluator or None, margin, resources=call.resources)
     outcomes = outcomes or {"nothing to do": "all in use have seen all that landed"}
     output.outcome(call, ["evaluators"], outcomes)
 
@@ -210,17 +178,13 @@ def export(
     version: its version (default: the one in use)
     output_: file to write (default: NAME-VERSION.ssrem, here)
     """
-    from ssrem.tasks.versions import export_evaluator
-
-    file = export_evaluator(call.home, evaluator, version, output_)
+    file = tasks.versions.export_evaluator(call.home, evaluator, version, output_)
     if not output.answered(call, {"file": str(file)}):
         print(file)
 
 
 @Verb
-def import_(
-    call: Writer, archive: Path, *, allow: tuple[str, ...] = (), resources: Resources = Resources()
-) -> None:
+def import_(call: StageCall, archive: Path, *, allow: tuple[str, ...] = ()) -> None:
     """Add an evaluator from one file.
 
     archive: file that ssrem evaluators export wrote
@@ -229,8 +193,8 @@ def import_(
     if not archive.is_file():
         what = "is no file" if archive.exists() else "does not exist"
         raise EvaluatorError(f"{archive} {what}; give what ssrem evaluators export wrote")
-    from ssrem.tasks.versions import import_evaluator
-
-    name, version, new = import_evaluator(str(archive), call.root, allowed=allow, resources=resources)
+    name, version, new = tasks.versions.import_evaluator(
+        str(archive), call.root, allowed=allow, resources=call.resources
+    )
     what = "imported" if new else "is there already"
     output.outcome(call, ["evaluators"], {name: f"version {version} {what}"})

@@ -97,15 +97,13 @@ def test_pull_of_what_cannot_be(home: Warehouse, capsys: Capture) -> None:
         (CONTENT.decode(), ["--map", "score=Overall"], "--map does not apply to usr"),
         (CONTENT.decode(), ["--layout", "fed"], "row 1: no annotations"),
         ("[]", [], "nothing to compare with"),
-        (None, [], "does not exist"),
     ],
 )
 def test_what_cannot_be_correlated(
-    made: Any, tmp_path: Path, capsys: Capture, content: str | None, options: list[str], named: str
+    made: Any, tmp_path: Path, capsys: Capture, content: str, options: list[str], named: str
 ) -> None:
-    path = tmp_path / ("t.json" if content is None or content.startswith("[") else "t.csv")
-    if content is not None:
-        path.write_text(content)
+    path = tmp_path / ("t.json" if content.startswith("[") else "t.csv")
+    path.write_text(content)
     assert named in said(capsys, "correlate", path, *options, "--home", made.home.root)
 
 
@@ -165,7 +163,7 @@ def test_run_divides_the_mapping_and_passes_what_was_given(
     assert "report: report.html\n" in capsys.readouterr().out
     assert list(called) == [name.partition(".")[2] for name in answers]  # every stage in order
     source, _, of_dump = called["land"]
-    assert (source, of_dump.map) == (str(dump), {"conversation": "c", "speaker": "s", "text": "t"})
+    assert (source, of_dump.map) == ((str(dump),), {"conversation": "c", "speaker": "s", "text": "t"})
     assert called["build"][2].seed == 3
     _, _, _, training, margins = called["train_all"]
     assert (training.seed, training.encoder, margins) == (3, None, Margins(agreement=0.2))

@@ -21,15 +21,15 @@ heavy, *lines = sys.argv[1:]
 for line in lines:
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        main(json.loads(line))
-    print(json.dumps([err.getvalue(), [name for name in heavy.split(",") if name in sys.modules]]))
+        status = main(json.loads(line))
+    print(json.dumps([status, err.getvalue(), [name for name in heavy.split(",") if name in sys.modules]]))
 """
 
 ANSWERS = {
     "": {
         "--help": "",
         "nonsense": "there is no verb 'nonsense'",
-        "evaluators promot": "there is no verb 'promot'; did you mean promote",
+        "evaluators promot": "there is no verb 'promot'; did you mean promote?; see ssrem evaluators --help",
         "home repair": "has left",
     },
     "pydantic": {
@@ -37,13 +37,11 @@ ANSWERS = {
         "train --help": "",
         "ratings collect --help": "",
         "tables --sed 3": "did you mean --seed",
-        "run --runner dusk": "did you mean dask",
-        "study lenght": "no study 'lenght'; did you mean length",
+        "run --runner dusk": "input should be 'process' or 'dask', not 'dusk'; did you mean dask?",
+        "study lenght": "no study 'lenght'; did you mean length?; the studies are behaviour, attacks, ",
         "evaluators promote srem 1": "no evaluator 'srem'; did you mean ssrem",
         "run --evaluator srem": "no evaluator 'srem'; did you mean ssrem",
-        "run --annotations none.json": "none.json does not exist",
-        "correlate none.json": "none.json does not exist",
-        "validate README.md --require spearmen=.5": "there is no measure 'spearmen'; did you mean",
+        "validate README.md --require spearmen=.5": "no measure 'spearmen'; did you mean spearman or pearson?",
     },
     "pydantic duckdb": {
         "evaluators import none": "none does not exist; give what ssrem evaluators export wrote",
@@ -54,8 +52,9 @@ ANSWERS = {
     "pydantic duckdb numpy": {
         "tables --encoder glove": "no encoder or file 'glove'; did you mean glove-6b-50d",
         "negatives shuffle": "no negatives 'shuffle'; did you mean shuffle-golden",
-        "correlate fet": "fet does not exist, and is no set that ssrem ratings list names; did you mean",
-        "ratings pull fet": "there is no set 'fet'",
+        "run --annotations none.json": "none.json does not exist",
+        "correlate fet": "fet does not exist, and is no set that ssrem ratings list names; did you mean fed?",
+        "ratings pull fet": "there is no set 'fet'; did you mean fed?",
     },
 }
 """What is imported at most by each of the commands → the command → what it says."""
@@ -74,6 +73,6 @@ def test_an_answer_imports_little(home: Warehouse, imported: str) -> None:
     done = run_python(CODE, ",".join(HEAVY), *lines)
     assert (done.returncode, done.stderr) == (0, "")
     answers = map(json.loads, done.stdout.splitlines())
-    for (arguments, says), (said, modules) in zip(ANSWERS[imported].items(), answers, strict=True):
+    for (arguments, says), (status, said, modules) in zip(ANSWERS[imported].items(), answers, strict=True):
         assert set(modules) <= set(imported.split()), arguments
-        assert len(said.splitlines()) == bool(says) and says in said, arguments
+        assert len(said.splitlines()) == bool(says) == bool(status) and says in said, arguments

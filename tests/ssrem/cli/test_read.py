@@ -1,0 +1,140 @@
+"""Reading and keeping a home folder: `sql` on a terminal, `report`, `home prune`, folders of killed commands."""
+
+from __future__ import annotations
+
+import os
+import sys
+import webbrowser
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssrem import tasks
+from ssrem.cli import read
+from ssrem.cli.main import main
+from ssrem.files import temporary_folder
+from ssrem.tasks.stage.stage import Output
+from ssrem.tasks.warehouse.home import VARIABLE, Warehouse
+from support.progress_lines import other_lines
+from support.small_home import Made
+from support.stages import CORPUS, staging
+from support.terminal import Terminal
+
+Capture = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
+
+
+def test_the_shell_reads_the_tables_and_cannot_write(made: Made) -> None:
+    terminal = Terminal([sys.executable, "-m", "ssrem.cli", "sql", "--home", str(made.home.root)])
+    try:
+        terminal.until("catalog.* D ")  # what is typed before the prompt is lost
+        terminal.type("SELECT corpus || ' landed' AS answer FROM corpora;\n")
+        terminal.until("tiny landed")
+        terminal.type("CREATE TABLE t AS SELECT 1;\n")
+        terminal.until("read-only")
+        terminal.type(".quit\n")
+        terminal.close()
+    finally:
+        terminal.end()
+
+
+def test_what_the_shell_needs(home: Warehouse, made: Made, monkeypatch: Patch, capsys: Capture) -> None:
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    assert main(["sql", "--home", str(home.root)]) == 1
+    assert "nothing is published" in capsys.readouterr().err
+    assert main(["sql", "--csv", "-", "--home", str(made.home.root)]) == 1
+    assert "need a query" in capsys.readouterr().err
+    monkeypatch.setattr(read, "find_spec", lambda package: None)
+    assert main(["sql", "--home", str(made.home.root)]) == 1
+    line = capsys.readouterr().err
+    assert line.startswith("ssrem: DuckDB's shell is not installed; pip install duckdb-cli")
+    assert line.count("\n") == 1
+
+
+def test_it_opens_the_page_and_writes_figures_and_tables(
+    copy: Warehouse, tmp_path: Path, monkeypatch: Patch, capsys: Capture
+) -> None:
+    nothing: dict[str, Any] = {"points": [], "identification": [], "learning_curves": []}  # to be quick
+    whole = tasks.report.report_data
+    monkeypatch.setattr(tasks.report, "report_data", lambda place: replace(whole(place), **nothing))
+    addresses: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", lambda address: not addresses.append(address))
+    figures, page = tmp_path / "figures", copy.reports / "report.html"
+    page.unlink()
+    arguments = ["report", "--home", str(copy.root), "--figures"]
+    assert main([*arguments, str(figures), "--open"]) == 0
+    said = capsys.readouterr()
+    assert (said.out, other_lines(said.err)) == (f"{page}\nfigures and tables: {figures}\n", [])
+    assert addresses == [page.as_uri()] and page.exists()
+    pictures = sorted(path.name for path in figures.glob("*.png"))
+    scored = ["cosine-people", "length-people", "people-people", "rsrem-people", "rsrem-tiny"]
+    assert pictures == [
+        "agreement-people-overall.png",
+        "similarity-tiny.png",
+        *(f"sources-{name}.png" for name in [*scored, "ssrem-people", "ssrem-tiny"]),
+        "study-behaviour-everyday-pairs.png",
+    ]
+    assert "people, overall" in (figures / "table-agreement.tex").read_text(encoding="utf-8")
+    assert main([*arguments, str(figures / "index.md")]) == 1
+    (line,) = other_lines(capsys.readouterr().err)
+    assert line.startswith(f"ssrem: cannot write figures into {figures / 'index.md'}: ")
+    assert line.endswith("; name another folder")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_without_a_browser_it_says_where_the_page_is(
+    monkeypatch: Patch, capsys: Capture, tmp_path: Path, fails: bool
+) -> None:
+    def none(address: str) -> bool:
+        assert address == (tmp_path / "report.html").as_uri()
+        if fails:
+            raise webbrowser.Error("could not locate runnable browser")
+        return False
+
+    monkeypatch.setattr(webbrowser, "open", none)
+    assert read.opened(tmp_path / "report.html") is False
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"ssrem: no browser could be started; open {tmp_path / 'report.html'} ")
+    assert said.err.count("\n") == 1
+
+
+@pytest.fixture
+def published(home: Warehouse) -> Warehouse:
+    """A home folder with a row of a table."""
+    with staging(home, "ingest") as stage:
+        stage.create("corpora")
+        stage.connection.execute("INSERT INTO corpora BY NAME SELECT 'a' AS corpus, 7 AS bytes")
+        stage.publish([Output("corpora", CORPUS)])
+    return home
+
+
+def test_wait_is_how_long_the_lock_is_waited_for(
+    published: Warehouse, capsys: Capture, monkeypatch: Patch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "0")
+    root = str(published.root)
+    with published.lock("train"):
+        assert main(["home", "prune", "--home", root]) == 1
+        assert "waiting" not in capsys.readouterr().err
+        assert main(["home", "prune", "--home", root, "--wait", "0.3"]) == 1
+        assert main(["sql", "SELECT 1", "--home", root]) == 0  # readers go on
+    first, second = capsys.readouterr().err.splitlines()
+    assert "waiting for process" in first and "(train since" in first
+    assert "still in use by process" in second and "after 0.3 s" in second
+    assert main(["home", "prune", "--home", root]) == 0
+
+
+def test_any_verb_deletes_the_temporary_folders_of_killed_ones(
+    published: Warehouse, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "ssrem-killed").mkdir()
+    (tmp_path / "ssrem-killed" / ".lock").touch()
+    (tmp_path / "ssrem-somebody").mkdir()
+    os.mkfifo(tmp_path / "ssrem-somebody" / ".lock")
+    with temporary_folder() as living:
+        assert main(["status", "--home", str(published.root)]) == 0
+        assert sorted(tmp_path.glob("ssrem-*")) == sorted([living, tmp_path / "ssrem-somebody"])
