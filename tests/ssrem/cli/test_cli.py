@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -70,6 +71,9 @@ def whole(made: Made) -> Iterator[Warehouse]:
     assert before
     yield home
     assert home.partitions() == before and home.catalog.read_bytes() == catalog
+    end = time.monotonic() + 60  # a command of another worker may be under way
+    while list(home.staging.glob("*")) and time.monotonic() < end:
+        time.sleep(0.1)
     assert not list(home.staging.glob("*"))
 
 
