@@ -101,7 +101,6 @@ REASONS = {
     "no_speaker": "the message has no speaker",
     "removed_text": "the text says only that a text was removed, or media left out",
     "duplicate_id": "an earlier message has the same id",
-    "reply_to_self": "the message replies to itself",
     "reply_cycle": "the message is part of a cycle of replies",
     "no_messages": "the conversation has no message that landed",
     "forgotten": "its speaker was forgotten on request; the row is empty",

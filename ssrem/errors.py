@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -15,8 +16,9 @@ def printable(text: str) -> str:
 
 
 def say(line: str) -> None:
-    """Print a note on stderr, on one line: what a command does or left out, beside its output."""
-    print(f"ssrem: {printable(line)}", file=sys.stderr, flush=True)
+    """Print a note on stderr, on one line: what a command does or left out, beside its output; none with --quiet."""
+    if not os.environ.get("SSREM_QUIET"):
+        print(f"ssrem: {printable(line)}", file=sys.stderr, flush=True)
 
 
 class SsremError(Exception):
@@ -39,10 +41,10 @@ def one_line(error: BaseException) -> str:
     return text if len(text) <= _REASON_LENGTH else text[: _REASON_LENGTH - 1] + "…"
 
 
-def short_repr(value: object) -> str:
-    """The value as text, shortened: a number in a file may have thousands of digits."""
+def short_repr(value: object, most: int = 60) -> str:
+    """The value as text of at most so many characters: a number in a file may have thousands of digits."""
     text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 class DumpError(SsremError):

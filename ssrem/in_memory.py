@@ -6,7 +6,7 @@ The statements of `sql` build them in memory, as `ssrem ingest` and `ssrem table
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from pathlib import Path
@@ -20,7 +20,15 @@ from ssrem.schemas import TABLES
 from ssrem.settings import TableSettings
 from ssrem.tables.builder import TableBuilder
 from ssrem.tables.candidates import load_candidates
-from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, scope_to_files, seats
+from ssrem.tables.landing import (
+    create_ids,
+    create_landed,
+    create_raw,
+    one_sided,
+    reject,
+    scope_to_files,
+    seats,
+)
 from ssrem.tables.people import people_notes
 from ssrem.tables.places import order_note, replies_note
 from ssrem.tables.speaker_sets import DRAWS, create_tables
@@ -139,8 +147,10 @@ def conversations(
         create_raw(tables, reader)
         scoped = (scope_to_files(tables), create_ids(tables, unique=not reader.ids_may_repeat))
         left_out = _left_out(tables, max_quarantine)
-        scope = _scope(tables) if speakers == "auto" else speakers
+        scope = _scope(tables, reader.roles) if speakers == "auto" else speakers
         create_landed(tables, corpus="conversations", speaker_scope=scope)
+        if sentence := one_sided(tables):
+            raise DumpError(f"{sentence}; name who says what by the speaker of each message")
         order, replies = order_note(tables), replies_note(tables)
         create_tables(tables, "conversations", scope, settings)
         frames = {
@@ -174,11 +184,11 @@ def _left_out(tables: _Tables, max_quarantine: float) -> str | None:
     return f"{summary}; the frame quarantine has them" if rejected.total else None
 
 
-def _scope(tables: _Tables) -> str:
-    if two := seats(tables):
+def _scope(tables: _Tables, roles: Collection[str] | None) -> str:
+    if named := seats(tables, roles):
         raise DumpError(
-            f"{two}; give speakers='conversation' to keep them apart by conversation, or speakers='person' if they are "
-            "two people"
+            f"{named}; give speakers='conversation' to keep them apart by conversation, or speakers='person' if they "
+            "are two people"
         )
     return "person"
 

@@ -1,12 +1,16 @@
-"""Registries name objects as "module:name"; the module is imported when the object is first used."""
+"""Registries name objects as "module:name"; the module is imported when the object is first used. Installed packages
+add their own by entry points."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any
 
+from ssrem.errors import SsremError
 from ssrem.extras import explained
 
 
@@ -17,6 +21,26 @@ def registered(place: str) -> Any:
         return getattr(import_module(module), name)
     except ModuleNotFoundError as error:
         raise explained(error) or error from None
+
+
+def with_installed(group: str, own: Mapping[str, str]) -> dict[str, str]:
+    """The registry `own`, after what installed packages add to it as entry points of the group.
+
+    SsremError, which names the package, for one that adds a name that is taken.
+    """
+    added: dict[str, str] = {}
+    for entry in _installed().select(group=group):
+        if added.setdefault(entry.name, entry.value) != entry.value or entry.name in own:
+            package = entry.dist.name if entry.dist else entry.value
+            raise SsremError(
+                f"the package {package} adds {entry.name!r} to {group}, which has one; uninstall it"
+            )
+    return {**added, **own}
+
+
+@cache
+def _installed() -> Any:
+    return entry_points()
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

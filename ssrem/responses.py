@@ -22,7 +22,7 @@ from ssrem.readers.fields import check_header, normalise, turn_text, unknown_col
 from ssrem.readers.files.encodings import declare_guess
 from ssrem.readers.files.streams import is_utf8
 from ssrem.readers.formats.delimited import CsvReader
-from ssrem.readers.json.members import parse_json
+from ssrem.readers.json.values import parse_json
 from ssrem.samples import Sample
 
 STDIN = "-"

@@ -26,7 +26,16 @@ from ssrem.readers.files.sources import STDIN, absolute, base_name, common_name
 from ssrem.readers.people import NONE
 from ssrem.readers.times import checked_format
 from ssrem.schemas import LANDED
-from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, scope_to_files, seats
+from ssrem.tables.landing import (
+    create_ids,
+    create_landed,
+    create_raw,
+    one_sided,
+    reject,
+    scope_to_files,
+    seats,
+    self_replies_note,
+)
 from ssrem.tables.people import people_notes
 from ssrem.tables.places import order_note, replies_note
 from ssrem.tasks.privacy import derived, private, purge
@@ -191,9 +200,9 @@ class _Landing:
         if _stamps(reader.files()) != self.stamps:
             raise DumpError(f"{self.source} changed while it was read; land it again when it is complete")
         scoped = (scope_to_files(stage), create_ids(stage, unique=not reader.ids_may_repeat))
-        self._say(*reader.all_notes(), *scoped)
+        self._say(reader.columns, *reader.all_notes(), *scoped)
         self._reject(stage)
-        if self.settings.speakers == "auto" and (named := seats(stage)) is not None:
+        if self.settings.speakers == "auto" and (named := seats(stage, reader.roles)) is not None:
             owner = f", or {reader.ways_to_people}" if reader.ways_to_people else ""
             raise DumpError(
                 f"{self.source}: {named}; use --speakers conversation to keep them apart by conversation, or "
@@ -218,8 +227,15 @@ class _Landing:
         with progress(f"landing {self.corpus}"):
             create_landed(stage, **values)
             stage.create("corpora", "1_ingest/corpora", **values)
+        if sentence := one_sided(stage):
+            way_out = (
+                "name who says each message with --map speaker=COLUMN"
+                if reader.takes_mapping
+                else "is it whole?"
+            )
+            raise DumpError(f"{self.source}: {sentence}; {way_out}")
         order, of_corpus = order_note(stage), PartitionKey(corpus=self.corpus)
-        self._say(order and f"{order} with --replace", replies_note(stage))
+        self._say(order and f"{order} with --replace", replies_note(stage), self_replies_note(stage))
         retired = [p.address for p in stage.partitions if p.key == of_corpus and p.table not in LANDED]
         if self.key and any(p.address == ("corpora", of_corpus) for p in stage.partitions):
             retired = derived(self.home, self.corpus)  # of what landed with names nothing stays
@@ -240,7 +256,8 @@ class _Landing:
         way_out = ", or ".join(ways)
         if count == rejected.total:
             raise DumpError(
-                f"none of the {count:,} messages of {dump} can land: {rejected.counts}; {way_out}"
+                f"none of the {count:,} messages of {dump} can land: {rejected.counts}; such as {rejected.examples}; "
+                f"{way_out}"
             )
         if rejected.unexpected > most * count:
             raise DumpError(

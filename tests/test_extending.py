@@ -32,6 +32,10 @@ LINE = re.compile(
 )
 
 
+PLUG_IN = "A package of your own"
+"""The section whose example is the package in examples/chat-exports, which test_plug_ins.py installs."""
+
+
 @dataclass(frozen=True)
 class Example:
     """A section of the page: the file to write, and the registry with the line to add, if there is one."""
@@ -46,6 +50,8 @@ def examples() -> dict[str, Example]:
     """Heading → example."""
     by_heading = {}
     for section in re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]:
+        if section.startswith(PLUG_IN):
+            continue
         (file,) = FILE.finditer(section)
         lines = list(LINE.finditer(section))
         registry = (lines[0]["path"], lines[0]["registry"]) if lines else None

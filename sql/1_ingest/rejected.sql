@@ -7,9 +7,7 @@ WITH reasons AS (
     INNER JOIN (SELECT * FROM ids WHERE messages > 1) AS shared ON raw.utterance_id = shared.utterance_id
     WHERE raw.record = 'message' AND raw.problem IS NULL AND raw.row_no > shared.keeper
     UNION ALL
-    SELECT row_no, 3 AS priority, 'reply_to_self' AS reason FROM replies WHERE parent_no = row_no
-    UNION ALL
-    SELECT row_no, 4 AS priority, 'reply_cycle' AS reason FROM reply_cycles
+    SELECT row_no, 3 AS priority, 'reply_cycle' AS reason FROM reply_cycles
 )
 
 SELECT row_no, arg_min(reason, priority) AS reason

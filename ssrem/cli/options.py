@@ -67,6 +67,13 @@ class Call(Settings):
     """home folder (default: $SSREM_HOME, or warehouse in the current folder)"""
     json_: bool = False
     """print JSON instead of tables"""
+    quiet: bool = False
+    """print no notes, such as how a dump was read; errors are printed (default: $SSREM_QUIET, or not)"""
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Silence the notes of worker processes, too."""
+        if self.quiet:
+            os.environ["SSREM_QUIET"] = "1"
 
     @cached_property
     def home(self) -> Warehouse:
@@ -94,6 +101,7 @@ class Writer(Call):
 
     def model_post_init(self, context: Any, /) -> None:
         """Tell every lock how long to wait."""
+        super().model_post_init(context)
         if self.wait is not None:
             os.environ["SSREM_WAIT"] = str(self.wait)
 

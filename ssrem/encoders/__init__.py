@@ -9,11 +9,11 @@ from ssrem.config import DEFAULT_ENCODER
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.files import expanded, read_json
-from ssrem.registry import nearest, registered
+from ssrem.registry import nearest, registered, with_installed
 
 __all__ = ["DEFAULT_ENCODER", "ENCODERS", "Encoder", "check_spec", "load_again", "load_encoder", "load_saved"]
 
-ENCODERS: dict[str, str] = {
+_OWN = {
     "concatenation": "ssrem.encoders.concatenation:Concatenation",
     "token-average": "ssrem.encoders.static.token_average:TokenAverage",
     "learned-table": "ssrem.encoders.static.learned_table:LearnedTable",
@@ -22,6 +22,7 @@ ENCODERS: dict[str, str] = {
     "adapted-transformer": "ssrem.encoders.transformer.adapted_transformer:AdaptedTransformer",
     "hierarchical-gru": "ssrem.encoders.recurrent.hierarchical_gru:HierarchicalGru",
 }
+ENCODERS: dict[str, str] = with_installed("ssrem.encoders", _OWN)
 """Kind → module:class. A spec goes to the first class that accepts it."""
 
 

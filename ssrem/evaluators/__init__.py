@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import EvaluatorError
 from ssrem.files import read_json
-from ssrem.registry import did_you_mean, registered
+from ssrem.registry import did_you_mean, registered, with_installed
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
 
-EVALUATORS: dict[str, str] = {
+_OWN = {
     "ssrem": "ssrem.evaluators.bilinear.table:SSREM",
     "ssrem-minilm": "ssrem.evaluators.bilinear.adapters:SSREMMiniLM",
     "ssrem-paper": "ssrem.evaluators.bilinear.bilinear:SSREMPaper",
@@ -57,6 +57,7 @@ EVALUATORS: dict[str, str] = {
     "judge-ref": "ssrem.evaluators.judge.judge:JudgeRef",
     "length": "ssrem.evaluators.baselines.length:Length",
 }
+EVALUATORS: dict[str, str] = with_installed("ssrem.evaluators", _OWN)
 """Name → module:class. The module is imported when the evaluator is first used."""
 
 MANIFEST = "evaluator.json"

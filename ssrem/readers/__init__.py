@@ -16,14 +16,16 @@ from ssrem.readers.files.encodings import checked_encoding, declare_guess
 from ssrem.readers.files.sources import common_folder, located
 from ssrem.readers.files.streams import chunks, declare, files_of, foreign, is_utf16, prefetched, text_name
 from ssrem.readers.times import checked_format
-from ssrem.registry import did_you_mean, registered
+from ssrem.registry import did_you_mean, registered, with_installed
 
 if TYPE_CHECKING:
     from ssrem.readers.base import Reader
 
 __all__ = ["FIELDS", "FORMATS", "guess_format", "open_dump", "parse_mapping", "prefetched", "reader_class"]
 
-FORMATS: Mapping[str, str] = {
+_OWN = {
+    "chatgpt": "ssrem.readers.formats.logs.chatgpt:ChatgptReader",
+    "mattermost": "ssrem.readers.formats.mattermost:MattermostReader",
     "openai": "ssrem.readers.formats.logs.openai:OpenaiReader",
     "sharegpt": "ssrem.readers.formats.logs.sharegpt:SharegptReader",
     "reddit": "ssrem.readers.formats.logs.reddit:RedditReader",
@@ -31,13 +33,10 @@ FORMATS: Mapping[str, str] = {
     "convokit": "ssrem.readers.formats.convokit:ConvokitReader",
     "cornell": "ssrem.readers.formats.cornell:CornellReader",
     "slack": "ssrem.readers.formats.slack:SlackReader",
-    "switchboard": "ssrem.readers.formats.switchboard:SwitchboardReader",
     "chitchat": "ssrem.readers.formats.chitchat:ChitchatReader",
     "topical-chat": "ssrem.readers.formats.topical_chat:TopicalChatReader",
     "discord": "ssrem.readers.formats.discord:DiscordReader",
     "telegram": "ssrem.readers.formats.telegram:TelegramReader",
-    "messenger": "ssrem.readers.formats.messenger:MessengerReader",
-    "whatsapp": "ssrem.readers.formats.whatsapp:WhatsappReader",
     "dailydialog": "ssrem.readers.formats.dailydialog:DailyDialogReader",
     "personachat": "ssrem.readers.formats.personachat:PersonaChatReader",
     "empathetic-dialogues": "ssrem.readers.formats.empathetic_dialogues:EmpatheticDialoguesReader",
@@ -46,13 +45,14 @@ FORMATS: Mapping[str, str] = {
     "tsv": "ssrem.readers.formats.delimited:TsvReader",
     "csv": "ssrem.readers.formats.delimited:CsvReader",
 }
-"""Format → its reader, in the order in which content is tried; imported when first used."""
+FORMATS: Mapping[str, str] = with_installed("ssrem.readers", _OWN)
+"""Format → its reader, imported when first used; content is tried in this order, installed packages' formats first."""
 
+
+_CHAT_LOGS = ("chatgpt", "openai", "sharegpt")
 
 _ABOUT = re.compile(r"read.?me|licen[cs]e|copying", re.IGNORECASE)
 """Names of files about the dump, which hold no part of it."""
-_CHAT = re.compile(r"_chat\.txt|WhatsApp Chat with .*\.txt")
-"""Names of chats that WhatsApp exports; the other files of their folder were attached to messages."""
 
 
 def reader_class(format: str) -> type[Reader]:
@@ -116,7 +116,7 @@ def open_dump(
             for path in paths:
                 if several and path.is_file() and not path.stat().st_size:
                     continue  # such as the log of a day on which nobody spoke
-                dumps += _dumps_at(path, format, encoding, (fetched,) if fetched else (), archives)
+                dumps += _dumps_at(path, format, fields, encoding, (fetched,) if fetched else (), archives)
         if not dumps:
             raise DumpError(f"{sources[0]}: every file is empty; give one with conversations in it")
         reader = _reader(dumps, fields, time_format, batch_rows)
@@ -145,6 +145,7 @@ def open_dump(
 def _dumps_at(
     path: Path,
     format: str | None,
+    fields: Mapping[str, tuple[str, ...]],
     encoding: str | None,
     temporary: tuple[object, ...],
     archives: list[Unpacked],
@@ -165,8 +166,6 @@ def _dumps_at(
             f"{where}: is {kind}, which no reader takes; export its conversations as CSV or JSON lines"
         )
     guesses = _declare(path, encoding)
-    if format is None and path.is_dir() and _holds_chat(path):
-        format = "whatsapp"
     nearest = [format] if format else FORMATS
     if path.is_dir() and not (guess_format(path) or _near_misses(path, nearest)):
         dumps, unread = _dumps_in(path, format)
@@ -181,17 +180,14 @@ def _dumps_at(
             f"{path} is not {format}{missing and f' ({missing})'} but looks like {guess}; leave out --format or give "
             f"--format {guess}"
         )
+    nested = any("." in column for columns in fields.values() for column in columns)
+    if format is None and ((guess == "parquet" and nested) or (guess in _CHAT_LOGS and "text" in fields)):
+        guess = "jsonl"  # whose rows may be nested as --map says
     if encoding is None and not reader_class(guess).is_text:
         guesses = ()
         for file in files_of(path):
             declare(file, None)
     return [_Dump(path, guess, temporary, guesses)]
-
-
-def _holds_chat(folder: Path) -> bool:
-    """Whether a chat that WhatsApp exported lies in the folder."""
-    sniff = reader_class("whatsapp").sniff
-    return any(_CHAT.fullmatch(file.name) and file.is_file() and sniff(file) for file in folder.iterdir())
 
 
 def _dumps_in(folder: Path, format: str | None) -> tuple[list[tuple[Path, str]], tuple[str, ...]]:
@@ -292,6 +288,7 @@ def _check_content(path: Path) -> None:
 def _check(reader: Reader, others: Iterable[str]) -> None:
     try:
         reader.check()
+        reader.weigh()
     except DumpError as error:
         if missing := _near_misses(reader.path, others):
             raise DumpError(f"{error}; or what it lacks for {missing}") from None

@@ -11,8 +11,9 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import copy
+from itertools import islice
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 from weakref import WeakMethod
 
 import pyarrow as pa
@@ -20,20 +21,24 @@ import pyarrow as pa
 from ssrem.errors import DumpError
 from ssrem.readers.conversation_ids import answered_in, with_ids
 from ssrem.readers.date_order import DateOrder
-from ssrem.readers.fields import ALIASES, OF_REPLIES, Layout
+from ssrem.readers.evidence import taken, weigh
+from ssrem.readers.fields import ALIASES, OF_REPLIES, Layout, unknown_columns
 from ssrem.readers.files import streams
 from ssrem.readers.files.archives import as_given
 from ssrem.readers.files.streams import is_parquet, is_utf8
-from ssrem.readers.json.members import json_elements, json_members, parse_json
-from ssrem.readers.json.rows import MEMBERS, member_row, parquet_rows, row_places
-from ssrem.readers.metadata import canonical_object, encodable, escaped
-from ssrem.readers.people import NONE, without_people
+from ssrem.readers.json.rows import member_row, parquet_rows, row_places
+from ssrem.readers.json.values import ANY, json_elements, json_members, parse_json
+from ssrem.readers.metadata import canonical_object, encodable, escaped, escaped_member
+from ssrem.readers.people import NONE, ROLES, roles_in, seated, without_people
 from ssrem.readers.references import References
-from ssrem.readers.rows import RAW_SCHEMA, MalformedRowError, row_values
+from ssrem.readers.rows import SOURCE_SCHEMA, MalformedRowError, row_values
 from ssrem.readers.times import Times
 
 Record = Mapping[str, object]
 """One record: its values by column of RAW_SCHEMA, null if absent."""
+
+SAMPLE_ROWS = 1_000
+"""Rows that show what the columns hold."""
 
 BATCH_BYTES = 32 << 20
 """A batch with this many bytes of text is full, however few rows it has."""
@@ -65,6 +70,8 @@ class Reader(ABC):
     """Other files of such a folder that are read if present."""
     unread: ClassVar[tuple[str, ...]] = ()
     """Files of such a folder that belong to the dump, but are not read."""
+    kind_of_column: ClassVar[str] = "column"
+    """What messages call a column."""
     joins_files: ClassVar[bool] = False
     """Whether one reader reads several files, its `parts`, together; otherwise each file has its own reader."""
     is_text: ClassVar[bool] = True
@@ -96,6 +103,12 @@ class Reader(ABC):
         """Bytes of the dump read so far, as stored (compressed bytes where it is compressed)."""
         self.left_out: Counter[str] = Counter()
         """Rows left out on purpose, because nobody said them: kind, such as `joined or left`, → number of rows."""
+        self.persons = "person" in self.mapping
+        """Whether the dump says who holds the seats that its speakers are."""
+        self.roles: set[str] | None = set()
+        """The speakers read so far, if all of them are names of roles; else None."""
+        self.columns = ""
+        """Which columns are read as which field, and which are not used; of dumps with columns."""
         self.notes: list[str] = []
         """What the reader decided from the content and a user should check, a sentence each."""
 
@@ -142,9 +155,14 @@ class Reader(ABC):
             if self.conversations == OF_REPLIES
             else None
         )
-        for batch in map(resolve, self._batches()):
-            batch = with_ids(batch, answered) if self.conversations else batch  # noqa: PLW2901
-            yield without_people(batch, names, flagged=own)
+        no_seats = [name for name in names if name.lower() not in ROLES or name in self.named_not_people]
+        self.roles = set()
+        for read in map(resolve, self._batches()):
+            batch = seated(with_ids(read, answered) if self.conversations else read, persons=self.persons)
+            roles = roles_in(batch["speaker"])
+            self.roles = None if self.roles is None or roles is None else self.roles | roles
+            # Where roles alone speak, `system` is one of two seats.
+            yield without_people(batch, names if self.roles is None else no_seats, flagged=own)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         self.bytes_read = size = 0
@@ -175,7 +193,8 @@ class Reader(ABC):
     @property
     def ways_to_people(self) -> str:
         """How the user can name the people of a dump whose speakers are seats, such as A and B; for messages."""
-        return "name what holds the person with --map speaker=KEY" if self.takes_mapping else ""
+        way_out = "name who speaks with --map speaker=KEY, or who holds a seat with person=KEY"
+        return way_out if self.takes_mapping else ""
 
     @property
     def number_of(self) -> str:
@@ -189,10 +208,13 @@ class Reader(ABC):
         return [*dict.fromkeys(self.notes), *left_out, *self.layout.times.notes()]
 
     def _date_order(self) -> str:
-        """Whether `day` or `month` comes first in dates such as 03/04/2020, from all times of the dump; notes why."""
+        """Whether `day` or `month` comes first in dates such as 03/04/2020, by the first times of a dump; notes why."""
         dates = DateOrder()
-        for _ in self._survey(dates):
-            pass
+        read = 0
+        for batch in self._survey(dates):
+            read += len(batch)
+            if read >= self.batch_rows:
+                break
         order, why = dates.decision(
             str(self.path),
             "say which with --time-format (in Python time_format=…), such as '%d/%m/%Y %H:%M' or '%m/%d/%Y %H:%M'",
@@ -215,6 +237,22 @@ class Reader(ABC):
         for path in (self.path / name for name in self.required):
             if not path.stat().st_size:
                 raise DumpError(f"{path}: the file is empty; copy or unpack the dump again")
+
+    def sample(self) -> Iterator[tuple[object, Mapping[str, Any]]]:
+        """The first messages of a dump with columns, each with what tells its conversation from others."""
+        return iter(())
+
+    def weigh(self) -> None:
+        """Take columns by their names only where the values of the first messages do not contradict; sets `columns`."""
+        if self.takes_mapping and (sample := list(islice(self.sample(), SAMPLE_ROWS))):
+            conversations, rows = zip(*sample, strict=True)
+            weigh(self.layout, rows, conversations)
+            columns = list(dict.fromkeys(name for row in rows for name in row))
+            sources = self.layout.plan(tuple(columns)).sources
+            if missing := [field for field in ("speaker", "text") if field not in sources]:
+                raise unknown_columns(self.path, columns, missing, DumpError, self.kind_of_column, rows[0])
+            self.columns = taken(self.layout, columns)
+        self.bytes_read = 0
 
     def files(self) -> list[Path]:
         """Every file of the dump, sorted; the hash of its content covers them."""
@@ -262,7 +300,7 @@ class Reader(ABC):
         The value of a line that is not JSON is None. DumpError as `json_elements` for an array that breaks off.
         """
         places = () if is_parquet(path) else row_places(path)
-        if places == (MEMBERS,):
+        if places == (ANY,):
             for number, (id, value) in enumerate(self.members(path), 1):
                 row = member_row(id, value)
                 yield number, row, escaped(row)
@@ -311,11 +349,13 @@ class Reader(ABC):
     ) -> Record:
         """The record of a conversation with `about` as its metadata; 'undecodable' as for messages.
 
-        source: the whole value from which the conversation is read, for the quarantine.
+        source: the whole value from which the conversation is read, for the quarantine; its bytes if it is broken.
         """
+        if isinstance(source, bytes):
+            return no_object(file, line, source)
         values: dict[str, object] = {"conversation_id": id, "metadata": canonical_object(about)}
         if not _all_encodable(values):
-            return problem("undecodable", file, line, escaped({id: source}))
+            return problem("undecodable", file, line, escaped_member(str(id), source))
         return {"record": "conversation", "file": file, "line": line, **values}
 
 
@@ -334,5 +374,5 @@ def _all_encodable(values: Mapping[str, object]) -> bool:
 
 
 def _batch(rows: list[Record]) -> pa.RecordBatch:
-    arrays = [pa.array([row.get(field.name) for row in rows], field.type) for field in RAW_SCHEMA]
-    return pa.RecordBatch.from_arrays(arrays, schema=RAW_SCHEMA)
+    arrays = [pa.array([row.get(field.name) for row in rows], field.type) for field in SOURCE_SCHEMA]
+    return pa.RecordBatch.from_arrays(arrays, schema=SOURCE_SCHEMA)

@@ -6,7 +6,7 @@ from ssrem.errors import DumpError
 
 
 class DateOrder:
-    """Decides whether the day or the month comes first in dates such as 03/04/2020, from all dates of a dump.
+    """Decides whether the day or the month comes first in dates such as 03/04/2020, from the first dates of a dump.
 
     A number above 12 is a day, and messages are in chronological order.
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ssrem.errors import DumpError, SsremError
+from ssrem.errors import DumpError, SsremError, short_repr
 from ssrem.readers.times import Times
 from ssrem.registry import did_you_mean
 
@@ -20,8 +20,9 @@ FIELDS: Mapping[str, str] = {
     "reply_to": "reply_to",
     "text": "text",
     "time": "time",
+    "person": "person",
 }
-"""Fields of `--map` → columns of RAW_SCHEMA."""
+"""Fields of `--map` → columns of SOURCE_SCHEMA. person: who holds the seat that `speaker` names, such as user."""
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "conversation": (
@@ -31,7 +32,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "id": ("utterance_id", "id", "message_id", "msg_id", "utt_id", "messageid", "tweet_id"),
     "speaker": (
         *("speaker", "speaker_id", "sender", "author", "user", "user_id", "speakerid", "userid", "username"),
-        *("nick", "from", "author_id", "sender_id", "sender_name"),
+        *("nick", "from", "author_id", "authorid", "sender_id", "senderid", "sender_name", "role"),
     ),
     "addressee": ("addressee", "addressee_id", "recipient", "listener", "to", "in_reply_to_user_id"),
     "reply_to": (
@@ -181,6 +182,22 @@ class Layout:
         self._ignored = frozenset(ignored)
         self._mapped = {column for columns in self.mapping.values() for column in columns}
         self._plans: dict[tuple[str, ...], Plan] = {}
+        self.passed_over: set[str] = {""}
+
+    def known(self, field: str, columns: Iterable[str]) -> list[str]:
+        """The columns that are taken for the field by well-known names, best first; none where `--map` names some."""
+        return [] if field in self.mapping else self._known(field, self._by_name(columns))
+
+    def pass_over(self, columns: Iterable[str]) -> None:
+        """Take these columns for no field from now on, since their values contradict their names."""
+        self.passed_over.update(columns)
+        self._plans.clear()
+
+    def map(self, mapping: Mapping[str, tuple[str, ...]]) -> None:
+        """Take this mapping from now on."""
+        self.mapping = dict(mapping)
+        self._mapped = {column for columns in mapping.values() for column in columns}
+        self._plans.clear()
 
     @property
     def needed(self) -> list[str]:
@@ -196,13 +213,18 @@ class Layout:
                 self._plans[columns] = plan
         return plan
 
-    def _make(self, columns: tuple[str, ...]) -> Plan:
+    def _by_name(self, columns: Iterable[str]) -> dict[str, list[str]]:
         by_name: dict[str, list[str]] = {}
-        exact_first = sorted(
-            set(columns) - self._mapped - self._ignored, key=lambda c: (c != normalise(c), c)
-        )
-        for column in exact_first:
+        free = set(columns) - self._mapped - self._ignored - self.passed_over
+        for column in sorted(free, key=lambda c: (c != normalise(c), c)):  # an exact name first
             by_name.setdefault(normalise(column), []).append(column)
+        return by_name
+
+    def _known(self, field: str, by_name: Mapping[str, list[str]]) -> list[str]:
+        return [column for name in self._aliases.get(field, ()) for column in by_name.get(name, ())]
+
+    def _make(self, columns: tuple[str, ...]) -> Plan:
+        by_name = self._by_name(columns)
         sources: dict[str, tuple[str, ...]] = {}
         ambiguous = False
         for field in FIELDS:
@@ -210,12 +232,11 @@ class Layout:
                 if set(self.mapping[field]) <= set(columns):
                     sources[field] = self.mapping[field]
                 continue
-            known = [column for name in self._aliases.get(field, ()) for column in by_name.get(name, ())]
-            if known:
+            if known := self._known(field, by_name):
                 sources[field] = (known[0],)
                 ambiguous |= len(known) > 1
         used = {column for parts in sources.values() for column in parts}
-        rest = set(columns) - used - self._mapped - self._ignored
+        rest = set(columns) - used - self._mapped - self._ignored - {""}
         return Plan(sources, tuple(sorted(rest)), ambiguous)
 
 
@@ -247,13 +268,20 @@ def check_header(
 
 
 def unknown_columns(
-    path: Path, header: Sequence[str], missing: Sequence[str], error: type[SsremError], kind: str = "column"
+    path: Path,
+    header: Sequence[str],
+    missing: Sequence[str],
+    error: type[SsremError],
+    kind: str = "column",
+    example: object = None,
 ) -> SsremError:
-    """The error of a table in which no column is known as the `missing` fields."""
+    """The error of a table in which no column is known as the `missing` fields. example: one of its rows."""
     way_out = f", or {WITHOUT_CONVERSATIONS}" if "conversation" in missing and error is DumpError else ""
+    row = "" if example is None else f"; a row is {short_repr(example, 300)}"
+    inner = " or KEY.KEY" if kind == "key" else ""
     return error(
-        f"{path}: no {kind} is known as {' or '.join(missing)}; the {kind}s are {_listed(header)}; "
-        f"say which is which with --map, for example --map {missing[0]}={kind.upper()}{way_out}"
+        f"{path}: no {kind} is known as {' or '.join(missing)}; the {kind}s are {_listed(header)}{row}; "
+        f"say which is which with --map, for example --map {missing[0]}={kind.upper()}{inner}{way_out}"
     )
 
 

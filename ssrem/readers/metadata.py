@@ -41,8 +41,16 @@ def canonical(value: object) -> str:
 
 
 def escaped(value: object) -> bytes:
-    """`canonical` as UTF-8; half of a surrogate pair, which UTF-8 cannot encode, is written as its escape."""
+    """`canonical` as UTF-8; half of a surrogate pair, which UTF-8 cannot encode, is written as its escape. Bytes, of a
+    value that could not be parsed, stay."""
+    if isinstance(value, bytes):
+        return value
     return canonical(value).encode("utf-8", "backslashreplace")
+
+
+def escaped_member(name: str, value: object) -> bytes:
+    """A member of an object as `escaped`; bytes, of a value that could not be parsed, stay."""
+    return value if isinstance(value, bytes) else escaped({name: value})
 
 
 def encodable(text: str) -> bool:

@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ssrem.readers.rows import RAW_SCHEMA
+
 NONE = "none"
 """Given as a name: all speakers are people."""
+
+HOLDERS = frozenset({"user", "usr", "human", "customer", "client"})
+"""Names, in lower case, of the seat that a person holds."""
+
+ROLES = HOLDERS | frozenset(
+    {
+        "assistant",
+        "system",
+        "sys",
+        "bot",
+        "chatbot",
+        "agent",
+        "operator",
+        "model",
+        "ai",
+        "gpt",
+        "wizard",
+        "apprentice",
+    }
+)
+"""Names, in lower case, of seats in a conversation: nobody is called so. `0_Wizard` is one, too."""
 
 DELETED_ACCOUNTS = frozenset({"[deleted]", "[removed]", "456226577798135808"})
 """Ids of deleted accounts, of Discord too, which stand for different people."""
@@ -64,6 +88,29 @@ def is_placeholder(texts: pa.Array) -> pa.Array:
     # Not at import: the first array made of a list imports pandas.
     removed = pa.array(sorted(DELETED | _MEDIA))
     return pc.is_in(pc.utf8_rtrim(candidates, characters="."), removed)
+
+
+def roles_in(speakers: pa.Array) -> set[str] | None:
+    """The speakers, if all of them are ROLES; else None."""
+    names = {name for name in pc.unique(speakers).to_pylist() if name and name.strip()}
+    return names if ROLES.issuperset(re.sub(r"^\d_", "", name.lower()) for name in names) else None
+
+
+def seated(batch: pa.RecordBatch, *, persons: bool) -> pa.RecordBatch:
+    """A batch of SOURCE_SCHEMA as one of RAW_SCHEMA.
+
+    persons: whether the dump says who holds the seats: the person then speaks in place of a role that a person holds,
+    and any other role is a seat of its conversation, CONVERSATION/ROLE.
+    """
+    *columns, person = batch.columns
+    if persons:
+        at = batch.schema.get_field_index("speaker")
+        role = pc.utf8_lower(columns[at])
+        held = pc.and_(pc.is_in(role, pa.array(sorted(HOLDERS))), person.is_valid())
+        is_seat = pc.or_(pc.is_in(role, pa.array(sorted(ROLES))), person.is_valid())
+        seats = pc.binary_join_element_wise(batch["conversation_id"], columns[at], "/")
+        columns[at] = pc.if_else(held, person, pc.if_else(is_seat, seats, columns[at]))
+    return pa.RecordBatch.from_arrays(columns, schema=RAW_SCHEMA)
 
 
 def without_people(batch: pa.RecordBatch, names: Iterable[str], *, flagged: bool) -> pa.RecordBatch:

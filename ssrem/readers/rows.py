@@ -38,6 +38,9 @@ RAW_SCHEMA = pa.schema(
 )
 
 
+SOURCE_SCHEMA = pa.schema([*RAW_SCHEMA, ("person", pa.string())])
+"""RAW_SCHEMA, and the person who holds the seat that the row names as its speaker; null if no column says so."""
+
 PROBLEMS = ("broken_json", "undecodable", "malformed_row", "speaker_count", "duplicate_conversation")
 """Why a row cannot be read, so that there are its bytes rather than fields; see `schemas.ingest.REASONS`."""
 
@@ -116,7 +119,7 @@ def _id_of(person: Mapping[str, object]) -> object:
 def raw_batch(
     columns: Mapping[str, pa.Array], layout: Layout, file: str, lines: pa.Array, *, optional: bool = True
 ) -> pa.RecordBatch:
-    """The results of `row_values` for every row of these columns, as one batch of messages.
+    """The results of `row_values` for every row of these columns, as one batch of messages, of SOURCE_SCHEMA.
 
     lines: int64 of shape (rows,). optional: whether a null means that the row lacks the column. Raises
     NotVectorisableError if only reading row by row is exact.
@@ -141,8 +144,8 @@ def raw_batch(
             raise NotVectorisableError
         extras |= members
     filled["metadata"] = json_objects(list(extras), list(extras.values()), rows)
-    arrays = [filled[f.name] if f.name in filled else pa.nulls(rows, f.type) for f in RAW_SCHEMA]
-    return pa.RecordBatch.from_arrays(arrays, schema=RAW_SCHEMA)
+    arrays = [filled[f.name] if f.name in filled else pa.nulls(rows, f.type) for f in SOURCE_SCHEMA]
+    return pa.RecordBatch.from_arrays(arrays, schema=SOURCE_SCHEMA)
 
 
 def table_batch(

@@ -34,6 +34,14 @@ class SeveralReader(Reader):
     def check(self) -> None:
         for reader in self._readers:
             reader.check()
+        self.persons = any(reader.persons for reader in self._readers)
+
+    def weigh(self) -> None:
+        first, *others = self._readers
+        first.weigh()
+        self.columns = first.columns
+        for reader in others:  # a column is one field in all files
+            reader.layout.pass_over(first.layout.passed_over)
 
     def files(self) -> list[Path]:
         return sorted({file for reader in self._readers for file in reader.files()})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,22 +54,6 @@ class Rejected:
         """What mends the dump. naming: how to name its columns, which mends reasons without a remedy of their own."""
         own = [remedy for reason, remedy in _REMEDIES.items() if reason in self.reasons]
         return [*own, naming] if self.reasons.keys() - _REMEDIES.keys() else own
-
-
-@dataclass(frozen=True)
-class Seats:
-    """Two speaker ids that both speak in nearly every conversation: `least` or more of `conversations`."""
-
-    first: str
-    second: str
-    least: int
-    conversations: int
-
-    def __str__(self) -> str:
-        return (
-            f"speaker ids {self.first!r} and {self.second!r} speak in {self.least:,} of {self.conversations:,} "
-            "conversations; they seem to name seats, not people"
-        )
 
 
 def create_raw(tables: TableBuilder, batches: Iterable[pa.RecordBatch]) -> None:
@@ -150,27 +134,56 @@ def reject(tables: TableBuilder, number_of: Callable[[], str] = lambda: "line") 
 def _examples(tables: TableBuilder, number_of: str) -> str:
     rows = tables.connection.execute(
         f"""
-        SELECT raw.file, raw.line, rejected.reason, raw.raw, raw.utterance_id, raw.speaker, raw.text
+        SELECT raw.file, raw.line, rejected.reason, raw.raw, raw.utterance_id, raw.speaker, raw.text, raw.metadata
         FROM raw INNER JOIN rejected ON raw.row_no = rejected.row_no
         WHERE rejected.reason NOT IN ('{FORGOTTEN}', '{REMOVED}') ORDER BY raw.row_no LIMIT 3
         """
     ).fetchall()
     examples = []
-    for file, line, reason, unread, *fields in rows:
-        begins = [value[:40] for value in fields if value is not None]
+    for file, line, reason, unread, *fields, metadata in rows:
+        begins = [value[:40] for value in fields if value is not None] or [(metadata or "")[:200]]
         if unread:
             begins = [unread[:60].decode("utf-8", "backslashreplace")]
         examples.append(f"{file} {number_of} {line:,} ({reason}: {', '.join(map(repr, begins))})")
     return ", ".join(examples)
 
 
-def seats(tables: TableBuilder) -> Seats | None:
-    """The speaker ids that seem to name seats, if there are any."""
+def seats(tables: TableBuilder, roles: Collection[str] | None) -> str | None:
+    """A sentence if the speaker ids name seats: two that both speak in nearly every conversation, or `roles`, the ids
+    of the dump if all are names of roles. None for people."""
+    if roles:
+        return f"speaker ids {' and '.join(map(repr, sorted(roles)))} are roles; they name seats, not people"
     rows = tables.connection.execute(statement("1_ingest/seats")).fetchall()
     if not rows:
         return None
     (first, count, conversations), (second, other, _) = rows
-    return Seats(first, second, min(count, other), conversations)
+    return (
+        f"speaker ids {first!r} and {second!r} speak in {min(count, other):,} of {conversations:,} conversations; they "
+        "seem to name seats, not people"
+    )
+
+
+def one_sided(tables: TableBuilder) -> str | None:
+    """A sentence if in nearly every conversation of several messages one speaker says everything; None if not. Fewer
+    than five such conversations are no evidence."""
+    query = "SELECT count_if(participants = 1), count(*) FROM conversations WHERE messages > 1"
+    ((alone, all_),) = tables.connection.execute(query).fetchall()
+    if all_ < 5 or alone < 0.95 * all_:
+        return None
+    return f"in {alone:,} of {all_:,} conversations of several messages one speaker says everything"
+
+
+def self_replies_note(tables: TableBuilder) -> str | None:
+    """A sentence on the messages that reply to themselves; None if there is none."""
+    query = (
+        "SELECT count(*) FROM raw WHERE record = 'message' AND problem IS NULL AND reply_to = utterance_id"
+    )
+    ((count,),) = tables.connection.execute(query).fetchall()
+    return (
+        f"{count:,} messages reply to themselves, and are read as ones that reply to nothing"
+        if count
+        else None
+    )
 
 
 def create_landed(tables: TableBuilder, **values: Any) -> None:

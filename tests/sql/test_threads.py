@@ -72,7 +72,7 @@ def landing(rows: Sequence[Message]) -> tuple[dict[str, str], dict[str, list[Mes
             seen.append(at["id"])
             at = by_id[at["reply_to"]]
         if at["id"] == row["id"] and seen:
-            rejected[row["id"]] = "reply_to_self" if row["reply_to"] == row["id"] else "reply_cycle"
+            rejected[row["id"]] = "reply_cycle"
         if row["text"] == REMOVED:
             rejected[row["id"]] = "removed_text"
     conversations: dict[str, list[Message]] = defaultdict(list)
@@ -178,7 +178,9 @@ def tables_of(rows: Sequence[Message], context_turns: int, addressees: str = "al
         dump = Path(folder) / "toy.jsonl"
         dump.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         home = Warehouse.at(Path(folder) / "home")
-        land(str(dump), str(home.root), DumpSettings(max_quarantine=1.0, speakers="person"))
+        # The values of a small dump may contradict the names of its columns.
+        fields = {name: name for name in ("id", "addressee") if any(name in row for row in rows)}
+        land(str(dump), str(home.root), DumpSettings(max_quarantine=1.0, speakers="person", map=fields))
         with staging(home, "tables", resources=Resources(threads=1)) as stage:
             settings = TableSettings(context_turns=context_turns, addressees=addressees)
             create_tables(stage, "toy", "person", settings)
@@ -194,10 +196,12 @@ def tables_of(rows: Sequence[Message], context_turns: int, addressees: str = "al
 def test_threads_are_what_the_definitions_say(
     rows: list[Message], context_turns: int, addressees: str
 ) -> None:
-    rejected, conversations = landing(rows)
+    # A message that replies to itself is the first of its thread.
+    said = [{k: v for k, v in row.items() if k != "reply_to" or v != row["id"]} for row in rows]
+    rejected, conversations = landing(said)
     if len(rejected) == len(rows):
         return
-    everyone = {row["id"]: row for row in rows}
+    everyone = {row["id"]: row for row in said}
     turns = turns_of(conversations, everyone)
     with tables_of(rows, context_turns, addressees) as stage:
         assert (

@@ -164,8 +164,10 @@ def test_a_row_may_be_a_conversation() -> None:
     chats = [
         [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": f"Hello {n}"}] for n in range(4)
     ]
-    log = ssrem.conversations([{"messages": chat} for chat in chats])
-    assert log.frames["turns"].equals(ssrem.conversations(chats).frames["turns"])
+    log = ssrem.conversations([{"messages": chat} for chat in chats], speakers="person")
+    assert log.frames["turns"].equals(ssrem.conversations(chats, speakers="person").frames["turns"])
+    with pytest.raises(DumpError, match="speaker ids 'assistant' and 'user' are roles; they name seats"):
+        ssrem.conversations(chats)
     assert log.frames["turns"]["speaker"].unique().sort().to_list() == ["assistant", "user"]
 
 

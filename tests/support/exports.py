@@ -12,6 +12,7 @@ Files = dict[str, bytes]
 def write_dump(files: Files, path: Path) -> Path:
     """Write the dump to `path`, which becomes a file or a folder."""
     if "" in files:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(files[""])
         return path
     for name, content in files.items():
@@ -368,14 +369,81 @@ PERSONACHAT: Files = {
     b"no number\n"
 }
 
-EXPORTS: dict[str, list[Files]] = {
-    "slack": [SLACK],
+PLUG_INS: dict[str, list[Files]] = {
     "switchboard": [SWITCHBOARD, SWITCHBOARD_UTT],
+    "messenger": [MESSENGER],
+    "whatsapp": [WHATSAPP, WHATSAPP_IOS],
+}
+"""Format that the package in examples/chat-exports adds → sound dumps of it."""
+
+
+def _node(id: str, parent: str | None, role: str, *parts: str) -> dict[str, object]:
+    content = {"content_type": "text", "parts": list(parts)}
+    message = {"id": id, "author": {"role": role}, "create_time": 1718000000.5, "content": content}
+    return {"id": id, "parent": parent, "children": [], "message": message if parts else None}
+
+
+CHATGPT: Files = {
+    "": _json(
+        [
+            {
+                "title": "Boats",
+                "create_time": 1718000000.0,
+                "conversation_id": f"talk{number}",
+                "current_node": "n3",
+                "mapping": {
+                    "root": _node("root", None, ""),
+                    "n0": _node("n0", "root", "system", "be brief"),
+                    "n1": _node("n1", "n0", "user", "Is the boat in?"),
+                    "n2": _node("n2", "n1", "assistant", "an answer that was regenerated"),
+                    "n3": _node("n3", "n1", "assistant", "Since noon.", "At pier 3."),
+                },
+            }
+            for number in range(2)
+        ]
+    )
+}
+
+_THREAD = [{"user": "bob", "message": "Since noon.", "create_at": 1718000001000}]
+MATTERMOST: Files = {
+    "": b"".join(
+        json.dumps(row).encode() + b"\n"
+        for row in (
+            {"type": "version", "version": 1},
+            {"type": "user", "user": {"username": "ann", "email": "ann@example.org"}},
+            {
+                "type": "post",
+                "post": {
+                    "team": "crew",
+                    "channel": "pier",
+                    "user": "ann",
+                    "message": "Is the boat in?",
+                    "create_at": 1718000000000,
+                    "replies": _THREAD,
+                },
+            },
+            {
+                "type": "direct_post",
+                "direct_post": {
+                    "channel_members": ["ann", "bob"],
+                    "user": "ann",
+                    "message": "Lunch?",
+                    "create_at": 1718000002000,
+                    "replies": None,
+                },
+            },
+            {"type": "post", "post": 7},
+        )
+    )
+}
+
+EXPORTS: dict[str, list[Files]] = {
+    "chatgpt": [CHATGPT],
+    "mattermost": [MATTERMOST],
+    "slack": [SLACK],
     "topical-chat": [TOPICAL_CHAT],
     "discord": [DISCORD],
     "telegram": [TELEGRAM, TELEGRAM_ALL],
-    "messenger": [MESSENGER],
-    "whatsapp": [WHATSAPP, WHATSAPP_IOS],
     "personachat": [PERSONACHAT],
     "empathetic-dialogues": [EMPATHETIC_DIALOGUES],
 }

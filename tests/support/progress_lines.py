@@ -1,11 +1,13 @@
-"""What a command without a terminal says on stderr besides how far it is, and that the small corpus is small."""
+"""What a command without a terminal says on stderr besides how far it is, that the small corpus is small, and which
+columns were read."""
 
 from __future__ import annotations
 
 import re
 
 PROGRESS = re.compile(
-    r"ssrem: .+: (too small to judge a training by: .*|started|done in \d.* s( \(.*\))?|\d.* s so far.*)"
+    r"ssrem: .+: (read \w+ from '.*|too small to judge a training by: .*|started|done in \d.* s( \(.*\))?|"
+    r"\d.* s so far.*)"
 )
 
 

@@ -187,7 +187,7 @@ def test_what_was_read_landed_or_is_quarantined_and_the_rest_is_counted(
     dump, home = write_dump(EXPORTS[format][0], tmp_path / "dump"), Warehouse.at(tmp_path / "home")
     expected = open_dump(dump)
     rows = [row for row in rows_of(expected) if row["record"] == "message"]
-    land(str(dump), str(home.root), DumpSettings(max_quarantine=1.0))
+    land(str(dump), str(home.root), DumpSettings(max_quarantine=1.0, speakers="conversation"))
     said = " ".join(capsys.readouterr().err.split())
     assert all(f"{count:,} {kind}" in said for kind, count in expected.left_out.items())
     assert all(note in said for note in expected.notes)

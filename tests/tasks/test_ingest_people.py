@@ -160,7 +160,7 @@ def test_who_is_probably_no_person_is_told_with_counts_and_the_option(
     said = capsys.readouterr().err
     assert "probably no people" not in said and "'fact bot' (70 messages), 'greeter' (30 messages)" in said
     land(source, str(home.root), DumpSettings(not_people=["none"], replace=True))
-    assert "people" not in capsys.readouterr().err
+    assert "no people" not in capsys.readouterr().err
 
 
 def test_regulars_and_people_of_few_words_are_not_suspected(
@@ -174,7 +174,7 @@ def test_regulars_and_people_of_few_words_are_not_suspected(
             for who in regulars
         )
     land(write_dump(rows), str(home.root), DumpSettings(speakers="person"))
-    assert "people" not in capsys.readouterr().err
+    assert "no people" not in capsys.readouterr().err
 
 
 def test_names_count_before_pseudonyms(

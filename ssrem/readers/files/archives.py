@@ -44,7 +44,7 @@ class Unpacked:
             for number, (name, content) in enumerate(_entries(path), 1):
                 if number > MOST_FILES:
                     raise DumpError(f"{path}: the archive has more than {MOST_FILES:,} files; {_BY_HAND}")
-                target = self.folder / _inside(path, name)
+                target = self.folder / inside(str(path), name)
                 if target.exists():
                     raise DumpError(f"{path}: {name!r} is twice in the archive; {_BY_HAND}")
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -111,14 +111,15 @@ def _link(path: Path, name: str) -> DumpError:
     return DumpError(f"{path}: {name!r} in the archive is a link or a device; {_BY_HAND}")
 
 
-def _inside(path: Path, name: str) -> PurePosixPath:
-    """The name of an entry as a path below the folder; DumpError if it leads elsewhere."""
-    inner = PurePosixPath(name)
-    if inner.is_absolute() or ".." in inner.parts or "\\" in name or not inner.parts:
+def inside(source: str, name: str) -> PurePosixPath:
+    """A name that comes from outside, such as of an archive's entry, as a path below the folder that it is written to;
+    DumpError, which names the source, if it leads elsewhere."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\\" in name or not path.parts:
         raise DumpError(
-            f"{path}: {name!r} in the archive leads out of it; is it from a source that you trust?"
+            f"{source}: {name!r} in the archive leads out of it; is it from a source that you trust?"
         )
-    return inner
+    return path
 
 
 def dump_in(folder: Path, archive: Path) -> Path:

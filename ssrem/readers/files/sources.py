@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import glob
 import re
+import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
@@ -12,6 +13,7 @@ from typing import IO, Any
 
 from ssrem.errors import DumpError, one_line
 from ssrem.files import folder_of
+from ssrem.readers.files.archives import inside
 
 STDIN = "-"
 _URL = re.compile(r"(\w[\w+.-]*)://.")
@@ -85,12 +87,13 @@ class Fetched:
         target = self.folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("wb") as file:
-            while piece := stream.read(_PIECE):
-                file.write(piece)
+            shutil.copyfileobj(stream, file, _PIECE)
         return target
 
     def _downloaded(self, url: str) -> list[Path]:
         scheme = url.partition("://")[0].lower()
+        if scheme in ("file", "local"):
+            raise DumpError(f"{url}: is a file of this machine; give its path, without {scheme}://")
         package = _PACKAGES.get(scheme)
         try:
             from fsspec.core import url_to_fs  # type: ignore[import-untyped]
@@ -104,7 +107,9 @@ class Fetched:
         except ValueError as error:
             raise DumpError(f"{url}: there is no such kind of address ({one_line(error)})") from error
         try:
-            return self._copied(files, place, walk=not scheme.startswith("http"))
+            return self._copied(url, files, place, walk=not scheme.startswith("http"))
+        except DumpError:
+            raise
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 raise
@@ -112,8 +117,8 @@ class Fetched:
         except Exception as error:  # every file system has errors of its own
             raise _unfetched(url, error) from error
 
-    def _copied(self, files: Any, place: str, *, walk: bool) -> list[Path]:
-        """The files at `place`; walk: it may be a pattern or a folder."""
+    def _copied(self, url: str, files: Any, place: str, *, walk: bool) -> list[Path]:
+        """The files at `place` of the address; walk: it may be a pattern or a folder."""
         names = [place]
         if walk and glob.has_magic(place):
             names = sorted(files.glob(place))
@@ -122,7 +127,8 @@ class Fetched:
         if not names:
             raise FileNotFoundError(errno.ENOENT, "there is no such file", place)
         paths = []
-        for name, label in zip(names, labels([Path("/", name.lstrip("/")) for name in names]), strict=True):
+        inner = [Path("/") / inside(url, name.lstrip("/")) for name in names]
+        for name, label in zip(names, labels(inner), strict=True):
             with files.open(name, "rb") as stream:
                 paths.append(self._spooled(stream, label))
         return paths

@@ -9,8 +9,8 @@ from typing import ClassVar
 from ssrem.errors import DumpError
 from ssrem.files import package_folder
 from ssrem.readers.base import Reader, Record, problem
-from ssrem.readers.json.members import has_shape
-from ssrem.readers.metadata import escaped
+from ssrem.readers.json.values import one_object
+from ssrem.readers.metadata import escaped_member
 
 
 class ChitchatReader(Reader):
@@ -26,7 +26,8 @@ class ChitchatReader(Reader):
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
-        return has_shape(path, "messages")
+        first = next(iter(one_object(path).values()), None)
+        return isinstance(first, dict) and "messages" in first
 
     @classmethod
     def packaged(cls) -> Path:
@@ -45,7 +46,7 @@ class ChitchatReader(Reader):
             groups = about.pop("messages", None)
             conversation = self.conversation(self.file, ordinal, id, about, content)
             if "problem" not in conversation and not isinstance(groups, list):
-                raw = escaped({id: content})
+                raw = escaped_member(id, content)
                 conversation = problem("malformed_row", self.file, ordinal, raw, conversation_id=id)
             yield conversation
             for group in groups if isinstance(groups, list) and "problem" not in conversation else ():

@@ -7,10 +7,11 @@ same rows, and the exact bytes of those that cannot be read.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +19,12 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from ssrem.errors import DumpError
-from ssrem.readers.base import Reader, Record, problem
+from ssrem.readers.base import SAMPLE_ROWS, Reader, Record, problem
 from ssrem.readers.blocks import FEW_ROWS, Block, BlockReader
 from ssrem.readers.cells import Lines, Row, names_delimiter, rows_of_block, rows_of_cells, whole_rows
-from ssrem.readers.fields import ALIASES, check_columns, normalise
+from ssrem.readers.fields import ALIASES, check_header, normalise, unknown_columns
 from ssrem.readers.files.streams import UTF8_BOM, excerpt, head, is_utf8
+from ssrem.readers.paths import Paths
 from ssrem.readers.rows import raw_batch, table_batch
 from ssrem.readers.times import NotVectorisableError, Times
 
@@ -43,6 +45,7 @@ class DelimitedReader(Reader):
     takes_mapping: ClassVar[bool] = True
     parse_bytes: ClassVar[int] = 2 << 20
     delimiter: ClassVar[str]
+    _paths: Paths | None = None
 
     @classmethod
     def delimiter_of(cls, header: bytes) -> str:
@@ -80,6 +83,16 @@ class DelimitedReader(Reader):
     def check(self) -> None:
         self._header(rows_of_cells(Lines(self.blocks(self.path)), self._delimiter()))
         self.bytes_read = 0
+
+    def sample(self) -> Iterator[tuple[object, Mapping[str, Any]]]:
+        rows = rows_of_cells(Lines(self.blocks(self.path)), self._delimiter())
+        header = self._header(rows)
+        for _, _, cells, reason in islice(rows, SAMPLE_ROWS):
+            if reason is None and len(cells) == len(header):
+                row = {name: cell or None for name, cell in zip(header, cells, strict=True)}
+                yield from (
+                    (None, one) for one in (self._paths.messages(row)[1] or [] if self._paths else [row])
+                )
 
     def records(self) -> Iterator[Record | pa.RecordBatch]:
         lines, delimiter = Lines(self.blocks(self.path)), self._delimiter()
@@ -133,8 +146,15 @@ class DelimitedReader(Reader):
                 f"{self.path}: line 1, the header, {fault}; give its encoding with --encoding, such as cp1251, or save "
                 "the file as UTF-8 with one header line"
             )
+        check_header(self.path, header, self.mapping, DumpError)
+        columns = tuple(header)
+        self._paths = Paths.of(self.mapping, header)
+        if self._paths is not None:
+            self.layout.map(self._paths.keys)
+            (message, *_) = self._paths.messages(dict.fromkeys(header, "x"))[1] or ({},)
+            columns = tuple(message)
         # The first column of a data frame, its index, has no name.
-        fields, named = self.layout.plan(tuple(header)).sources, header[header[:1] == [""] :]
+        fields, named = self.layout.plan(columns).sources, header[header[:1] == [""] :]
         known = {*self.layout.needed} <= fields.keys() or self.mapping
         if not known and any(not cell or (len(cell) > 9 and Times().parse(cell)) for cell in named):
             names = self.delimiter_of(raw).join(("time", "speaker", "addressee", "text"))
@@ -142,13 +162,20 @@ class DelimitedReader(Reader):
                 f"{self.path}: line 1 is a row, not a header: {excerpt(raw)}; add a line before it that names the "
                 f"columns, such as {names!r}"
             )
-        check_columns(self.path, header, self.layout)
+        if missing := [field for field in self.layout.needed if field not in fields]:
+            raise unknown_columns(self.path, header, missing, DumpError)
         return header
 
     def _vectorised(self, block: Block, header: list[str], delimiter: str) -> pa.RecordBatch | None:
         """The block read as whole columns, or None if that might differ from reading it row by row."""
         content = block.content
-        if len(header) < 2 or content.startswith(UTF8_BOM) or b"\0" in content or not is_utf8(content):
+        if (
+            self._paths
+            or len(header) < 2
+            or content.startswith(UTF8_BOM)
+            or b"\0" in content
+            or not is_utf8(content)
+        ):
             return None
         try:
             table = pyarrow.csv.read_csv(
@@ -168,14 +195,17 @@ class DelimitedReader(Reader):
 
     def _records(self, rows: list[Row], header: list[str]) -> Iterator[Record | pa.RecordBatch]:
         """The records of parsed rows."""
-        if rows and all(reason is None and len(cells) == len(header) for _, _, cells, reason in rows):
+        whole = all(reason is None and len(cells) == len(header) for _, _, cells, reason in rows)
+        if rows and whole and self._paths is None:
             with suppress(NotVectorisableError):
                 yield self._columns(rows, header)
                 return
         for line, raw, cells, reason in rows:
             if reason is None and len(cells) == len(header):
                 row = {name: cell or None for name, cell in zip(header, cells, strict=True)}
-                yield self.message(self.file, line, row)
+                messages = [row] if self._paths is None else self._paths.messages(row)[1] or []
+                for message in messages:
+                    yield self.message(self.file, line, message)
             else:
                 yield problem(reason or "malformed_row", self.file, line, raw.removesuffix(b"\n"))
 

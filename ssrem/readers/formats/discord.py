@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, problem
-from ssrem.readers.json.members import top_level_names
+from ssrem.readers.json.values import one_object
 from ssrem.readers.metadata import escaped
 
 _REPLIES = ("Reply", "19")
@@ -30,7 +30,7 @@ class DiscordReader(Reader):
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
-        return {"guild", "channel"} <= set(top_level_names(path))
+        return {"guild", "channel"} <= one_object(path).keys()
 
     def records(self) -> Iterator[Record]:
         line = 0

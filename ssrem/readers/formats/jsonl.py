@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,15 +16,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
-from ssrem.errors import DumpError
-from ssrem.readers.base import Reader, Record, no_object, problem
+from ssrem.errors import DumpError, short_repr
+from ssrem.readers.base import SAMPLE_ROWS, Reader, Record, no_object, problem
 from ssrem.readers.blocks import RETURN, Block, BlockReader
 from ssrem.readers.fields import check_header, unknown_columns
 from ssrem.readers.files.streams import blocks, excerpt, head, is_parquet, is_utf8, text_name
 from ssrem.readers.json.learned_schema import LearnedSchema
-from ssrem.readers.json.members import parse_json
 from ssrem.readers.json.rows import first_objects, is_pair, row_places
+from ssrem.readers.json.values import parse_json
 from ssrem.readers.metadata import encodable, escaped
+from ssrem.readers.paths import Paths
 from ssrem.readers.rows import MalformedRowError, joined_text, table_batch
 from ssrem.readers.times import NotVectorisableError
 
@@ -31,7 +33,6 @@ UTTERANCES = "utterances"
 """The key whose list makes a line a conversation."""
 _OTHER_LISTS = ("turns", "dialog", "dialogue", "messages")
 """Keys whose list makes a row without a text of its own a conversation; its entries may be texts alone."""
-_SAMPLE_ROWS = 1_000
 
 
 class JsonlReader(Reader):
@@ -49,6 +50,7 @@ class JsonlReader(Reader):
         "JSON lines or one array, an utterance or a conversation each, or Parquet with a conversation a row"
     )
     takes_mapping: ClassVar[bool] = True
+    kind_of_column: ClassVar[str] = "key"
     parse_bytes: ClassVar[int] = 2 << 20
 
     def __init__(
@@ -56,6 +58,7 @@ class JsonlReader(Reader):
     ) -> None:
         super().__init__(path, mapping=mapping, batch_rows=batch_rows)
         self._learned = LearnedSchema(self.layout)
+        self._paths: Paths | None = None
 
     @property
     def lines_path(self) -> Path:
@@ -84,29 +87,68 @@ class JsonlReader(Reader):
 
     def check(self) -> None:
         super().check()
-        rows = 0
-        keys: dict[str, None] = {}
-        whole = objects = False  # whether a row is a conversation, and one of objects rather than texts
         mapped = {column for parts in self.mapping.values() for column in parts}
+        rows: list[dict[str, Any]] = []
+        keys: dict[str, None] = {}
         for row in self._first_rows():
-            rows += 1
-            entries = self._entries(row)
-            whole |= entries is not None
-            listed = entries if isinstance(entries, list) else []
-            objects |= any(isinstance(entry, dict) for entry in listed)
-            for entry in (row, *listed):
+            rows.append(row)
+            for entry in (row, *(self._listed_entries(row) or ())):
                 keys.update(dict.fromkeys(entry if isinstance(entry, dict) else ()))
-            if rows >= _SAMPLE_ROWS and mapped <= keys.keys():
+            if len(rows) >= SAMPLE_ROWS and mapped <= keys.keys():
                 break
         self.bytes_read = 0
         if not rows:
             return
-        check_header(self.path, list(keys), self.mapping, DumpError, "key")
-        sources = self.layout.plan(tuple(keys)).sources.keys()
+        if paths := Paths.of(self.mapping, keys):
+            self._follow(paths, rows, list(keys))
+        else:
+            check_header(self.path, list(keys), self.mapping, DumpError, "key")
+        self._note_lists(rows[0])
+        whole = [messages for row in rows if (messages := self._listed_entries(row)) is not None]
+        objects = any(isinstance(entry, dict) for messages in whole for entry in messages)
+        names = dict.fromkeys(name for _, message in self.sample() for name in message)
+        self.bytes_read = 0
+        sources = self.layout.plan((*keys, *names)).sources.keys()
         missing = ["speaker", "text"] if objects else [] if whole else self.layout.needed
         missing = [field for field in missing if field not in sources]
-        if missing and (objects or {"speaker", "text"} <= {*missing}):
-            raise unknown_columns(self.path, list(keys), missing, DumpError, "key")
+        if {"speaker", "text"} & {*missing}:
+            raise unknown_columns(self.path, list(keys), missing, DumpError, "key", rows[0])
+
+    def _follow(self, paths: Paths, rows: list[dict[str, Any]], keys: list[str]) -> None:
+        """Read the fields of `--map` at these paths; DumpError if one leads to nothing in all of the rows."""
+        if (path := paths.missing(rows)) is not None:
+            raise DumpError(
+                f"{self.path}: --map names {path!r}, which is not there; the keys are {', '.join(keys[:30])}; a row is "
+                f"{short_repr(rows[0], 300)}"
+            )
+        self._paths = paths
+        self.layout.map(paths.keys)
+
+    def _note_lists(self, row: dict[str, Any]) -> None:
+        """Note which list of messages is read, if the row has several."""
+        lists = [key for key, value in row.items() if self._are_messages(value) or _are_pairs(value)]
+        if self._paths is None and len(lists) > 1:
+            read = next((key for key in lists if row[key] is self._entries(row)), lists[0])
+            other = next(key for key in lists if key != read)
+            speaker, text = ("0", "1") if _are_pairs(row[other]) else ("speaker", "text")
+            self.notes.append(
+                f"of the lists {' and '.join(map(repr, lists))} {read!r} is read; --map "
+                f"speaker={other}.*.{speaker} text={other}.*.{text} reads {other!r}"
+            )
+
+    def sample(self) -> Iterator[tuple[object, Mapping[str, Any]]]:
+        for number, row in enumerate(islice(self._first_rows(), SAMPLE_ROWS)):
+            messages = self._listed_entries(row)
+            for message in [row] if messages is None else messages:
+                if isinstance(message, dict):
+                    yield None if messages is None else number, message
+
+    def _listed_entries(self, row: dict[str, Any]) -> list[Any] | None:
+        """The messages of a row that holds several; None for one that is a message."""
+        if self._paths is not None:
+            return self._paths.messages(row)[1]
+        entries = self._entries(row)
+        return entries if isinstance(entries, list) else None
 
     def _first_rows(self) -> Iterator[dict[str, Any]]:
         """The objects of the first block, or of an array, an object or Parquet."""
@@ -168,7 +210,7 @@ class JsonlReader(Reader):
             first += len(block)
 
     def _learn(self, block: bytes) -> None:
-        for line in block.split(b"\n", _SAMPLE_ROWS)[:_SAMPLE_ROWS]:
+        for line in block.split(b"\n", SAMPLE_ROWS)[:SAMPLE_ROWS]:
             row = parse_json(line)
             if isinstance(row, dict) and self._entries(row) is None:
                 self._learned.learn(row)
@@ -176,7 +218,7 @@ class JsonlReader(Reader):
     def _vectorised(self, block: Block) -> pa.RecordBatch | None:
         """The block read as whole columns, or None if that might differ from reading it line by line."""
         schema = self._learned.schema()
-        if not len(schema) or not _one_object_a_line(block) or not is_utf8(block.content):
+        if self._paths or not len(schema) or not _one_object_a_line(block) or not is_utf8(block.content):
             return None
         try:
             table = pyarrow.json.read_json(
@@ -199,6 +241,8 @@ class JsonlReader(Reader):
             yield no_object(self.file, number, line)
         elif b"\\u" in line.lower() and not encodable(json.dumps(row, ensure_ascii=False)):
             yield problem("undecodable", self.file, number, line)
+        elif self._paths is not None:
+            yield from self._mapped(row, self._paths, number, line)
         elif (entries := self._entries(row)) is not None:
             yield from self._conversation(row, entries, number, line)
         else:
@@ -206,6 +250,15 @@ class JsonlReader(Reader):
             if number % 32 == 0 and "problem" not in message:
                 self._learned.learn(row)
             yield message
+
+    def _mapped(self, row: dict[str, Any], paths: Paths, number: int, line: bytes) -> Iterator[Record]:
+        """The records of a row whose fields are at the paths of `--map`."""
+        about, messages = paths.messages(row)
+        if messages is None or paths.members is not None:
+            yield from self._conversation(about, messages, number, line)
+        else:
+            for message in messages:
+                yield self.message(self.file, number, message, line)
 
     def _conversation(
         self, row: dict[str, Any], entries: object, number: int, line: bytes
@@ -224,7 +277,7 @@ class JsonlReader(Reader):
         if not isinstance(entries, list):
             yield problem("malformed_row", self.file, number, line)
             return
-        pairs = bool(entries) and all(map(is_pair, entries))
+        pairs = _are_pairs(entries)
         if not columns and "conversation" not in self.mapping:
             own = (self.layout.plan(tuple(entry)).sources for entry in entries if isinstance(entry, dict))
             id = None if any("conversation" in fields for fields in own) else str(number)
@@ -250,6 +303,10 @@ class JsonlReader(Reader):
                 yield self.message(self.file, number, {}, escaped(entry), **known, **seat)
             else:
                 yield self.message(self.file, number, entry, **known)
+
+
+def _are_pairs(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(is_pair, value))
 
 
 def _of_list(row: object) -> object:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from ssrem.errors import DumpError
-from ssrem.readers.base import BATCH_BYTES, Reader, Record, problem
+from ssrem.readers.base import BATCH_BYTES, SAMPLE_ROWS, Reader, Record, problem
 from ssrem.readers.fields import check_columns
 from ssrem.readers.files.streams import LONGEST_ROW, is_utf8, too_long
 from ssrem.readers.metadata import python_values
@@ -58,6 +59,11 @@ class ParquetReader(Reader):
                 raise DumpError(
                     f"{self.path}: there are columns but no row; give a file with conversations in it"
                 )
+
+    def sample(self) -> Iterator[tuple[object, Mapping[str, Any]]]:
+        with self._open() as file, suppress(*_DAMAGE):  # whoever reads on says where
+            for batch in islice(file.iter_batches(min(SAMPLE_ROWS, self._rows_at_once(file))), 1):
+                yield from ((None, row) for row in _rows(batch))
 
     def records(self) -> Iterator[Record | pa.RecordBatch]:
         self.check()
@@ -145,14 +151,19 @@ class ParquetReader(Reader):
             return
         except NotVectorisableError:
             pass
-        cells = [_python(column) for column in columns.values()]
-        for line, values in enumerate(zip(*cells, strict=True), first):
-            row = dict(zip(columns, values, strict=True))
-            broken = next((value for value in values if isinstance(value, bytes)), None)
+        for line, row in enumerate(_rows(batch), first):
+            broken = next((value for value in row.values() if isinstance(value, bytes)), None)
             if broken is not None:
                 yield problem("undecodable", self.file, line, broken)
             else:
                 yield self.message(self.file, line, row, repr(row).encode())
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, object]]:
+    """The rows of a batch; strings that are not UTF-8 as bytes."""
+    names = batch.schema.names
+    for values in zip(*(_python(_plain(batch.column(name))) for name in names), strict=True):
+        yield dict(zip(names, values, strict=True))
 
 
 def _dictionaries(file: pyarrow.parquet.ParquetFile) -> list[str]:

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 
 from ssrem.readers.base import Reader, Record, problem
 from ssrem.readers.files.streams import text_name
-from ssrem.readers.json.members import parse_json
+from ssrem.readers.json.values import parse_json
 from ssrem.readers.metadata import escaped
 
 _DAYS = "*/[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].json"

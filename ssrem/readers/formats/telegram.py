@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, problem
-from ssrem.readers.json.members import top_level_names
+from ssrem.readers.json.values import one_object
 from ssrem.readers.metadata import escaped
 
 _LISTS = ("", "chats.list.item.", "left_chats.list.item.")
@@ -30,7 +30,7 @@ class TelegramReader(Reader):
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
-        names = set(top_level_names(path))
+        names = one_object(path).keys()
         return {"name", "type", "id", "messages"} <= names or bool({"chats", "left_chats"} & names)
 
     def records(self) -> Iterator[Record]:

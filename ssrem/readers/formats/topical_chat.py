@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, problem
-from ssrem.readers.json.members import has_shape
-from ssrem.readers.metadata import escaped
+from ssrem.readers.json.values import one_object
+from ssrem.readers.metadata import escaped_member
 
 
 class TopicalChatReader(Reader):
@@ -24,7 +24,8 @@ class TopicalChatReader(Reader):
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
-        return has_shape(path, "content")
+        first = next(iter(one_object(path).values()), None)
+        return isinstance(first, dict) and "content" in first
 
     def records(self) -> Iterator[Record]:
         line = 0
@@ -32,7 +33,7 @@ class TopicalChatReader(Reader):
             about = dict(content) if isinstance(content, dict) else {}
             messages = about.pop("content", None)
             if not isinstance(messages, list):
-                yield problem("malformed_row", self.file, ordinal, escaped({id: content}))
+                yield problem("malformed_row", self.file, ordinal, escaped_member(id, content))
                 continue
             conversation = self.conversation(self.file, ordinal, id, about, content)
             yield conversation

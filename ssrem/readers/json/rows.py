@@ -3,7 +3,6 @@ lists of objects."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
@@ -13,10 +12,7 @@ from typing import Any
 from ssrem.errors import DumpError
 from ssrem.readers.fields import Layout
 from ssrem.readers.files.streams import chunks, head, is_parquet
-from ssrem.readers.json.members import parse_json
-
-MEMBERS = "*"
-"""The place of rows that are the members of one object, by id."""
+from ssrem.readers.json.values import ANY, begun, parse_json
 
 _LAYOUT = Layout()
 _OF_MESSAGES = {
@@ -38,56 +34,35 @@ def row_places(path: Path) -> tuple[str, ...]:
     for one object a line, and for other content.
 
     `item`: an array of objects or lists. `KEY.item`: an object with lists of rows. `""`: an object on several lines
-    that is a row, such as a chat with its messages. `MEMBERS`: an object of conversations by id.
+    that is a row, such as a chat with its messages. ANY: an object of conversations by id.
     """
     start = head(path).lstrip()
     if start[:1] == b"[":
         return ("item",) if start[1:].lstrip()[:1] in (b"{", b"[") else ()
-    if not _is_one_object(path, start):
+    value, rest = begun(start)
+    several = b"\n" in start.strip()
+    if not isinstance(value, dict) or (rest or b"").strip():
         return ()
-    value = _begun(start)
-    if not isinstance(value, dict):
+    if not several and _continues(path):
         return ()
     firsts = {key: entries[0] for key, entries in value.items() if isinstance(entries, list) and entries}
     if value and all(isinstance(member, dict) for member in value.values()):
-        return (MEMBERS,)
+        return (ANY,)
     members = list(value)
-    if parse_json(start) is None:
+    if rest is None:
         del members[-1:]  # it may be cut off
     shown = [firsts.get(key) for key in members]
     if len(members) > 1 and (all(map(_is_turn, shown)) or _are_bare_turns(value, shown)):
-        return (MEMBERS,)
+        return (ANY,)
     if any(map(_is_turn, firsts.values())):
-        return ("",) if b"\n" in start.strip() else ()
+        return ("",) if several else ()
     lists = {key: first for key, first in firsts.items() if isinstance(first, dict | list)}
     if any(not _is_conversation(first) for key, first in firsts.items() if key in _OF_MESSAGES):
-        return ("",) if b"\n" in start.strip() else ()
+        return ("",) if several else ()
     chosen = [key for key, first in lists.items() if _is_message(first) or _is_conversation(first)]
     if chosen or len(lists) == 1:
         return tuple(f"{key}.item" for key in chosen or lists)
-    return ("",) if b"\n" in start.strip() else ()
-
-
-def _is_one_object(path: Path, start: bytes) -> bool:
-    """Whether the file is one object, and not an object a line; start: its head."""
-    import ijson
-    from ijson.backends import python
-
-    if start[:1] != b"{":
-        return False
-    first, _, others = start.partition(b"\n")
-    if parse_json(first) is not None:
-        return not others.strip() and not _continues(path)
-    depth = 0
-    try:
-        for event, _ in python.basic_parse(io.BytesIO(start), use_float=True):
-            depth += event in ("start_map", "start_array")
-            depth -= event in ("end_map", "end_array")
-    except ijson.IncompleteJSONError:
-        return depth > 0 and (bool(others) or not _continues(path))
-    except (ijson.JSONError, ValueError):  # such as lines of which the first one is broken
-        return False
-    return True
+    return ("",) if several else ()
 
 
 def _continues(path: Path) -> bool:
@@ -159,8 +134,8 @@ def member_row(id: str, value: object) -> object:
 
 
 def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a Parquet file that has a column of lists of objects or of texts, or of objects of lists; none of
-    other files. DumpError if the file is damaged."""
+    """The rows of a Parquet file that has a column of lists of objects or of texts, or of objects; none of other files.
+    DumpError if the file is damaged."""
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -171,20 +146,14 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
                 for kind in file.schema_arrow.types
                 if pa.types.is_list(kind) or pa.types.is_large_list(kind)
             ]
-            columnar = any(
-                pa.types.is_list(part.type)
-                for kind in file.schema_arrow.types
-                if pa.types.is_struct(kind)
-                for part in kind
-            )
             if (
-                columnar
+                any(map(pa.types.is_struct, file.schema_arrow.types))
                 or any(map(pa.types.is_struct, entries))
                 or {pa.string(), pa.large_string()} & {*entries}
             ):
                 for batch in file.iter_batches(256):
                     yield from batch.to_pylist()
-    except (OSError, pa.ArrowException, ValueError, OverflowError) as error:
+    except (OSError, pa.ArrowException, ValueError, ArithmeticError, LookupError) as error:
         raise DumpError(f"{path}: not a whole Parquet file; fetch the file again") from error
 
 
@@ -198,23 +167,11 @@ def first_objects(path: Path) -> list[dict[str, Any]]:
     places = row_places(path)
     rows: list[Any] = [] if places else [parse_json(line) for line in start.split(b"\n")]
     if not any(isinstance(row, dict) for row in rows):
-        begun = _begun(start)
-        if isinstance(begun, dict) and places == (MEMBERS,):
-            rows = [member_row(id, value) for id, value in begun.items()]
-        elif isinstance(begun, dict) and places and places != ("",):
-            rows = [row for place in places for row in begun.get(place.removesuffix(".item"), ())]
+        value, _ = begun(start.lstrip())
+        if isinstance(value, dict) and places == (ANY,):
+            rows = [member_row(id, member) for id, member in value.items()]
+        elif isinstance(value, dict) and places and places != ("",):
+            rows = [row for place in places for row in value.get(place.removesuffix(".item"), ())]
         else:
-            rows = begun if isinstance(begun, list) else [begun]
+            rows = value if isinstance(value, list) else [value]
     return [row for row in rows if isinstance(row, dict)]
-
-
-def _begun(start: bytes) -> Any:
-    """The first JSON value of a text that may be cut off."""
-    import ijson
-    from ijson.backends import python
-
-    builder = ijson.ObjectBuilder()
-    with suppress(ijson.JSONError, ValueError):
-        for event, value in python.basic_parse(io.BytesIO(start), use_float=True):
-            builder.event(event, value)
-    return builder.value

@@ -19,7 +19,7 @@ import zstandard
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
 from ssrem.readers.files import archives
-from support.exports import EXPORTS, SLACK, TELEGRAM, WHATSAPP, Files, write_dump
+from support.exports import EXPORTS, SLACK, TELEGRAM, Files, write_dump
 from support.reader_rows import rows_of
 from support.stages import run_python
 
@@ -197,40 +197,28 @@ def test_a_bomb_is_refused_before_it_unpacks(
         open_dump(path)
 
 
+@pytest.mark.parametrize("name", ["../../out.jsonl", "/out.jsonl", "a/../../out.jsonl"])
+@pytest.mark.parametrize("others", [{}, {"a.jsonl": LINE}])
+def test_an_address_of_an_archive_places_no_file_outside(tmp_path: Path, name: str, others: Files) -> None:
+    path = write_dump({"": _zip({**others, name: LINE})}, tmp_path / "in" / "evil.zip")
+    before = sorted(tmp_path.rglob("*"))
+    for source in (f"zip://::{path}", str(path)):
+        with pytest.raises(DumpError, match=r"leads out of it|cannot be fetched"):
+            open_dump(source)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_an_address_of_a_file_here_is_refused(tmp_path: Path) -> None:
+    path = write_dump({"": LINE}, tmp_path / "a.jsonl")
+    with pytest.raises(DumpError, match="is a file of this machine; give its path, without file://"):
+        open_dump(f"file://{path}")
+
+
 def test_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archives, "MOST_FILES", 2)
     path = write_dump({"": _zip(SLACK)}, tmp_path / "export")
     with pytest.raises(DumpError, match="more than 2 files"):
         open_dump(path)
-
-
-@pytest.mark.parametrize("pack", [_zip, _tar])
-def test_a_chat_with_its_pictures_in_an_archive(tmp_path: Path, pack: Callable[[Files], bytes]) -> None:
-    files = {
-        "_chat.txt": WHATSAPP[""],
-        "00000012-PHOTO.jpg": b"\xff\xd8\xff\xe0\0\x10JFIF",
-        "card.vcf": b"BEGIN\n",
-    }
-    reader = open_dump(write_dump({"": pack(files)}, tmp_path / "export"))
-    assert reader.format == "whatsapp"
-    assert {row["conversation_id"] for row in rows_of(reader)} == {"_chat"}
-
-
-@pytest.mark.parametrize("chat", ["_chat.txt", "WhatsApp Chat with Bob.txt"])
-def test_a_chat_decides_whatever_was_attached_to_it(tmp_path: Path, chat: str) -> None:
-    files = {
-        chat: WHATSAPP[""],
-        "00005-a.json": LINE,
-        "00006-b.csv": b"a,b\n1,2\n",
-        "00007-c.txt": b"<ann> Hi\nno log\n",
-    }
-    path = write_dump({"": _zip(files)}, tmp_path / "export.zip")
-    for source in (path, write_dump(files, tmp_path / "folder")):
-        reader = open_dump(source)
-        assert reader.format == "whatsapp"
-        assert {row["conversation_id"] for row in rows_of(reader)} == {chat.removesuffix(".txt")}
-        assert "not read, since they are not whatsapp: 00005-a.json, 00006-b.csv, 00007-c.txt" in reader.notes
-    assert open_dump(path, format="jsonl").format == "jsonl"
 
 
 def test_a_folder_of_an_export_with_its_pictures(tmp_path: Path) -> None:
@@ -242,10 +230,10 @@ def test_a_folder_of_an_export_with_its_pictures(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_several_dumps_names_them(tmp_path: Path) -> None:
-    folder = write_dump({"a.jsonl": LINE, "b.txt": WHATSAPP[""], "c.jpg": b"\0"}, tmp_path / "dumps")
+    folder = write_dump({"a.jsonl": LINE, "b.txt": b"[12:30] <ann> Hi\n", "c.jpg": b"\0"}, tmp_path / "dumps")
     with pytest.raises(
         DumpError,
-        match=r"a.jsonl is jsonl, but .*b.txt is whatsapp; .* give those of one, such as '.*\*.txt'",
+        match=r"a.jsonl is jsonl, but .*b.txt is irc; .* give those of one, such as '.*\*.txt'",
     ):
         open_dump(folder)
-    assert open_dump(folder, format="whatsapp").format == "whatsapp"
+    assert open_dump(folder, format="irc").format == "irc"

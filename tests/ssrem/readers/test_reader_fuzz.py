@@ -130,12 +130,16 @@ def test_each_line_and_each_utterance_in_it_is_a_record(lines: list[Any], pack: 
     for line in lines:
         entries = line.get("utterances") if isinstance(line, dict) and _is_id(line.get("id")) else None
         expected += ["message"] if entries is None else ["conversation"] + ["message"] * len(entries)
-    content = newline.join([_dumped(UTTERANCES[0]), *map(_dumped, lines)])
+    # Sound messages come first, so that lists in place of texts do not make `text` another column.
+    expected += ["message"] * 20
+    sound = [{**UTTERANCES[0], "id": f"sound {number}"} for number in range(21)]
+    content = newline.join(map(_dumped, [*sound, *lines]))
     with TemporaryDirectory() as folder:
         path = written({"": PACK[pack](content)}, folder)
         rows = outcome(partial(open_dump, path, format="jsonl", batch_rows=3))
     assert rows is not None
-    assert [row["record"] for row in rows] == expected
+    assert sorted(row["record"] for row in rows) == sorted(expected)
+    assert [row["record"] for row in rows][21:] == expected[1:-20]
 
 
 def _is_id(value: Any) -> bool:

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import tracemalloc
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
@@ -21,7 +22,7 @@ from ssrem.readers.files import streams
 from ssrem.readers.formats import parquet
 from ssrem.readers.formats.delimited import CsvReader
 from ssrem.readers.formats.jsonl import JsonlReader
-from ssrem.readers.json import members
+from ssrem.readers.json import values
 from ssrem.readers.metadata import DEEPEST, too_deep
 from support.reader_rows import rows_of
 
@@ -87,12 +88,29 @@ def test_a_line_that_nests_as_deep_as_may_be_lands(write: Callable[..., Path]) -
 
 
 @pytest.mark.parametrize("levels", [DEEPEST + 1, 5_000])
-def test_a_member_that_nests_too_deep_is_one_line(write: Callable[..., Path], levels: int) -> None:
+def test_a_member_that_nests_too_deep_is_one_problem(write: Callable[..., Path], levels: int) -> None:
     write(PLAIN, "folder/utterances.jsonl")
-    folder = write(f'{{"c":{{"meta":{text(levels)}}}}}'.encode(), "folder/conversations.json").parent
-    assert "conversations.json: member 1 nests more than 100 levels" in says(folder)
-    chat = f'{{"c":{{"messages":[]}},"d":{{"messages":[{{"sender":"a","text":"x","m":{text(levels)}}}]}}}}'
-    assert "member 2 nests" in says(write(chat.encode()))
+    deep, fine = f'"c":{{"meta":{text(levels)}}}', '"d":{"meta":{}}'
+    folder = write(f"{{{deep},{fine}}}".encode(), "folder/conversations.json").parent
+    assert problems(folder) == ["broken_json", None, None]
+    said = '{"messages":[{"sender":"a","text":"x"}]}'
+    of_deep = f'{{"messages":[{{"sender":"a","text":"x","m":{text(levels)}}}]}}'
+    rows = rows_of(open_dump(write(f'{{"c":{said},"d":{of_deep},"e":{said}}}'.encode())))
+    assert [row.get("problem") for row in rows] == [None, None, "broken_json", None, None]
+    assert rows[2]["raw"] == of_deep.encode()
+
+
+@pytest.mark.parametrize("content", [b"[" * 500_000 + b"]" * 500_000, b"[" * 900_000, b'{"a":' * 300_000])
+def test_a_file_that_nests_without_end_takes_little_memory(
+    write: Callable[..., Path], content: bytes
+) -> None:
+    tracemalloc.start()
+    try:
+        assert problems(write(content)) == ["broken_json"]
+    except DumpError as error:
+        assert "broken JSON after 0 members, where line 1 breaks off" in str(error)
+    assert tracemalloc.get_traced_memory()[1] < 50 << 20
+    tracemalloc.stop()
 
 
 # Length
@@ -116,7 +134,7 @@ def test_a_line_without_an_end_is_one_line(
 def test_a_member_without_an_end_is_one_line(
     write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(members, "LONGEST_ROW", 1 << 20)
+    monkeypatch.setattr(values, "LONGEST_ROW", 1 << 20)
     message = '{"sender":"a","text":"%s"}' % ("x" * 1000)
     one = '{"messages":[' + ",".join([message] * 500) + "]}"
     assert (

@@ -76,8 +76,18 @@ def test_every_format_is_known_by_its_content(sample: tuple[str, Path]) -> None:
 def test_a_format_that_the_content_is_not_is_one_line(sample: tuple[str, Path], wrong: str) -> None:
     format, path = sample
     # A header may hold tabs and commas, and lines of objects may be any kind of JSON.
-    tables = {"csv", "tsv", "whatsapp", "empathetic-dialogues"}
-    objects = {"chitchat", "discord", "messenger", "openai", "reddit", "sharegpt", "telegram", "topical-chat"}
+    tables = {"csv", "tsv", "empathetic-dialogues"}
+    objects = {
+        "chitchat",
+        "chatgpt",
+        "discord",
+        "mattermost",
+        "openai",
+        "reddit",
+        "sharegpt",
+        "telegram",
+        "topical-chat",
+    }
     if wrong == format or {wrong, format} <= tables or (wrong == "jsonl" and format in objects):
         return
     with pytest.raises(DumpError) as error:
@@ -120,7 +130,7 @@ def _file(content: bytes) -> Callable[[Path], Any]:
         (_file(gzip.compress(b"abc" * 1000)[:-20]), "damaged or cut off"),
         (lambda path: path.mkdir(), "the folder is empty"),
         (lambda path: (path.mkdir(), (path / "x").touch()), "the folder is of no known format"),
-        (_file(b"just words\n"), "of no known format; the formats are chitchat, convokit"),
+        (_file(b"just words\n"), "of no known format; the formats are chatgpt, chitchat, convokit"),
         (_file(b"just words\n"), "or write it as CSV with the columns conversation, speaker and text"),
         (_file(b'["a",\n "b"]'), "of no known format"),
         (_file(b"\x00\x01\x02, \xff"), "of no known format"),
@@ -143,7 +153,7 @@ def test_dumps_that_cannot_be_read_are_one_line(
 def test_an_unknown_format_lists_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(
         DumpError,
-        match="no format 'xml'; the formats are chitchat, convokit, cornell, csv, dailydialog, discord",
+        match="no format 'xml'; the formats are chatgpt, chitchat, convokit, cornell, csv, dailydialog, discord",
     ):
         open_dump(tmp_path, format="xml")
 
@@ -175,8 +185,9 @@ def test_a_reader_says_what_it_reads() -> None:
         ("a,a\n1,2\n", "csv: line 1, the header, holds a column twice: 'a,a'"),
         (
             '{"messages": [{"author": "a"}]}\n',
-            "text; the keys are messages, author; say which is which with --map, for example --map text=KEY; or "
-            "what it lacks for openai: row 1 has 'messages', but its entries have no 'role'",
+            "text; the keys are messages, author; a row is {'messages': [{'author': 'a'}]}; say which is which with "
+            "--map, for example --map text=KEY or KEY.KEY; or what it lacks for openai: row 1 has 'messages', but its "
+            "entries have no 'role'",
         ),
         (
             '{"conversations": [{"who": "a"}]}\n',

@@ -46,9 +46,15 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     """A home folder whose every text is hostile."""
     folder = tmp_path_factory.mktemp("sandbox")
     rows = [
-        {"conversation": talk, "speaker": who, "text": text, "id": f"{n}{text}", "note": text}
-        for n, (talk, who) in enumerate(zip(EVIL, reversed(EVIL), strict=True))
-        for text in EVIL
+        {
+            "conversation": talk,
+            "speaker": EVIL[(n + at) % len(EVIL)],
+            "text": text,
+            "id": f"{n}{text}",
+            "note": text,
+        }
+        for n, talk in enumerate(EVIL)
+        for at, text in enumerate(EVIL)
     ]
     (folder / "dump.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.MonkeyPatch.context() as patch:

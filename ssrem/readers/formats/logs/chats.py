@@ -23,10 +23,10 @@ class ChatLogReader(Reader):
     """A 'conversation' record for each row, then its messages; all with the number of the row.
 
     A conversation's id is that of the row, or the row's number if the first rows have no ids. Speakers are roles; but
-    if the first rows name an owner, such as `user_id`, the owner speaks the turns of the role user. A message's own
-    `name` takes precedence over both. Messages of systems and tools, and calls of tools, are left out and counted. A
-    row with the id of an earlier one is a 'duplicate_conversation', since its messages would continue another one; the
-    ids are in memory.
+    if the first rows name an owner, such as `user_id`, the owner speaks the turns of the role user, and the others are
+    seats of the conversation. A message's own `name` takes precedence over both. Messages of systems and tools, and
+    calls of tools, are left out and counted. A row with the id of an earlier one is a 'duplicate_conversation', since
+    its messages would continue another one; the ids are in memory.
     """
 
     takes_mapping: ClassVar[bool] = True
@@ -36,7 +36,6 @@ class ChatLogReader(Reader):
     """The key of a message that holds its role."""
     taken: ClassVar[tuple[str, ...]]
     """The keys of a message that do not become metadata."""
-    users: ClassVar[tuple[str, ...]] = ("user", "human")
     silent: ClassVar[tuple[str, ...]] = SILENT_ROLES
     """Roles that do not speak."""
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -92,6 +91,7 @@ class ChatLogReader(Reader):
         if keys:
             check_header(self.path, keys, self._rows.mapping, DumpError, "key")
         owners = self._rows.plan(tuple(keys)).sources.get("speaker")
+        self.persons = owners is not None
         if owners and "speaker" not in self._rows.mapping:
             self.notes.append(
                 f"the turns of users are those of {owners[0]!r} of their conversation; --map speaker=KEY names another"
@@ -115,6 +115,7 @@ class ChatLogReader(Reader):
 
     def records(self) -> Iterator[Record]:
         sources = self._rows.plan(tuple(self._keys())).sources
+        self.persons = "speaker" in sources
         ids: set[str | None] = set()
         for number, row, raw in self.rows(self.path):
             if not isinstance(row, dict):
@@ -143,10 +144,10 @@ class ChatLogReader(Reader):
             ids.add(id)
             yield conversation
             if "problem" not in conversation:
-                yield from self._turns(number, id, messages, owner, "speaker" in sources)
+                yield from self._turns(number, id, messages, owner)
 
     def _turns(
-        self, number: int, id: str | None, messages: Sequence[Any], owner: str | None, owned: bool
+        self, number: int, id: str | None, messages: Sequence[Any], owner: str | None
     ) -> Iterator[Record]:
         for message in messages:
             role = message.get(self.role) if isinstance(message, dict) else None
@@ -167,10 +168,14 @@ class ChatLogReader(Reader):
             rest = message
             if isinstance(message, dict):
                 name = message.get("name")
-                speaker = owner if owned and role in self.users else role
-                known |= {"speaker": name if isinstance(name, str) and name else speaker, "text": text}
+                named = isinstance(name, str) and name
+                known |= {
+                    "speaker": name if named else role,
+                    "person": None if named else owner,
+                    "text": text,
+                }
                 rest = {key: value for key, value in message.items() if key not in self.taken}
-                if role != known["speaker"]:
+                if named or owner is not None:
                     rest["role"] = role
             yield self.message(self.file, number, rest, escaped(message), **known)
 

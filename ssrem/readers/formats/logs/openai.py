@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
 from ssrem.readers.formats.logs.chats import ChatLogReader
-from ssrem.readers.json.rows import first_objects
 from ssrem.readers.rows import MalformedRowError
 
 _TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
@@ -27,12 +25,6 @@ class OpenaiReader(ChatLogReader):
     lists: ClassVar = ("messages", "conversation", "conversations")
     role: ClassVar = "role"
     taken: ClassVar = ("role", "content", "name", "tool_calls", "function_call")
-
-    @classmethod
-    def near_miss(cls, path: Path) -> str | None:
-        if any(isinstance(row.get("mapping"), dict) for row in first_objects(path)):
-            return "a list of messages: ChatGPT's own export has a tree under 'mapping'; write its branch as `messages`"
-        return super().near_miss(path)
 
     def text(self, message: Mapping[str, Any]) -> str | None:
         calls = message.get("tool_calls") or message.get("function_call")

@@ -66,7 +66,7 @@ def test_conversations_with_their_ratings_and_then_their_messages(tmp_path: Path
 def test_broken_json_says_how_far_it_came(tmp_path: Path) -> None:
     path = tmp_path / "any.json"
     path.write_text(json.dumps(DUMP)[:-20])
-    with pytest.raises(DumpError, match=r"any\.json: broken JSON after 2 members"):
+    with pytest.raises(DumpError, match=r"any\.json: broken JSON after 3 members"):
         rows_of(ChitchatReader(path))
 
 
@@ -102,8 +102,7 @@ def test_half_a_surrogate_pair_costs_the_message_or_the_conversation_that_holds_
 def test_pairs_of_surrogates_are_whole_wherever_the_file_is_cut_into_pieces(
     tmp_path: Path, ahead: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ssrem.readers.json.members._CHUNK", 37)
-    monkeypatch.setattr("ijson.backends.python.kvitems", None)  # what reads halves is not needed
+    monkeypatch.setattr("ssrem.readers.json.values._CHUNK", 37)
     text = "x" * ahead + "\U0001f600" * 9
     path = tmp_path / "any.json"
     path.write_text(json.dumps({"c": {"messages": [[_message("ann", text, 1)]]}}))

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, problem
 from ssrem.readers.files.streams import head
-from ssrem.readers.json.members import top_level_names
+from ssrem.readers.json.values import one_object
 from ssrem.readers.metadata import escaped
 
 _NOTICES = {"Call", "Subscribe", "Unsubscribe"}
@@ -37,7 +37,7 @@ class MessengerReader(Reader):
         return (
             b'"sender_name"' in start
             and b'"timestamp_ms"' in start
-            and {"participants", "messages"} <= set(top_level_names(path))
+            and {"participants", "messages"} <= one_object(path).keys()
         )
 
     @classmethod

@@ -1,0 +1,1 @@
+"""Readers of chats that people export, and of the Switchboard corpus."""

@@ -1,0 +1,135 @@
+"""`--map` into nested rows: dotted keys, places in lists, `*` for the members of a list, several texts of a row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ssrem.errors import DumpError
+
+Path = tuple[str, ...]
+
+MEMBERS = "*"
+_PLACE = re.compile(r"-?\d+")
+_MAPPED = "--map "
+"""Prefix of the keys under which the values of paths stand in messages: no data have such keys."""
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Where the fields of `--map` are in nested rows.
+
+    paths: field → its paths. members: the path of the list whose members are messages; None if a row is a message.
+    """
+
+    paths: Mapping[str, tuple[Path, ...]]
+    members: Path | None
+
+    @classmethod
+    def of(cls, mapping: Mapping[str, Sequence[str]], columns: Collection[str]) -> Paths | None:
+        """None if each field is in columns of the rows, and the text in one. DumpError for members of two lists."""
+        paths = {
+            field: tuple((name,) if name in columns else tuple(name.split(".")) for name in names)
+            for field, names in mapping.items()
+        }
+        if all(len(path) == 1 for each in paths.values() for path in each) and len(paths.get("text", ())) < 2:
+            return None
+        lists = {path[: path.index(MEMBERS)] for each in paths.values() for path in each if MEMBERS in path}
+        if len(lists) > 1:
+            named = " and ".join(sorted(".".join(path) for path in lists))
+            raise DumpError(f"--map names members of two lists, {named}; the messages are in one of them")
+        return cls(paths, next(iter(lists), None))
+
+    @property
+    def keys(self) -> dict[str, tuple[str, ...]]:
+        """Field → the key of its value in the messages, as a mapping for `Layout`."""
+        return {field: (_MAPPED + field,) for field in self.paths}
+
+    def missing(self, rows: Sequence[Mapping[str, Any]]) -> str | None:
+        """The first path that leads to nothing in all of the rows, as it is written."""
+        for each in self.paths.values():
+            for path in each:
+                if all(next(_values(row, path), None) is None for row in rows):
+                    return ".".join(path)
+        return None
+
+    def messages(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any] | None]:
+        """What a row says besides its messages, and these; None if it has no list of members."""
+        members: Any = [row] if self.members is None else next(_values(row, self.members), None)
+        if not isinstance(members, list):
+            return {}, None
+        used = [path for each in self.paths.values() for path in each]
+        about = {} if self.members is None else _rest(row, [*used, self.members])
+        id = self._value("conversation", row, None)
+        if id is not None:
+            about[_MAPPED + "conversation"] = id
+        return about, [turn for member in members for turn in self._turns(row, member)]
+
+    def _turns(self, row: Mapping[str, Any], member: Any) -> Iterator[Any]:
+        """The messages of a member: one for each path of the text, without those that are empty."""
+        used = [self._below(path) for each in self.paths.values() for path in each]
+        # A member that is no object may be a text, or a pair of speaker and text.
+        rest = _rest(member, used) if isinstance(member, Mapping) else {}
+        texts = self.paths.get("text", ())
+        for number, path in enumerate(texts or [None]):
+            message = dict(rest)
+            for field in self.paths:
+                message[_MAPPED + field] = self._value(field, row, member)
+            if path is not None and len(texts) > 1:
+                message[_MAPPED + "text"] = self._one(path, row, member)
+                if message[_MAPPED + "text"] in (None, ""):
+                    continue
+                speakers = self.paths.get("speaker", ())
+                if len(speakers) == len(texts):
+                    message[_MAPPED + "speaker"] = self._one(speakers[number], row, member)
+                elif not speakers:
+                    message["speaker"] = path[-1]
+                if number:
+                    message.pop(_MAPPED + "id", None)
+            yield message
+
+    def _value(self, field: str, row: Mapping[str, Any], member: Any) -> Any:
+        """The value of a field, of several paths joined as a key; None if one of them leads to nothing."""
+        values = [self._one(path, row, member) for path in self.paths.get(field, ())]
+        if len(values) < 2:
+            return values[0] if values else None
+        return None if None in values else ":".join(map(str, values))
+
+    def _one(self, path: Path, row: Mapping[str, Any], member: Any) -> Any:
+        inside = self.members is not None and MEMBERS in path
+        return next(_values(member, self._below(path)) if inside else _values(row, path), None)
+
+    def _below(self, path: Path) -> Path:
+        """The part of a path below a member."""
+        return path[path.index(MEMBERS) + 1 :] if MEMBERS in path else path if self.members is None else ()
+
+
+def _values(value: Any, path: Path) -> Iterator[Any]:
+    """The values at a path."""
+    for number, key in enumerate(path):
+        if key == MEMBERS:
+            for member in value if isinstance(value, list) else ():
+                yield from _values(member, path[number + 1 :])
+            return
+        if isinstance(value, Mapping):
+            value = value.get(key)
+        elif isinstance(value, list) and _PLACE.fullmatch(key) and -len(value) <= int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return
+    if value is not None:
+        yield value
+
+
+def _rest(value: Mapping[str, Any], used: Sequence[Path]) -> dict[str, Any]:
+    """An object without what is at the used paths, and without objects of which nothing else is left."""
+    rest = {}
+    for key, member in value.items():
+        below = [path[1:] for path in used if path[:1] == (key,)]
+        if not below:
+            rest[key] = member
+        elif () not in below and (inner := _rest(member, below) if isinstance(member, Mapping) else member):
+            rest[key] = inner
+    return rest

@@ -1,0 +1,327 @@
+"""Dumps of programs and data sets that nobody here wrote: what a column holds is decided by its values, roles are no
+people, and `--map` reaches what is nested."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssrem.cli.main import main
+from ssrem.errors import DumpError
+from ssrem.tasks.ingest import land
+from ssrem.tasks.settings import DumpSettings
+from ssrem.tasks.warehouse.home import Warehouse
+from support.paths import ROOT
+
+PEOPLE = ("ada", "ben", "cleo")
+Write = Callable[[Any], str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Writes a list of rows as JSON lines, text as it is, and anything else as one JSON value."""
+
+    def writer(content: Any) -> str:
+        path = tmp_path / "dump"
+        if isinstance(content, list):
+            content = "".join(json.dumps(row) + "\n" for row in content)
+        path.write_text(content if isinstance(content, str) else json.dumps(content, indent=1))
+        return str(path)
+
+    return writer
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Warehouse:
+    return Warehouse.at(tmp_path / "home")
+
+
+def table(names: str, *rows: tuple[object, ...]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows([names.split(","), *rows])
+    return text.getvalue()
+
+
+def spoken(home: Warehouse) -> list[tuple[str, str, str]]:
+    query = "SELECT conversation_id, speaker, text FROM utterances ORDER BY conversation_no, position"
+    return home.query(query)
+
+
+def refusal(dump: str, home: Warehouse, **settings: Any) -> str:
+    with pytest.raises(DumpError) as error:
+        land(dump, str(home.root), DumpSettings(**settings))
+    assert str(error.value).isprintable()
+    return str(error.value)
+
+
+def test_a_dialogue_of_user_and_system_has_seats(write: Write, home: Warehouse) -> None:
+    turns = [
+        {"turn_id": str(n), "speaker": who, "utterance": f"turn {n}"}
+        for n, who in enumerate(["USER", "SYSTEM"] * 2)
+    ]
+    dump = write(
+        {"data": [{"dialogue_id": f"D{n}.json", "services": ["taxi"], "turns": turns} for n in range(2)]}
+    )
+    assert "speaker ids 'SYSTEM' and 'USER' are roles; they name seats, not people" in refusal(dump, home)
+    land(dump, str(home.root), DumpSettings(speakers="conversation"))
+    assert home.query("SELECT DISTINCT speaker, is_person FROM utterances ORDER BY 1") == [
+        (f"D{n}.json/{who}", True) for n in range(2) for who in ("SYSTEM", "USER")
+    ]
+
+
+def test_the_person_beside_a_role_holds_the_seat_of_a_user(write: Write, home: Warehouse) -> None:
+    rows = [(f"s{n}", f"client{n % 3}", who, f"{who} {n}") for n in range(6) for who in ("Customer", "Agent")]
+    dump = write(table("session_id,user_id,sender,message", *rows))
+    assert "speaker ids 'Agent' and 'Customer' are roles" in refusal(dump, home)
+    one = "in 6 of 6 conversations of several messages one speaker says everything"
+    assert one in refusal(dump, home, map={"speaker": "user_id"})
+    land(dump, str(home.root), DumpSettings(map={"speaker": "sender", "person": "user_id"}))
+    assert spoken(home)[:3] == [
+        ("s0", "client0", "Customer 0"),
+        ("s0", "s0/Agent", "Agent 0"),
+        ("s1", "client1", "Customer 1"),
+    ]
+
+
+def test_a_recipient_that_is_no_speaker_is_no_addressee(
+    write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    messages = [
+        {
+            "id": n,
+            "sender": n % 3,
+            "recipient": n // 6 % 3,
+            "subject": f"topic {n // 6}",
+            "content": f"text {n}",
+        }
+        for n in range(36)
+    ]
+    land(write({"messages": messages, "flags": []}), str(home.root))
+    said = capsys.readouterr().err
+    assert (
+        "read id from 'id', speaker from 'sender', text from 'content'; not used: recipient, subject" in said
+    )
+    assert home.query("SELECT count(addressee) FROM utterances") == [(0,)]
+    assert home.query("SELECT count(*) FROM utterances WHERE json_exists(metadata, '$.recipient')") == [(36,)]
+
+
+def test_addressees_who_speak_are_addressed(write: Write, home: Warehouse) -> None:
+    rows = [(f"c{n}", PEOPLE[n % 2], PEOPLE[(n + 1) % 2], f"text {n}") for n in range(12)]
+    land(write(table("conversation,sender,recipient,text", *rows)), str(home.root))
+    assert home.query("SELECT count(addressee) FROM utterances") == [(12,)]
+
+
+def test_an_id_that_repeats_in_its_conversation_is_none(write: Write, home: Warehouse) -> None:
+    rows = [(f"c{n // 6}", 7, PEOPLE[n % 3], f"text {n}") for n in range(12)]
+    land(write(table("conversation,id,speaker,text", *rows)), str(home.root))
+    assert home.query("SELECT count(*), count(DISTINCT utterance_id) FROM utterances") == [(12, 12)]
+
+
+def test_the_id_beside_a_name_is_the_person(write: Write, home: Warehouse) -> None:
+    rows = [
+        (f"90{n % 3}", "Sam" if n % 3 < 2 else "Ida", f"2026-03-01T10:{n:02}:00Z", f"text {n}")
+        for n in range(9)
+    ]
+    land(
+        write(table("AuthorID,Author,Date,Content", *rows)),
+        str(home.root),
+        DumpSettings(map={"conversation": "@file"}),
+    )
+    query = "SELECT DISTINCT speaker, metadata->>'$.Author' FROM utterances ORDER BY 1"
+    assert home.query(query) == [("900", "Sam"), ("901", "Sam"), ("902", "Ida")]
+
+
+def test_a_speaker_column_with_one_value_in_each_conversation_is_passed_over(
+    write: Write, home: Warehouse
+) -> None:
+    rows = [(f"c{n // 4}", f"owner{n // 4}", "abcde"[n % 5], f"text {n}") for n in range(24)]
+    land(write(table("conversation,user,nick,text", *rows)), str(home.root))
+    assert {speaker for _, speaker, _ in spoken(home)} == {*"abcde"}
+
+
+def test_a_column_without_a_name_is_nothing(
+    write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [(n, f"c{n // 4}", PEOPLE[n % 3], f"text {n}") for n in range(12)]
+    land(write(table(",conversation,speaker,text", *rows)), str(home.root))
+    assert "not used: a column without a name" in capsys.readouterr().err
+    assert home.query("SELECT count(metadata) FROM utterances") == [(0,)]
+
+
+def test_a_message_that_replies_to_itself_begins_its_thread(
+    write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        {
+            "id": f"{c}{n}",
+            "root": c,
+            "speaker": PEOPLE[n],
+            "text": f"{c} {n}",
+            "reply-to": f"{c}{max(n - 1, 0)}",
+        }
+        for c in "xy"
+        for n in range(3)
+    ]
+    land(write(rows), str(home.root), DumpSettings(map={"conversation": "root"}))
+    assert (
+        "2 messages reply to themselves, and are read as ones that reply to nothing"
+        in capsys.readouterr().err
+    )
+    query = "SELECT utterance_id, reply_to, reply_absent FROM utterances ORDER BY conversation_no, position LIMIT 2"
+    assert home.query(query) == [("x0", None, False), ("x1", "x0", False)]
+
+
+def test_of_two_lists_of_messages_one_is_read_and_the_map_can_choose(
+    write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw = [[who, f"{who} says"] for who in PEOPLE]
+    plain = [{"speaker": who, "text": f"{who} said"} for who in PEOPLE]
+    dump = write([{"id": n, "original": raw, "cleaned": plain} for n in range(2)])
+    land(dump, str(home.root))
+    read = "of the lists 'original' and 'cleaned' 'cleaned' is read; --map speaker=original.*.0 text=original.*.1 reads"
+    assert read in capsys.readouterr().err
+    assert spoken(home)[0] == ("0", "ada", "ada said")
+    fields = {"speaker": "original.*.0", "text": "original.*.1"}
+    land(dump, str(home.root), DumpSettings(map=fields, replace=True))
+    assert spoken(home)[0] == ("0", "ada", "ada says")
+
+
+def test_keys_of_nested_rows(write: Write, home: Warehouse) -> None:
+    rows = [
+        {
+            "room": {"id": f"r{n // 3}"},
+            "from": {"id": PEOPLE[n % 3]},
+            "content": {"body": f"text {n}", "kind": "m"},
+        }
+        for n in range(6)
+    ]
+    dump = write(rows)
+    said = refusal(dump, home)
+    assert "the keys are room, from, content; a row is {'room': {'id': 'r0'}" in said and "KEY.KEY" in said
+    nowhere = {"conversation": "room.id", "speaker": "from.id", "text": "content.text"}
+    assert "--map names 'content.text', which is not there" in refusal(dump, home, map=nowhere)
+    land(dump, str(home.root), DumpSettings(map={**nowhere, "text": "content.body"}))
+    assert spoken(home)[:2] == [("r0", "ada", "text 0"), ("r0", "ben", "text 1")]
+    assert home.query("SELECT DISTINCT metadata FROM utterances") == [('{"content":{"kind":"m"}}',)]
+
+
+def test_traces_of_a_model_are_turns_of_their_session(write: Write, home: Warehouse) -> None:
+    rows = [
+        {
+            "sessionId": f"s{n // 2}",
+            "userId": f"u{n // 2}",
+            "input": {"messages": [{"role": "user", "content": f"ask {turn}"} for turn in range(n % 2 + 1)]},
+            "output": {"role": "assistant", "content": f"answer {n % 2}"},
+        }
+        for n in range(4)
+    ]
+    fields = {
+        "conversation": "sessionId",
+        "person": "userId",
+        "speaker": "input.messages.-1.role+output.role",
+        "text": "input.messages.-1.content+output.content",
+    }
+    land(write(rows), str(home.root), DumpSettings(map=fields))
+    assert spoken(home)[:4] == [
+        ("s0", "u0", "ask 0"),
+        ("s0", "s0/assistant", "answer 0"),
+        ("s0", "u0", "ask 1"),
+        ("s0", "s0/assistant", "answer 1"),
+    ]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_two_texts_of_a_row_are_two_turns(write: Write, home: Warehouse, nested: bool) -> None:
+    asked = [(f"d{n // 2}", f"ask {n}", "" if n == 1 else f"answer {n}") for n in range(4)]
+    if nested:
+        talks = [[{"user": u, "chatbot": b} for d, u, b in asked if d == id] for id in ("d0", "d1")]
+        dump = write([{"dialog_id": f"d{n}", "turns": turns} for n, turns in enumerate(talks)])
+        fields = {"text": "turns.*.user+turns.*.chatbot"}
+    else:
+        dump, fields = write(table("dialog_id,user,chatbot", *asked)), {"text": "user+chatbot"}
+    land(dump, str(home.root), DumpSettings(map=fields, speakers="conversation"))
+    assert [(speaker, text) for _, speaker, text in spoken(home)] == [
+        ("d0/user", "ask 0"),
+        ("d0/chatbot", "answer 0"),
+        ("d0/user", "ask 1"),
+        ("d1/user", "ask 2"),
+        ("d1/chatbot", "answer 2"),
+        ("d1/user", "ask 3"),
+        ("d1/chatbot", "answer 3"),
+    ]
+
+
+def test_members_of_two_lists_are_refused(write: Write, home: Warehouse) -> None:
+    dump = write([{"a": [{"who": "x"}], "b": [{"said": "y"}]}])
+    assert "members of two lists, a and b" in refusal(
+        dump, home, map={"speaker": "a.*.who", "text": "b.*.said"}
+    )
+
+
+def test_quiet_silences_the_notes(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSREM_QUIET", "")
+    rows = [(f"c{n // 4}", PEOPLE[n % 3], f"text {n}") for n in range(12)]
+    command = ["ingest", write(table("conversation,who,text", *rows)), "--map", "speaker=who", "--home"]
+    assert main([*command, str(tmp_path / "loud")]) == 0
+    assert (
+        "read conversation from 'conversation', speaker from 'who', text from 'text'"
+        in capsys.readouterr().err
+    )
+    assert main([*command, str(tmp_path / "silent"), "--quiet"]) == 0
+    assert "read conversation" not in capsys.readouterr().err
+
+
+_TURNS = [{"id": f"Speaker {n % 2 + 1}", "text": f"text {n}"} for n in range(4)]
+OF_DOCS: dict[str, Any] = {
+    "Zulip": {
+        "zerver_message": [
+            {"id": n, "sender": n % 5, "recipient": 50 + n // 12, "subject": f"topic {n // 4}", "content": f"text {n}",
+             "date_sent": 1718000000.0 + n}
+            for n in range(24)
+        ]
+    },
+    "Langfuse": [
+        {"id": f"t{n}", "sessionId": f"s{n // 2}", "userId": f"u{n // 2}", "timestamp": "2025-05-01T10:00:00Z",
+         "input": {"messages": [{"role": "user", "content": f"ask {n}"}]},
+         "output": {"role": "assistant", "content": f"answer {n}"}}
+        for n in range(6)
+    ],
+    "Multi-Session Chat": [{"metadata": {"initial_data_id": f"m{n}"}, "dialog": _TURNS} for n in range(6)],
+    "Stack Exchange": table(
+        "Id,PostId,UserId,Text,CreationDate",
+        *((n, n // 4, 100 + n % 5, f"text {n}", "2025-05-01 10:00:00") for n in range(24)),
+    ),
+    "Ubuntu": table(
+        "folder,dialogueID,date,from,to,text",
+        *((3, f"{n // 4}.tsv", "2008-04-23T14:55:00.000Z", "abcde"[n % 5], "", f"text {n}") for n in range(24)),
+    ),
+    "MultiWOZ": [
+        {"dialogue_id": "a.json", "turns": [{"speaker": who, "utterance": who} for who in ("USER", "SYSTEM")]}
+    ],
+    "Wizard of Wikipedia": [
+        {"chosen_topic": "tea", "dialog": [{"speaker": who, "text": who} for who in ("0_Wizard", "1_Apprentice")]}
+    ],
+    "Blended Skill Talk": [{"personas": [["I row."]], "dialog": [[0, "hi"], [1, "ho"]]}],
+}  # fmt: skip
+"""What docs/formats.md gives a command for → a dump in its layout, with texts of our own."""
+
+
+@pytest.mark.parametrize("what", OF_DOCS)
+def test_the_commands_of_the_docs_land_what_they_are_for(write: Write, tmp_path: Path, what: str) -> None:
+    lines = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8").split("\n")
+    line = next(line for line in lines if what in line and "| `ssrem ingest DUMP" in line)
+    command = line.rpartition("| `")[2].partition("`")[0]
+    words = command.replace("DUMP", write(OF_DOCS[what])).split()[1:]
+    home = Warehouse.at(tmp_path / "home")
+    assert main([*words, "--home", str(home.root)]) == 0
+    ((landed, quarantined),) = home.query("SELECT utterances, quarantined FROM corpora")
+    assert landed and not quarantined
+    assert home.query("SELECT max(participants) > 1 FROM conversations") == [(True,)]
