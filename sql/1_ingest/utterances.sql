@@ -18,9 +18,7 @@ named AS (
     SELECT
         raw.* EXCLUDE (addressee, reply_to, is_person),
         coalesce(raw.is_person, TRUE) AS is_person,
-        CASE
-            WHEN to_forgotten.row_no IS NULL AND raw.reply_to IS DISTINCT FROM raw.utterance_id THEN raw.reply_to
-        END AS reply_to,
+        CASE WHEN to_forgotten.row_no IS NULL THEN nullif(raw.reply_to, raw.utterance_id) END AS reply_to,
         p.conversation_no,
         p.position,
         p.turn,
