@@ -24,6 +24,9 @@ _ABSENT = re.compile(r"(?:n/?a\b.*|nan|none|null|-+|\?)?", re.IGNORECASE | re.DO
 _LABELLED = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*[-–—:=.)(]\s*[^\W\d][^\d]*", re.DOTALL)
 """A number and what it means, such as `4 - good`, `4: good` or `4 (good)`."""
 
+_OUT_OF = re.compile(r"\s*(\d+(?:\.\d+)?)\s*/\s*(\d+)\s*")
+"""A number of points and the most that there are: `4/5`."""
+
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 NO_RESPONSE = "row without a response"
@@ -39,6 +42,7 @@ class AnnotatedSet:
     layout: a key of LAYOUTS. rows: the responses, in the file's order. left_out: kind of content that the rows cannot
     hold → how often it occurs. files: every file that was read. part: which of a file's sets this is, if it holds
     several. mapped: whether `--map` applies to the layout. encoding: why a file is read as cp1252; None for UTF-8.
+    columns: of a table, which of them were read as what.
     """
 
     layout: str
@@ -48,15 +52,17 @@ class AnnotatedSet:
     part: str | None = None
     mapped: bool = False
     encoding: str | None = None
+    columns: str = ""
 
     @property
     def summary(self) -> str:
-        """One line: the layout, the number of responses and systems, what was left out, and a guessed encoding."""
+        """One line: the layout, the number of responses and systems, what was read from which column, what was left out,
+        and a guessed encoding."""
         systems = len({row.system for row in self.rows} - {None})
         size = counted(len(self.rows), "response") + (f" of {counted(systems, 'system')}" if systems else "")
         out = ", ".join(counted(number, what) for what, number in self.left_out.items() if number)
         layout = f"{self.layout}:{self.part}" if self.part else self.layout
-        parts = [f"read as {layout}: {size}", out and f"left out: {out}", self.encoding]
+        parts = [f"read as {layout}: {size}", self.columns, out and f"left out: {out}", self.encoding]
         return "; ".join(filter(None, parts))
 
 
@@ -114,6 +120,7 @@ class Layout(ABC):
 
     mapping: field → column, used with `takes_mapping` only. part: which set to read of a file that holds several,
     as layouts with `holds_parts` do. left_out: what `responses` skips and counts. files: those that were read.
+    columns: a sentence about the columns of a table. out_of: criterion → the m of its scores n/m.
     """
 
     name: ClassVar[str]
@@ -126,6 +133,8 @@ class Layout(ABC):
         self.part = part
         self.files = [path]
         self.left_out: Counter[str] = Counter()
+        self.columns = ""
+        self.out_of: dict[str, str] = {}
 
     @classmethod
     @abstractmethod
@@ -146,7 +155,9 @@ class Layout(ABC):
         counts = {what: number for what, number in self.left_out.items() if number}
         files = tuple(self.files)
         guess = next(filter(None, map(declare_guess, files)), None)
-        result = AnnotatedSet(self.name, tuple(rows), counts, files, self.part, self.takes_mapping, guess)
+        result = AnnotatedSet(
+            self.name, tuple(rows), counts, files, self.part, self.takes_mapping, guess, self.columns
+        )
         if not rows:
             raise AnnotationError(f"{files[0]}: {result.summary}; there is nothing to compare with")
         for number, row in enumerate(rows, 1):
@@ -173,7 +184,7 @@ class Layout(ABC):
                 raise AnnotationError(
                     f"{where}: ratings of {criterion!r} are {listed!r}, not a list of scores"
                 )
-            values = [_rating(where, criterion, value) for value in listed]
+            values = [_rating(where, criterion, self._points(where, criterion, value)) for value in listed]
             self.left_out[NOT_APPLICABLE] += values.count(None) if values else 1
             raters = response.raters.get(criterion, range(len(values)))
             given = {rater: one for rater, one in zip(raters, values, strict=True) if one is not None}
@@ -186,6 +197,20 @@ class Layout(ABC):
         return Annotated(
             response.dialogue, response.context, response.text, response.reference, system, ratings
         )
+
+    def _points(self, where: str, criterion: str, value: object) -> object:
+        """n of a score that is written n/m, if n is at most m; any other value unchanged. AnnotationError for another m
+        than that of the criterion's scores before."""
+        found = _OUT_OF.fullmatch(value) if isinstance(value, str) else None
+        if found is None or float(found[1]) > float(found[2]):
+            return value
+        most = self.out_of.setdefault(criterion, found[2])
+        if float(most) != float(found[2]):
+            raise AnnotationError(
+                f"{where}: rating {value!r} of {criterion!r} is out of {found[2]}, those before are out of {most}; "
+                "write all of them on one scale"
+            )
+        return found[1]
 
 
 def counted(number: int, what: str) -> str:
@@ -225,6 +250,6 @@ def _rating(where: str, criterion: str, value: object) -> float | None:
         comma = ", or say --map decimal=, if commas stand before decimals" if decimal else ""
         raise AnnotationError(
             f"{where}: rating {short_repr(value)} of {criterion!r} is neither a number up to {LARGEST_RATING:g} nor "
-            f"N/A; write it as a number, such as 4 or '4 - good'{comma}"
+            f"N/A; write it as a number, such as 4, '4 - good' or '4/5'{comma}"
         )
     return float(score)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import io
 import json
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +13,9 @@ from token import STRING
 from tokenize import TokenError, generate_tokens
 from typing import Any
 
+from ssrem.annotated_sets.evidence import known_columns
 from ssrem.errors import AnnotationError, DumpError
+from ssrem.readers.evidence import told
 from ssrem.readers.fields import check_header, normalise, parse_mapping, turn_text, unknown_columns
 
 FIELDS: Mapping[str, str] = {
@@ -149,31 +150,46 @@ def _printed(cell: str) -> Any:
 class Columns:
     """Which columns of a table hold which field.
 
-    scores: criterion → its columns, one a rater. single: each other field → its column.
+    scores: criterion → its columns, one a rater. single: each other field → its column. unnamed_raters: whether a
+    column is called like one of raters, but has another value in nearly every row. told: a sentence about it all.
     """
 
     context: ContextColumns
     scores: Mapping[str, tuple[str, ...]]
     single: Mapping[str, str]
     decimal: str = "."
+    unnamed_raters: bool = False
+    told: str = ""
 
     def with_point(self, cell: Any) -> Any:
         """A score's cell with a point before decimals."""
         return cell.replace(self.decimal, ".") if isinstance(cell, str) and self.decimal != "." else cell
 
     @classmethod
-    def of(cls, path: Path, header: Sequence[str], mapping: Mapping[str, str] | None) -> Columns:
+    def of(
+        cls,
+        path: Path,
+        header: Sequence[str],
+        rows: Sequence[Mapping[str, Any]],
+        mapping: Mapping[str, str] | None,
+    ) -> Columns:
         """AnnotationError on a repeated column, a mapped column that is missing, or a needed field without one."""
         fields = {
             name: tuple(value.split("+")) for name, value in (mapping or {}).items() if name not in _SIGNS
         }
-        check_header(path, header, fields, AnnotationError)
-        fields |= _well_known(header, fields)
+        named = [column for column in header if column]
+        check_header(path, named, fields, AnnotationError)
+        aliases = {name: names for name, names in ALIASES.items() if name not in fields}
+        if any(name.startswith(_SCORE_OF) for name in fields):
+            aliases.pop("score", None)
+        mapped = {column for columns in fields.values() for column in columns}
+        known = known_columns(aliases, named, rows, mapped, _NEEDED)
+        fields |= {name: (column,) for name, column in known.items()}
         scores = {name.removeprefix(_SCORE_OF): fields[name] for name in fields if name.startswith(_SCORE_OF)}
         scores |= {column: (column,) for column in fields.get("score", ())}
         missing = [name for name in _NEEDED if name not in fields and (name != "score" or not scores)]
         if missing:
-            raise unknown_columns(path, header, missing, AnnotationError)
+            raise unknown_columns(path, named, missing, AnnotationError)
         if "criterion" in fields and len(scores) > 1:
             raise AnnotationError(
                 f"{path}: with a criterion column a row has one score, not {len(scores)} ({', '.join(scores)}); "
@@ -181,20 +197,7 @@ class Columns:
             )
         single = {name: columns[0] for name, columns in fields.items() if not _several(name)}
         context = ContextColumns.of(fields["context"], mapping)
-        return cls(context, scores, single, (mapping or {}).get(_DECIMAL, "."))
-
-
-def _well_known(header: Sequence[str], mapped: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """The columns of fields that `--map` does not name, by well-known names; no score if `--map` names one."""
-    taken = {column for columns in mapped.values() for column in columns}
-    scored = any(name == "score" or name.startswith(_SCORE_OF) for name in mapped)
-    free = [column for column in reversed(header) if column not in taken]
-    last = Counter(normalise(column.rpartition(".")[2]) for column in free)  # such as Input.context
-    by_name = {name: column for column in free if last[name := normalise(column.rpartition(".")[2])] == 1}
-    by_name |= {normalise(column): column for column in free}
-    known: dict[str, tuple[str, ...]] = {}
-    for name, aliases in ALIASES.items():
-        column = next((by_name[alias] for alias in aliases if alias in by_name), None)
-        if column is not None and name not in mapped and not (name == "score" and scored):
-            known[name] = (column,)
-    return known
+        last_parts = {normalise(column.rpartition(".")[2]) for column in named}
+        unnamed = "rater" not in fields and not last_parts.isdisjoint(ALIASES["rater"])
+        decimal = (mapping or {}).get(_DECIMAL, ".")
+        return cls(context, scores, single, decimal, unnamed, told(fields, header))

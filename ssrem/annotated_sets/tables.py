@@ -12,12 +12,10 @@ from typing import Any, ClassVar
 from ssrem.agreement.annotated import file_text, json_objects
 from ssrem.annotated_sets.base import NO_RESPONSE, Content, Layout, Response
 from ssrem.annotated_sets.columns import Columns
+from ssrem.annotated_sets.evidence import WORDS
 from ssrem.errors import AnnotationError, one_line
 from ssrem.readers.cells import names_delimiter
 from ssrem.readers.formats.delimited import CsvReader, TsvReader
-
-WORDS: Mapping[str, float] = {"pass": 1, "fail": 0, "true": 1, "false": 0, "yes": 1, "no": 0}
-"""Labels of two values as tables write them, in any case; JSON's true and false too."""
 
 _Row = tuple[str, Mapping[str, Any]]
 
@@ -34,9 +32,11 @@ class _TableLayout(Layout):
     def responses(self) -> Iterator[Response]:
         """Where a row is one rater's or one criterion's score, rows with the same dialogue, context, response, model
         and reference are one response; otherwise each row is. Raters that rows name are numbered by name."""
-        header, rows = self._table()
-        columns = Columns.of(self.path, header, self.mapping)
-        long = "rater" in columns.single or "criterion" in columns.single
+        header, listed = self._table()
+        rows = [(where, {name: value for name, value in row.items() if name}) for where, row in listed]
+        columns = Columns.of(self.path, header, [row for _, row in rows], self.mapping)
+        self.columns = columns.told
+        long = columns.unnamed_raters or "rater" in columns.single or "criterion" in columns.single
         responses: dict[tuple[Any, ...], Response] = {}
         raters: dict[tuple[Any, str], list[tuple[str, int]]] = {}  # by name and position in the row
         for number, (where, row) in enumerate(rows):

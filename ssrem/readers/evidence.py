@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ssrem.readers.fields import Layout, normalise
@@ -103,9 +103,20 @@ def _are_ids(ids: Sequence[Any], conversations: Sequence[object]) -> bool:
 
 
 def taken(layout: Layout, columns: Sequence[str]) -> str:
-    """A sentence: which columns are taken for which field, and which are not used."""
-    plan = layout.plan(tuple(columns))
-    read = ", ".join(f"{field} from {'+'.join(names)!r}" for field, names in plan.sources.items())
-    left = [name or "a column without a name" for name in columns if name in plan.metadata or not name]
+    """`told` of the columns of a dump."""
+    return told(layout.plan(tuple(columns)).sources, columns, layout.plan(tuple(columns)).metadata)
+
+
+def told(
+    sources: Mapping[str, Sequence[str]], columns: Sequence[str], unused: Collection[str] | None = None
+) -> str:
+    """A sentence: which columns are taken for which field, and which are not used.
+
+    unused: the columns to name as not used, by default all that no field has.
+    """
+    used = {column for parts in sources.values() for column in parts}
+    read = ", ".join(f"{field} from {'+'.join(names)!r}" for field, names in sources.items())
+    free = [name for name in columns if name not in used] if unused is None else unused
+    left = [name or "a column without a name" for name in columns if name in free or not name]
     more = f" and {len(left) - _MOST_NAMED:,} more" if len(left) > _MOST_NAMED else ""
     return f"read {read}" + (f"; not used: {', '.join(left[:_MOST_NAMED])}{more}" if left else "")

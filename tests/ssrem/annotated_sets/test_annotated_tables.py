@@ -136,17 +136,81 @@ def test_messages_of_a_chat_log_are_turns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cell", "score"), [("4 - good", 4), ("4: good", 4), ("-1.5 (bad)", -1.5), ("2.", 2), ("3 = fair", 3)]
+    ("cell", "score"),
+    [("4 - good", 4), ("4: good", 4), ("-1.5 (bad)", -1.5), ("2.", 2), ("3 = fair", 3), (" 2.5 / 4", 2.5)],
 )
 def test_a_number_and_what_it_means(tmp_path: Path, cell: str, score: float) -> None:
     annotated = read(tmp_path, f"context,response,score\nc,r,{cell}\n")
     assert annotated.rows[0].ratings == {"score": (score,)}
 
 
-@pytest.mark.parametrize("cell", ["4/5", "86%", "4-5", "4 5", "good", "4 of 5 - good", '"4,5"'])
+@pytest.mark.parametrize("cell", ["6/5", "1/0", "86%", "4-5", "4 5", "good", "4 of 5 - good", '"4,5"'])
 def test_what_is_no_single_number_is_refused(tmp_path: Path, cell: str) -> None:
     message = said(tmp_path, f"context,response,score\nc,r,{cell}\n")
-    assert "write it as a number, such as 4 or '4 - good'" in message
+    assert "write it as a number, such as 4, '4 - good' or '4/5'" in message
+
+
+def test_scores_out_of_a_most(tmp_path: Path) -> None:
+    content = "context,response,stars\na,r,3/7\nb,s,0/7\nc,t,7/7\n"
+    annotated = read(tmp_path, content, "score=stars")
+    assert [row.ratings["stars"] for row in annotated.rows] == [(3.0,), (0.0,), (7.0,)]
+    message = said(tmp_path, content + "d,u,3/10\n", "score=stars")
+    assert "line 5: rating '3/10' of 'stars' is out of 10, those before are out of 7" in message
+
+
+# A well-known name is a guess until the values bear it out
+
+
+def table(header: str, rows: list[tuple[object, ...]]) -> str:
+    return "\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n"
+
+
+def test_a_column_without_a_name_is_no_field(tmp_path: Path) -> None:
+    """The first column is the row index of a data frame."""
+    answers = [(f"Where is ship {n}?", f"In port {n}.", rater) for n in range(6) for rater in ("x", "y")]
+    rows = [(at, *answer, at % 4) for at, answer in enumerate(answers)]
+    annotated = read(tmp_path, table(",context,response,rater,rating", rows))
+    assert len(annotated.rows) == 6
+    for row in annotated.rows:
+        assert (row.system, row.reference, len(row.ratings["rating"])) == (None, None, 2)
+    assert annotated.summary == (
+        "read as csv: 6 responses; read context from 'context', response from 'response', score from 'rating', rater "
+        "from 'rater'; not used: a column without a name"
+    )
+
+
+def test_names_that_the_values_contradict(tmp_path: Path) -> None:
+    """The system's turn, a number of the response and one of the rating are no system, dialogue or rater."""
+    rows = [
+        (f"c{n}", f"turn {n}", f"r{n}", n % 2 + 1, f"bot{n % 2}", f"job{n}", "poor" if n else "fair")
+        for n in range(8)
+    ]
+    annotated = read(
+        tmp_path, table("context,system,reply,response,model,annotator,rating", rows), "score=response"
+    )
+    assert {row.system for row in annotated.rows} == {"bot0", "bot1"}
+    assert [row.ratings for row in annotated.rows][:2] == [{"response": (1.0,)}, {"response": (2.0,)}]
+    assert "not used: system, annotator, rating" in annotated.summary
+
+
+def test_a_survey_calls_the_answer_on_its_scale_a_response(tmp_path: Path) -> None:
+    rows = [(f"c{n}", n % 5, f"text {n}", n % 5) for n in range(8)]
+    annotated = read(tmp_path, table("context,response,completion,score", rows))
+    assert annotated.rows[3].response == "text 3"
+
+
+def test_raters_whose_names_never_repeat_are_numbered_by_position(tmp_path: Path) -> None:
+    rows = [(f"c{n // 2}", f"r{n // 2}", f"assignment {n}", n % 4) for n in range(12)]
+    annotated = read(tmp_path, table("context,response,WorkerId,score", rows))
+    assert [len(row.ratings["score"]) for row in annotated.rows] == [2] * 6
+    assert "not used: WorkerId" in annotated.summary
+
+
+def test_systems_that_answer_one_context_are_systems(tmp_path: Path) -> None:
+    annotated = read(
+        tmp_path, table("context,response,model,score", [("c", f"r{n}", f"m{n}", n) for n in range(6)])
+    )
+    assert {row.system for row in annotated.rows} == {f"m{n}" for n in range(6)}
 
 
 def test_decimal_commas_are_read_where_told(tmp_path: Path) -> None:
@@ -184,7 +248,7 @@ def test_cp1252_is_read_and_said(tmp_path: Path) -> None:
     annotated = read_set(tmp_path / "a.csv")
     assert annotated.rows[0].context == ("müde",)
     assert annotated.summary == (
-        "read as csv: 1 response; lines that are not UTF-8 are read as cp1252, such as line 2 of a.csv: 'müde,ja,4'"
+        "read as csv: 1 response; read context from 'context', response from 'response', score from 'score'; lines that are not UTF-8 are read as cp1252, such as line 2 of a.csv: 'müde,ja,4'"
     )
     assert read_set(tmp_path / "a.csv").rows == annotated.rows
 
