@@ -31,11 +31,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import measure
-from ssrem.agreement.annotated import read_samples
 from ssrem.encoders.transformer import hub
 from ssrem.errors import SsremError
 from ssrem.evaluators import EVALUATORS, evaluator_class, load_evaluator, packaged
 from ssrem.evaluators.base import Evaluator
+from ssrem.responses import read_samples
 from ssrem.samples import Sample
 
 CONTEXT = 5

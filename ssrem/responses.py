@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ssrem.agreement.annotated import file_content, one_value
 from ssrem.annotated_sets.base import more_references
 from ssrem.annotated_sets.columns import ALIASES, ContextColumns
-from ssrem.annotated_sets.tables import parquet_table
+from ssrem.annotated_sets.evidence import known_columns
 from ssrem.errors import AnnotationError, say
 from ssrem.files import temporary_folder
-from ssrem.readers.cells import Lines, names_delimiter, rows_of_cells
 from ssrem.readers.fields import check_header, normalise, turn_text, unknown_columns
-from ssrem.readers.files.encodings import declare_guess
 from ssrem.readers.files.streams import is_utf8
-from ssrem.readers.formats.delimited import CsvReader
-from ssrem.readers.json.values import parse_json
+from ssrem.readers.table_rows import FORMATS as TABLES
+from ssrem.readers.table_rows import TableFile
 from ssrem.samples import Sample
 
 STDIN = "-"
 
-FORMATS = {
-    "json": "a JSON list of objects",
-    "jsonl": "a JSON object a line",
-    "csv": "cells between commas, semicolons or bars under a header",
-    "tsv": "cells between tabs under a header",
-    "text": "a context, a tab and a response a line",
-    "parquet": "a Parquet table",
-}
+FORMATS = {**TABLES, "text": "a context, a tab and a response a line"}
 
 FIELDS = ("context", "response", "reference", "id", "separator")
 """Fields of `--map`: separator is no column, but the text between the turns of a context (default: a line break)."""
@@ -44,7 +32,7 @@ _NAMES = {
     "id": ("id", "response_id", "example_id"),
 }
 _NEEDED = ("context", "response")
-_TAB, _SEPARATOR = "\t", "separator"
+_SEPARATOR = "separator"
 
 
 class MalformedError(ValueError):
@@ -83,185 +71,103 @@ def read_responses(
         with temporary_folder() as folder:
             with (folder / "content").open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file)
-            return _Source(folder / "content", "standard input", dict(mapping or {})).read(format)
-    return _Source(Path(source), source, dict(mapping or {})).read(format)
+            return _read(TableFile(folder / "content", "standard input"), format, dict(mapping or {}))
+    return _read(TableFile(Path(source)), format, dict(mapping or {}))
 
 
-@dataclass(frozen=True)
-class _Source:
-    """A file to read responses from. path: of the content. name: what messages call it."""
+def read_samples(path: Path) -> list[Sample]:
+    """The samples of a file of which every row can be read; AnnotationError names the first that cannot."""
+    rows = read_responses(str(path)).rows
+    for row in rows:
+        if row.sample is None:
+            raise AnnotationError(f"{path}, {row.where}: {row.fault}")
+    return [row.sample for row in rows if row.sample is not None]
 
-    path: Path
-    name: str
-    mapping: Mapping[str, str]
 
-    def read(self, format: str | None) -> Responses:
-        if why := declare_guess(self.path):
-            say(f"{self.name}: {why}; save it as UTF-8 if that is wrong")
-        content = self._content()
-        chosen = format or self._guess(content)
-        if chosen == "parquet":
-            rows = tuple(self._of_table(self._parquet()))
-        elif chosen in ("json", "jsonl"):
-            rows = tuple(self._of_table(self._json(content) if chosen == "json" else self._lines(content)))
-        elif chosen == "text":
-            rows = tuple(self._text(content))
-        else:
-            rows = tuple(self._of_table(self._cells(content, chosen)))
-        if not rows:
-            raise AnnotationError(f"{self.name} holds no response; there is nothing to score")
-        if all(row.sample is None for row in rows):
-            raise AnnotationError(
-                f"{self.name}: none of the {len(rows):,} rows can be read as {chosen} ({FORMATS[chosen]}); the first: "
-                f"{rows[0].where}: {rows[0].fault}; --format names another format: {', '.join(FORMATS)}"
-            )
-        named = self.path.name.lower().rpartition(".")[2] == chosen  # a file `x.csv` says itself what it is
-        return Responses(rows, None if format or named else f"{chosen}, {FORMATS[chosen]}")
-
-    def _content(self) -> bytes:
-        """The decompressed content."""
-        content = file_content(self.path, self.name)
-        if not content.strip():
-            raise AnnotationError(f"{self.name} is empty; there is nothing to score")
-        return content
-
-    def _guess(self, content: bytes) -> str:
-        start = content.lstrip()[:1]
-        if content.startswith(b"PAR1"):
-            return "parquet"
-        if start in (b"[", b"{"):
-            return "json" if start == b"[" else "jsonl"
-        line = next(line for line in content.split(b"\n") if line.strip())
-        first = line.decode("utf-8", "replace").strip("\r")
-        if _TAB in first:
-            names = set(first.split(_TAB))
-            mapped = {
-                part for name, text in self.mapping.items() if name != _SEPARATOR for part in text.split("+")
-            }
-            return "tsv" if names & mapped or set(map(normalise, names)) & set(_NAMES["response"]) else "text"
-        if is_utf8(line) and len(next(csv.reader([first], delimiter=self._delimiter(first)), [])) > 1:
-            return "csv"
-        listed = "; ".join(f"{name}, {what}" for name, what in FORMATS.items())
-        raise AnnotationError(f"{self.name} is of no format that is read ({listed}); --format names one")
-
-    def _of_table(self, rows: Iterable[tuple[str, Mapping[str, Any] | str]]) -> Iterator[Row]:
-        """Rows by their place and their values by column, or why they cannot be read."""
-        listed = list(rows)
-        header = list(dict.fromkeys(name for _, row in listed if isinstance(row, Mapping) for name in row))
-        columns = self._columns(header) if header else None
-        several = 0
-        for where, row in listed:
-            if isinstance(row, str) or columns is None:
-                yield Row(where, fault=row if isinstance(row, str) else "no column")
-                continue
-            id = row.get(columns.id) if columns.id else None
-            label = None if id is None else str(id)
-            try:
-                yield Row(where, label, columns.sample(row))
-                references = row.get(columns.reference) if columns.reference else None
-                several += more_references(references) > 0
-            except MalformedError as error:
-                yield Row(where, label, fault=str(error))
-        if several:
-            say(f"{self.name}: rows with several references: {several:,}; the first of them is read")
-
-    def _columns(self, header: Sequence[str]) -> _Columns:
-        fields = {name: tuple(text.split("+")) for name, text in self.mapping.items() if name != _SEPARATOR}
-        check_header(Path(self.name), header, fields, AnnotationError)
-        taken = {column for columns in fields.values() for column in columns}
-        by_name = {normalise(column): column for column in reversed(header) if column not in taken}
-        for name, aliases in _NAMES.items():
-            column = next((by_name[alias] for alias in aliases if alias in by_name), None)
-            if name not in fields and column is not None:
-                fields[name] = (column,)
-        if missing := [name for name in _NEEDED if name not in fields]:
-            raise unknown_columns(Path(self.name), header, missing, AnnotationError)
-        single = {name: columns[0] for name, columns in fields.items() if name != "context"}
-        context = ContextColumns.of(fields["context"], self.mapping)
-        return _Columns(context, single["response"], single.get("reference"), single.get("id"))
-
-    def _json(self, content: bytes) -> Iterator[tuple[str, Mapping[str, Any] | str]]:
-        try:
-            rows = json.loads(content)
-        except UnicodeDecodeError:
-            raise AnnotationError(f"{self.name} is not UTF-8 text; save it as UTF-8") from None
-        except json.JSONDecodeError as error:
-            raise AnnotationError(
-                f"{self.name}, line {error.lineno}: not JSON ({error.msg}); the rest of a list cannot be read, one "
-                "object a line can"
-            ) from None
-        except (RecursionError, ValueError):  # nested too deep, or a number with too many digits
-            raise AnnotationError(
-                f"{self.name}: not JSON that can be read; expected a list of responses"
-            ) from None
-        if not isinstance(rows, list):
-            raise AnnotationError(f"{self.name}: expected a JSON list of responses")
-        for number, row in enumerate(rows, 1):
-            yield f"row {number}", row if isinstance(row, dict) else "not an object"
-
-    def _lines(self, content: bytes) -> Iterator[tuple[str, Mapping[str, Any] | str]]:
-        if rows_and_kind := one_value(content.decode("utf-8", "replace")):
-            for number, row in enumerate(rows_and_kind[0], 1):
-                yield f"row {number}", row if isinstance(row, dict) else "not an object"
-            return
-        for number, line in enumerate(content.split(b"\n"), 1):
-            if line.strip():
-                row = parse_json(line)
-                fault = "not a JSON object" if is_utf8(line) else "not UTF-8"
-                yield f"line {number}", row if isinstance(row, dict) else fault
-
-    def _text(self, content: bytes) -> Iterator[Row]:
-        columns = ContextColumns.of(("context",), self.mapping)
-        for number, line in enumerate(content.split(b"\n"), 1):
-            where, cells = f"line {number}", line.rstrip(b"\r").split(b"\t")
-            if not line.strip(b" \r"):
-                continue
-            if len(cells) != 2 or not is_utf8(line):
-                fault = f"{len(cells) - 1} tabs, expected one, between context and response"
-                yield Row(where, fault=fault if is_utf8(line) else "not UTF-8")
-                continue
-            context, response = (cell.decode("utf-8") for cell in cells)
-            try:
-                turns = columns.turns({"context": context})
-            except ValueError as error:
-                yield Row(where, fault=str(error))
-                continue
-            yield Row(where, None, Sample(turns, response))
-
-    def _cells(self, content: bytes, format: str) -> Iterator[tuple[str, Mapping[str, Any] | str]]:
-        first = next(line for line in content.split(b"\n") if line.strip()).decode("utf-8", "replace")
-        rows = rows_of_cells(
-            Lines(content.splitlines(keepends=True)), _TAB if format == "tsv" else self._delimiter(first)
+def _read(file: TableFile, format: str | None, mapping: Mapping[str, str]) -> Responses:
+    if file.encoding:
+        say(f"{file.name}: {file.encoding}; save it as UTF-8 if that is wrong")
+    chosen = format or _format_of(file, mapping)
+    rows = tuple(_of_lines(file, mapping) if chosen == "text" else _of_table(file, chosen, mapping))
+    if not rows:
+        raise AnnotationError(f"{file.name} holds no response; there is nothing to score")
+    if all(row.sample is None for row in rows):
+        raise AnnotationError(
+            f"{file.name}: none of the {len(rows):,} rows can be read as {chosen} ({FORMATS[chosen]}); the first: "
+            f"{rows[0].where}: {rows[0].fault}; --format names another format: {', '.join(FORMATS)}"
         )
-        _, _, header, fault = next(rows)
-        if names_delimiter(header):
-            _, _, header, fault = next(rows, (1, b"", [], "malformed_row"))
-        if fault:
-            raise AnnotationError(
-                f"{self.name}: the header cannot be read; save the file as UTF-8 with one header line"
-            )
-        self._columns(header)
-        for number, _, cells, fault in rows:
-            if fault:
-                yield (
-                    f"line {number}",
-                    "not UTF-8" if fault == "undecodable" else "a quote that is not closed",
-                )
-            elif len(cells) != len(header):
-                yield f"line {number}", f"{len(cells)} cells, the header has {len(header)}"
-            else:
-                yield f"line {number}", dict(zip(header, cells, strict=True))
+    named = file.path.name.lower().rpartition(".")[2] == chosen  # a file `x.csv` says itself what it is
+    return Responses(rows, None if format or named else f"{chosen}, {FORMATS[chosen]}")
 
-    @staticmethod
-    def _delimiter(header: str) -> str:
-        known = {alias for aliases in _NAMES.values() for alias in aliases}
-        barred = {normalise(name) for name in header.split("|")} & known
-        return "|" if barred and "|" in header else CsvReader.delimiter_of(header.encode())
 
-    def _parquet(self) -> Iterator[tuple[str, Mapping[str, Any] | str]]:
-        rows = parquet_table(self.path, self.name)
-        for number, row in enumerate(rows, 1):
-            yield f"row {number}", row
+def _format_of(file: TableFile, mapping: Mapping[str, str]) -> str:
+    """A key of FORMATS. Lines with tabs are a table if their first names the response."""
+    if file.format == "tsv" and not file.names & {*map(normalise, _columns_of(mapping)), *_NAMES["response"]}:
+        return "text"
+    if file.format is None:
+        listed = "; ".join(f"{name}, {what}" for name, what in FORMATS.items())
+        raise AnnotationError(f"{file.name} is of no format that is read ({listed}); --format names one")
+    return file.format
+
+
+def _columns_of(mapping: Mapping[str, str]) -> list[str]:
+    """The columns that the mapping names."""
+    return [part for name, text in mapping.items() if name != _SEPARATOR for part in text.split("+")]
+
+
+def _of_table(file: TableFile, format: str, mapping: Mapping[str, str]) -> Iterator[Row]:
+    table = file.table(format)
+    header = [name for name in table.header if name]
+    columns = _columns(file, header, [row.values for row in table.rows], mapping) if header else None
+    several = 0
+    for row in table.rows:
+        if row.fault or columns is None:
+            yield Row(row.where, fault=row.fault or "no column")
+            continue
+        id = row.values.get(columns.id) if columns.id else None
+        label = None if id is None else str(id)
+        try:
+            yield Row(row.where, label, columns.sample(row.values))
+            several += more_references(row.values.get(columns.reference or "")) > 0
+        except MalformedError as error:
+            yield Row(row.where, label, fault=str(error))
+    if several:
+        say(f"{file.name}: rows with several references: {several:,}; the first of them is read")
+
+
+def _columns(
+    file: TableFile, header: Sequence[str], rows: Sequence[Mapping[str, Any]], mapping: Mapping[str, str]
+) -> _Columns:
+    fields = {name: tuple(text.split("+")) for name, text in mapping.items() if name != _SEPARATOR}
+    check_header(Path(file.name), header, fields, AnnotationError)
+    aliases = {name: names for name, names in _NAMES.items() if name not in fields}
+    known = known_columns(aliases, header, rows, _columns_of(mapping), _NEEDED)
+    fields |= {name: (column,) for name, column in known.items()}
+    if missing := [name for name in _NEEDED if name not in fields]:
+        raise unknown_columns(Path(file.name), header, missing, AnnotationError)
+    single = {name: columns[0] for name, columns in fields.items() if name != "context"}
+    context = ContextColumns.of(fields["context"], mapping)
+    return _Columns(context, single["response"], single.get("reference"), single.get("id"))
+
+
+def _of_lines(file: TableFile, mapping: Mapping[str, str]) -> Iterator[Row]:
+    """A context, a tab and a response a line."""
+    columns = ContextColumns.of(("context",), mapping)
+    for number, line in enumerate(file.content.split(b"\n"), 1):
+        where, cells = f"line {number}", line.rstrip(b"\r").split(b"\t")
+        if not line.strip(b" \r"):
+            continue
+        if len(cells) != 2 or not is_utf8(line):
+            fault = f"{len(cells) - 1} tabs, expected one, between context and response"
+            yield Row(where, fault=fault if is_utf8(line) else "not UTF-8")
+            continue
+        context, response = (cell.decode("utf-8") for cell in cells)
+        try:
+            turns = columns.turns({"context": context})
+        except ValueError as error:
+            yield Row(where, fault=str(error))
+            continue
+        yield Row(where, None, Sample(turns, response))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from ssrem.agreement.annotated import read_samples
 from ssrem.annotation import page
 from ssrem.annotation.answers import Answer, read_answers
 from ssrem.annotation.draw import EDGES, contexts_needed, draw_batch, length_balanced
@@ -21,6 +20,7 @@ from ssrem.annotation.retrieval import NAME as BM25
 from ssrem.annotation.retrieval import Retrieval
 from ssrem.errors import AnnotationError, HomeError
 from ssrem.files import read_text
+from ssrem.responses import read_samples
 from ssrem.samples import context_key
 from ssrem.sql import statement
 from ssrem.tasks.endpoints import mark_private, why_private

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ssrem.agreement.annotated import Labels, dataset_name, labels_of
+from ssrem.agreement.annotated import Labels, labels_of
 from ssrem.agreement.inputs import Floats, Responses
 from ssrem.agreement.raters.reliability import Ratings
 from ssrem.annotated_sets import EVAL, AnnotatedSet, read_set
+from ssrem.annotated_sets.base import dataset_name
 from ssrem.annotated_sets.columns import parse
 from ssrem.annotated_sets.known import known_set, known_sets
 from ssrem.errors import AnnotationError, say

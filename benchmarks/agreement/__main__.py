@@ -17,7 +17,9 @@ from benchmarks.agreement.page import page
 from benchmarks.agreement.plan import CHITCHAT, RESPONSES, Entry, entries
 from benchmarks.agreement.rows import FOLDER, ComputedRows
 from benchmarks.agreement.run import Bench, PieceEndedError, run_of
-from ssrem.agreement.annotated import Labels, dataset_name, labels_of, read_annotated
+from ssrem.agreement.annotated import Labels, labels_of
+from ssrem.annotated_sets import EVAL, read_set
+from ssrem.annotated_sets.base import dataset_name
 from ssrem.errors import SsremError
 from ssrem.files import sha256
 from ssrem.samples import Candidates
@@ -35,7 +37,7 @@ def main() -> int:
     try:
         home = Warehouse.at(str(options.home))
         digest, _ = landed_corpus(home, CHITCHAT)
-        sets = {dataset_name(file): labels_of(read_annotated(file)) for file in options.annotated}
+        sets = {dataset_name(file): labels_of(read_set(file, EVAL).rows) for file in options.annotated}
     except SsremError as error:
         return _refused(str(error))
     computed = ComputedRows(options.rows, _data(sets, digest, options.responses))

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from ssrem.annotated_sets.base import AnnotatedSet, Content, Layout
 from ssrem.errors import AnnotationError
-from ssrem.readers import reader_class
 from ssrem.registry import did_you_mean, registered
 
 __all__ = ["EVAL", "LAYOUTS", "AnnotatedSet", "layout_of", "read_set"]
@@ -36,7 +35,8 @@ def read_set(path: Path, layout: str | None = None, mapping: Mapping[str, str] |
     mapping: fields to columns, used by the layouts for tables only. Raises AnnotationError that names the row that
     cannot be read, or the known layouts.
     """
-    name, _, part = (layout or layout_of(path)).partition(":")
+    content = Content(path)
+    name, _, part = (layout or layout_of(content)).partition(":")
     if name not in LAYOUTS:
         near = did_you_mean(name, LAYOUTS)
         raise AnnotationError(f"there is no layout {name!r}{near}; the layouts are {', '.join(LAYOUTS)}")
@@ -45,23 +45,21 @@ def read_set(path: Path, layout: str | None = None, mapping: Mapping[str, str] |
         raise AnnotationError(
             f"--layout {layout}: only {several} files hold several sets; give --layout {name}"
         )
-    return layout_class(name)(path, mapping, part or None).read()
+    return layout_class(name)(content, mapping, part or None).read()
 
 
-def layout_of(path: Path) -> str:
+def layout_of(content: Content) -> str:
     """The layout that the content looks like; AnnotationError that lists the known layouts if it is none of them."""
-    content = Content.of(path)
     for name in LAYOUTS:
         if layout_class(name).looks_like(content):
             return name
+    path = content.path
     if path.is_dir():
         raise AnnotationError(
             f"{path}: the folder is of no known layout (GRADE's has a folder a model, with human_ctx.txt); give a file"
         )
-    reasons = filter(None, (reader_class(name).near_miss(path) for name in ("tsv", "csv")))
-    why = next((f" ({reason})" for reason in reasons), "")
     raise AnnotationError(
-        f"{path}: the content is of no known layout{why}; the layouts are {', '.join(LAYOUTS)}; name one with --layout"
+        f"{path}: the content is of no known layout; the layouts are {', '.join(LAYOUTS)}; name one with --layout"
     )
 
 

@@ -10,13 +10,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from math import isnan
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
-from ssrem.agreement.annotated import LARGEST_RATING, Annotated, file_text, is_rating, parsed_rows
+from ssrem.agreement.annotated import Annotated
 from ssrem.errors import AnnotationError, short_repr
-from ssrem.readers.files.encodings import declare_guess
-from ssrem.readers.files.streams import is_parquet
+from ssrem.readers.table_rows import NOT_UTF8, TableFile
 
+_JSON = ("json", "jsonl")
 _NAMED_JSON = re.compile(r"\.jsonl?(\.(gz|zst|bz2))?\Z", re.IGNORECASE)
 _ABSENT = re.compile(r"(?:n/?a\b.*|nan|none|null|-+|\?)?", re.IGNORECASE | re.DOTALL)
 """How files write that a rater gave no score: nothing, N/A with or without a reason, or a table's word for null."""
@@ -28,6 +28,12 @@ _OUT_OF = re.compile(r"\s*(\d+(?:\.\d+)?)\s*/\s*(\d+)\s*")
 """A number of points and the most that there are: `4/5`."""
 
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+
+Row = tuple[str, Mapping[str, Any]]
+"""The place of a row, for messages, and its values."""
+
+LARGEST_RATING = 1e9
+"""Ratings beyond it, of either sign, are refused: their squares would overflow, or drown all other ratings."""
 
 NO_RESPONSE = "row without a response"
 UNRATED = "response without any rating"
@@ -56,8 +62,8 @@ class AnnotatedSet:
 
     @property
     def summary(self) -> str:
-        """One line: the layout, the number of responses and systems, what was read from which column, what was left out,
-        and a guessed encoding."""
+        """One line: the layout, the number of responses and systems, what was read from which column, what was left
+        out, and a guessed encoding."""
         systems = len({row.system for row in self.rows} - {None})
         size = counted(len(self.rows), "response") + (f" of {counted(systems, 'system')}" if systems else "")
         out = ", ".join(counted(number, what) for what, number in self.left_out.items() if number)
@@ -66,34 +72,36 @@ class AnnotatedSet:
         return "; ".join(filter(None, parts))
 
 
-@dataclass(frozen=True)
 class Content:
-    """What a layout is recognised by.
+    """What a layout is recognised by, and reads.
 
-    text: of the file, "" for a folder or Parquet. is_json: whether it starts as JSON or is named so. listed: whether it
-    is a JSON list, or holds one, rather than one object a line. first: the first row, if that is a JSON object.
+    file: None for a folder. first: the values of the first row of JSON or of a table, empty where there is none.
     """
 
-    path: Path
-    text: str = ""
-    is_json: bool = False
-    listed: bool = False
-    first: Mapping[str, Any] | None = None
-    is_parquet: bool = False
+    def __init__(self, path: Path) -> None:
+        """AnnotationError if it is neither a folder nor a file that can be read."""
+        self.path = path
+        self.file = None if path.is_dir() else TableFile(path)
+        self.first: Mapping[str, Any] = {}
+        if self.file is not None and self.file.format is not None:
+            with suppress(AnnotationError):  # broken JSON: its layout says so
+                self.first = next((row.values for row in self.file.table().rows), {})
 
-    @classmethod
-    def of(cls, path: Path) -> Content:
-        """The content of a file or folder; AnnotationError if it is not UTF-8 text or JSON that cannot be read."""
-        if path.is_dir():
-            return cls(path)
-        if path.is_file() and is_parquet(path):
-            return cls(path, is_parquet=True)
-        text = file_text(path)
-        if text.lstrip()[:1] not in ("[", "{"):
-            return cls(path, text, is_json=_NAMED_JSON.search(path.name) is not None)
-        rows, listed = parsed_rows(path)
-        first = rows[0] if rows and isinstance(rows[0], dict) else None
-        return cls(path, text, is_json=True, listed=listed, first=first)
+    @property
+    def format(self) -> str | None:
+        """A key of FORMATS of `table_rows`; None for folders and files of other kinds."""
+        return self.file.format if self.file else None
+
+    @property
+    def is_json(self) -> bool:
+        """Whether it starts as JSON, or is named so and no table."""
+        named = self.format is None and _NAMED_JSON.search(self.path.name) is not None
+        return self.file is not None and (named or self.format in _JSON)
+
+    @property
+    def text(self) -> str:
+        """The text of a file, "" of a folder; AnnotationError if it is not UTF-8."""
+        return self.file.text if self.file else ""
 
 
 @dataclass
@@ -127,11 +135,14 @@ class Layout(ABC):
     takes_mapping: ClassVar[bool] = False
     holds_parts: ClassVar[bool] = False
 
-    def __init__(self, path: Path, mapping: Mapping[str, str] | None = None, part: str | None = None) -> None:
-        self.path = path
+    def __init__(
+        self, content: Content, mapping: Mapping[str, str] | None = None, part: str | None = None
+    ) -> None:
+        self.content = content
+        self.path = content.path
         self.mapping = mapping
         self.part = part
-        self.files = [path]
+        self.files = [content.path]
         self.left_out: Counter[str] = Counter()
         self.columns = ""
         self.out_of: dict[str, str] = {}
@@ -145,6 +156,25 @@ class Layout(ABC):
     def responses(self) -> Iterator[Response]:
         """The responses, in the file's order; AnnotationError names the file and row that cannot be read."""
 
+    def objects(self, fields: str) -> Iterator[Row]:
+        """The place and the values of each row of JSON, or of a table of the same fields; AnnotationError for a row
+        that cannot be read. fields: the expected ones, for that message."""
+        for where, row in self.table(None if self.content.format else "json")[1]:
+            if not row:
+                raise AnnotationError(f"{where}: expected an object with {fields}")
+            yield where, row
+
+    def table(self, format: str | None = None) -> tuple[Sequence[str], list[Row]]:
+        """The header, and the place and the values of each row; errors as in `objects`."""
+        if self.content.file is None:
+            raise AnnotationError(f"{self.path} is a folder; the layout {self.name} reads a file")
+        table = self.content.file.table(format)
+        fault = next((row for row in table.rows if row.fault), None)
+        if fault is not None:
+            way_out = "; save the file as UTF-8" if fault.fault == NOT_UTF8 else ""
+            raise AnnotationError(f"{self.path}, {fault.where}: {fault.fault}{way_out}")
+        return table.header, [(f"{self.path}, {row.where}", row.values) for row in table.rows]
+
     def read(self) -> AnnotatedSet:
         """The set, without the responses and ratings that are missing, which are counted.
 
@@ -154,7 +184,7 @@ class Layout(ABC):
         rows = [row for response in self.responses() if (row := self._rated(response))]
         counts = {what: number for what, number in self.left_out.items() if number}
         files = tuple(self.files)
-        guess = next(filter(None, map(declare_guess, files)), None)
+        guess = self.content.file.encoding if self.content.file else None
         result = AnnotatedSet(
             self.name, tuple(rows), counts, files, self.part, self.takes_mapping, guess, self.columns
         )
@@ -227,6 +257,26 @@ def more_references(written: object) -> int:
 def turns(context: str, separator: str = "\n") -> tuple[str, ...]:
     """The turns of a context that is written as one text, oldest first, stripped, without empty ones."""
     return tuple(turn.strip() for turn in context.split(separator) if turn.strip())
+
+
+def dataset_name(path: Path) -> str:
+    """Name of an annotated set: of its file without `_eval.json` or another layout's suffix, or of its folder."""
+    suffixes = r"(\.(jsonl?|csv|tsv|txt|parquet))?(\.(gz|zst|bz2))?\Z"
+    return re.sub(suffixes, "", path.name, count=1, flags=re.IGNORECASE).removesuffix("_eval")
+
+
+def text_of(where: str, row: Mapping[str, Any], name: str) -> str:
+    """The value of a field that must be text; AnnotationError if it is missing or anything else."""
+    if name not in row:
+        raise AnnotationError(f"{where}: no {name}")
+    if not isinstance(row[name], str):
+        raise AnnotationError(f"{where}: {name} is not text")
+    return str(row[name])
+
+
+def is_rating(value: object) -> TypeGuard[int | float]:
+    """Whether the value is a finite number from -LARGEST_RATING to LARGEST_RATING, and not a boolean."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST_RATING
 
 
 def _is_absent(value: object) -> bool:

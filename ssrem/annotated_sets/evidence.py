@@ -1,4 +1,4 @@
-"""Which columns of a table of responses hold which field by their well-known names, as far as the values bear it out."""
+"""Which columns of a table of responses hold which field: well-known names, as far as the values bear them out."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def known_columns(
 ) -> dict[str, str]:
     """Field → the column that is taken for it by its well-known names, of which the values decide.
 
-    aliases: field → its names, best first. mapped: columns that `--map` names, which are no others. A needed field whose
-    columns are all contradicted keeps the first, so that a message can name the value that is wrong.
+    aliases: field → its names, best first. mapped: columns that `--map` names, which are no others. A needed field
+    whose columns are all contradicted keeps the first, so that a message can name the value that is wrong.
     """
     free = [column for column in reversed(header) if column not in mapped]
     last = Counter(normalise(column.rpartition(".")[2]) for column in free)  # such as Input.context

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import ClassVar
 
-from ssrem.agreement.annotated import json_objects, text_of
-from ssrem.annotated_sets.base import Content, Layout, Response
+from ssrem.annotated_sets.base import Content, Layout, Response, text_of
 from ssrem.errors import AnnotationError
 
 WHOLE_DIALOGUE = "row about a whole dialogue, without a response"
@@ -22,14 +21,14 @@ class FedLayout(Layout):
 
     @classmethod
     def looks_like(cls, content: Content) -> bool:
-        row = content.first or {}
+        row = content.first
         context = row.get("context")
         first = context[0] if isinstance(context, list) and context else context
         return isinstance(first, str) and "annotations" in row and _SPEAKER.match(first) is not None
 
     def responses(self) -> Iterator[Response]:
         """Speakers are removed from the turns; rows without a response are counted and left out."""
-        for number, (where, row) in enumerate(json_objects(self.path, "context and annotations")):
+        for number, (where, row) in enumerate(self.objects("context and annotations")):
             listed = row.get("context")
             if isinstance(listed, list) and all(isinstance(turn, str) for turn in listed):
                 context = _turns("\n".join(listed))

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ssrem.agreement.annotated import file_text, json_objects, text_of
-from ssrem.annotated_sets.base import Content, Layout, Response, counted, turns
+from ssrem.annotated_sets.base import Content, Layout, Response, counted, text_of, turns
 from ssrem.errors import AnnotationError
+from ssrem.readers.table_rows import TableFile
 
 CRITERION = "coherence"
 """What raters scored, from 1 to 5: the files do not name it, the paper does."""
@@ -28,7 +28,7 @@ class GradeLayout(Layout):
     def looks_like(cls, content: Content) -> bool:
         if content.path.is_dir():
             return bool(_models(content.path))
-        return {"Context", "Response", "HumanScores"} <= (content.first or {}).keys()
+        return {"Context", "Response", "HumanScores"} <= content.first.keys()
 
     def responses(self) -> Iterator[Response]:
         return self._of_folder() if self.path.is_dir() else self._of_file()
@@ -36,7 +36,7 @@ class GradeLayout(Layout):
     def _of_file(self) -> Iterator[Response]:
         """The JSON file holds several data sets, of which `part` names one; AnnotationError lists them otherwise."""
         path, part = self.path, self.part
-        rows = list(json_objects(path, "Context, Response and HumanScores"))
+        rows = list(self.objects("Context, Response and HumanScores"))
         known = sorted({str(row.get("Dataset")) for _, row in rows})
         if part is None and len(known) > 1:
             example = f"--layout {self.name}:{known[0]}"
@@ -89,7 +89,7 @@ def _models(path: Path) -> list[Path]:
 
 def _lines(path: Path) -> list[str]:
     """The lines of a file; a line break at its end begins no further one."""
-    return [line.strip() for line in file_text(path).removesuffix("\n").split("\n")]
+    return [line.strip() for line in TableFile(path).text.removesuffix("\n").split("\n")]
 
 
 def _scores(where: str, written: object) -> Any:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from ssrem.agreement.annotated import file_text
 from ssrem.annotated_sets.base import Content, Layout, Response
 from ssrem.errors import AnnotationError
 from ssrem.readers.fields import normalise
@@ -27,7 +26,7 @@ class HumodLayout(Layout):
 
     @classmethod
     def looks_like(cls, content: Content) -> bool:
-        return not content.is_json and set(_COLUMNS) <= set(_names(content.text.partition("\n")[0]))
+        return content.format == "tsv" and content.file is not None and set(_COLUMNS) <= content.file.names
 
     def responses(self) -> Iterator[Response]:
         """Label 0 is the film's own reply, label 1 one drawn at random, whose reference is the film's.
@@ -35,7 +34,7 @@ class HumodLayout(Layout):
         The replies that raters wrote themselves are not read.
         """
         replies: dict[str, Response] = {}
-        for where, cells in _rows(self.path):
+        for where, cells in _rows(self.path, self.content.text):
             context = tuple(turn.strip() for turn in _SPEAKER.split(cells[_CONTEXT]) if turn.strip())
             text = _SPEAKER.sub("", cells[_REPLY], count=1).strip()
             system = GROUND_TRUTH if cells[_LABEL] == "0" else RANDOM
@@ -61,12 +60,12 @@ def _names(header: str) -> list[str]:
     return [normalise(name) for name in header.split("\t")]
 
 
-def _rows(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
+def _rows(path: Path, text: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Each row's place and its cells by column name.
 
     A few published rows miss a tab behind the columns that are read here, so a row may be short by such columns.
     """
-    header, *lines = file_text(path).split("\n")
+    header, *lines = text.split("\n")
     names = _names(header)
     if not set(_COLUMNS) <= set(names):
         raise AnnotationError(f"{path}, line 1: expected the tab-separated columns {', '.join(_COLUMNS)}")

@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
-from ssrem.agreement.annotated import file_text, json_objects
 from ssrem.annotated_sets.base import NO_RESPONSE, Content, Layout, Response
-from ssrem.annotated_sets.columns import Columns
+from ssrem.annotated_sets.columns import ALIASES, Columns
 from ssrem.annotated_sets.evidence import WORDS
-from ssrem.errors import AnnotationError, one_line
-from ssrem.readers.cells import names_delimiter
-from ssrem.readers.formats.delimited import CsvReader, TsvReader
-
-_Row = tuple[str, Mapping[str, Any]]
+from ssrem.errors import AnnotationError
+from ssrem.readers.fields import normalise
 
 
-class _TableLayout(Layout):
+class TableLayout(Layout):
     """Columns are found by `--map` or by well-known names (`Columns`)."""
 
     takes_mapping: ClassVar[bool] = True
 
-    def _table(self) -> tuple[list[str], Iterator[_Row]]:
-        """The header, and each row's place and values by column."""
-        raise NotImplementedError
-
     def responses(self) -> Iterator[Response]:
         """Where a row is one rater's or one criterion's score, rows with the same dialogue, context, response, model
         and reference are one response; otherwise each row is. Raters that rows name are numbered by name."""
-        header, listed = self._table()
-        rows = [(where, {name: value for name, value in row.items() if name}) for where, row in listed]
+        listed = self.name == JsonLinesLayout.name and self.content.format == "json"
+        header, rows = self.table("json" if listed else self.name)
         columns = Columns.of(self.path, header, [row for _, row in rows], self.mapping)
         self.columns = columns.told
         long = columns.unnamed_raters or "rater" in columns.single or "criterion" in columns.single
@@ -67,83 +56,41 @@ class _TableLayout(Layout):
         yield from responses.values()
 
 
-class CsvLayout(_TableLayout):
+class CsvLayout(TableLayout):
     """Cells between commas, semicolons or bars under a header."""
 
     name: ClassVar[str] = "csv"
-    reader: ClassVar[type[CsvReader | TsvReader]] = CsvReader
 
     @classmethod
     def looks_like(cls, content: Content) -> bool:
-        return not content.is_json and cls.reader.sniff(content.path)
-
-    def _table(self) -> tuple[list[str], Iterator[_Row]]:
-        text = file_text(self.path)
-        delimiter = self.reader.delimiter_of(text.lstrip().partition("\n")[0].encode())
-        cells = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        lines = _lines(self.path, cells)
-        _, header = next(lines)
-        if names_delimiter(header):
-            _, header = next(lines, ("", []))
-
-        def rows() -> Iterator[_Row]:
-            for where, cells in lines:
-                if len(cells) != len(header):
-                    raise AnnotationError(f"{where}: {len(cells)} cells, the header has {len(header)}")
-                yield where, dict(zip(header, cells, strict=True))
-
-        return header, rows()
+        return content.format == cls.name
 
 
 class TsvLayout(CsvLayout):
     """Tab-separated cells under a header."""
 
     name: ClassVar[str] = "tsv"
-    reader: ClassVar[type[CsvReader | TsvReader]] = TsvReader
 
 
-class JsonLinesLayout(_TableLayout):
-    """One JSON object a line, or a JSON list of them if the layout is named; the columns are the objects' keys."""
+class JsonLinesLayout(TableLayout):
+    """One JSON object a line, or a JSON list of them; the columns are the objects' keys."""
 
     name: ClassVar[str] = "jsonl"
 
     @classmethod
     def looks_like(cls, content: Content) -> bool:
-        if content.first is None or content.listed:
+        """Not rows of the layout `eval`; of a list, the keys must have the well-known names of a row with a score."""
+        if content.format not in ("json", "jsonl") or isinstance(content.first.get("annotations"), dict):
             return False
-        return not isinstance(content.first.get("annotations"), dict)
-
-    def _table(self) -> tuple[list[str], Iterator[_Row]]:
-        rows = list(json_objects(self.path, "a field for each column"))
-        return list(dict.fromkeys(name for _, row in rows for name in row)), iter(rows)
+        keys = set(map(normalise, content.first))
+        known = all(keys & set(ALIASES[field]) for field in ("context", "response", "score"))
+        return bool(content.first) and (known or not (content.file and content.file.holds_list))
 
 
-class ParquetLayout(_TableLayout):
+class ParquetLayout(CsvLayout):
     """A row of the table is one of the others' rows."""
 
     name: ClassVar[str] = "parquet"
-
-    @classmethod
-    def looks_like(cls, content: Content) -> bool:
-        return content.is_parquet
-
-    def _table(self) -> tuple[list[str], Iterator[_Row]]:
-        rows = parquet_table(self.path, str(self.path))
-        return list(rows[0] if rows else ()), (
-            (f"{self.path}, row {at}", row) for at, row in enumerate(rows, 1)
-        )
-
-
-def parquet_table(path: Path, name: str) -> list[dict[str, Any]]:
-    """The rows of a Parquet file; AnnotationError, which calls it `name`, if it is damaged."""
-    import pyarrow as pa
-    import pyarrow.parquet
-
-    try:
-        rows: list[dict[str, Any]] = pyarrow.parquet.read_table(path).to_pylist()
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise AnnotationError(f"{name}: not a Parquet file that can be read ({one_line(error)})") from None
-    return rows
 
 
 def _response(where: str, row: Mapping[str, Any], columns: Columns, number: str) -> Response:
@@ -198,17 +145,3 @@ def _listed(value: Any) -> list[Any]:
     return [
         WORDS.get(str(one).strip().lower(), one) if isinstance(one, str | bool) else one for one in values
     ]
-
-
-def _lines(path: Path, reader: Any) -> Iterator[tuple[str, list[str]]]:
-    """Rows of cells, each with the line on which it begins; blank lines are skipped."""
-    while True:
-        where = f"{path}, line {reader.line_num + 1}"
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise AnnotationError(f"{where}: not a row that can be read ({error})") from None
-        if cells:
-            yield where, cells

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from ssrem.agreement.annotated import GROUND_TRUTH_SYSTEMS, json_objects, text_of
-from ssrem.annotated_sets.base import Content, Layout, Response
+from ssrem.agreement.annotated import GROUND_TRUTH_SYSTEMS
+from ssrem.annotated_sets.base import Content, Layout, Response, text_of
 from ssrem.annotated_sets.columns import ContextColumns
 from ssrem.errors import AnnotationError
 
@@ -21,7 +21,7 @@ class UsrLayout(Layout):
 
     @classmethod
     def looks_like(cls, content: Content) -> bool:
-        row = content.first or {}
+        row = content.first
         return "context" in row and isinstance(row.get("responses"), list)
 
     def responses(self) -> Iterator[Response]:
@@ -29,7 +29,7 @@ class UsrLayout(Layout):
 
         The fact that responses were to use is not part of the context.
         """
-        for number, (where, row) in enumerate(json_objects(self.path, "context and responses")):
+        for number, (where, row) in enumerate(self.objects("context and responses")):
             try:
                 context = ContextColumns(("context",), "\n").turns(row)
             except ValueError as error:

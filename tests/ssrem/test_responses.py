@@ -126,7 +126,7 @@ def test_cp1252_is_read_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[s
             b'{"context": "a", "response": "b"}\n{"context": "a", "resp\n[1]\n{"context": {"a": 1}, "response": "b"}\n'
             b'{"context": "a", "response": ["b"]}\n{"context": "a", "response": "\xff"}\n',
             {
-                "line 2": "not a JSON object",
+                "line 2": "not JSON (Unterminated string starting at)",
                 "line 3": "not a JSON object",
                 "line 4": "context is neither text nor a list of turns",
                 "line 5": "response is not text",
@@ -138,7 +138,7 @@ def test_cp1252_is_read_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[s
             b'context,response\na,b\na\na,"b\na,c\na,\xff\n',
             {
                 "line 3": "1 cells, the header has 2",
-                "line 4": "a quote that is not closed",
+                "line 4": "a quote that is not closed, or out of place",
                 "line 6": "not UTF-8",
             },
         ),

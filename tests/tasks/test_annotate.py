@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ssrem.agreement.annotated import read_annotated
+from ssrem.annotated_sets import read_set
 from ssrem.annotation.items import Batch
 from ssrem.annotation.page import ANSWERS_FORMAT
 from ssrem.cli.main import main
@@ -71,7 +71,7 @@ def test_out_and_back(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[
     said = capsys.readouterr().out
     assert "passed 2 of 4 attention checks" in said
     assert "2 kept of 3" in said
-    rows = read_annotated(folder / "mine_eval.json")
+    rows = read_set(folder / "mine_eval.json").rows
     assert len(rows) == 16
     assert {len(row.ratings["overall"]) for row in rows} == {2}
     noted = json.loads((folder / "import.json").read_text())

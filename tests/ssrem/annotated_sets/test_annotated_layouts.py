@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ssrem.annotated_sets import LAYOUTS, layout_of, read_set
+from ssrem.annotated_sets.base import Content
 from ssrem.errors import AnnotationError
 
 USR: dict[str, Any] = {
@@ -170,7 +171,7 @@ def test_a_model_s_folder_of_grade(tmp_path: Path) -> None:
 
 def test_a_table_of_no_layout_says_why(tmp_path: Path) -> None:
     message = said(written(tmp_path, "context,response,score,score\na,b,1,2\n", "t.csv"))
-    assert "line 1, the header, holds a column twice" in message
+    assert "the column 'score' is there twice; rename one" in message
 
 
 @pytest.mark.parametrize(
@@ -328,7 +329,7 @@ def test_a_grade_folder_whose_files_do_not_match(tmp_path: Path) -> None:
     ],
 )
 def test_the_layout_is_told_from_the_content(tmp_path: Path, name: str, content: object, layout: str) -> None:
-    assert layout_of(written(tmp_path, content, name)) == layout
+    assert layout_of(Content(written(tmp_path, content, name))) == layout
 
 
 @pytest.mark.parametrize("content", ["one word\n", [{"question": "a", "answer": "b"}]])

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ssrem.agreement.annotated import dataset_name, labels_of
+from ssrem.agreement.annotated import labels_of
 from ssrem.annotated_sets import AnnotatedSet, read_set
+from ssrem.annotated_sets.base import dataset_name
 from ssrem.annotated_sets.columns import divided, parse
 from ssrem.errors import AnnotationError
 
@@ -248,7 +249,8 @@ def test_cp1252_is_read_and_said(tmp_path: Path) -> None:
     annotated = read_set(tmp_path / "a.csv")
     assert annotated.rows[0].context == ("müde",)
     assert annotated.summary == (
-        "read as csv: 1 response; read context from 'context', response from 'response', score from 'score'; lines that are not UTF-8 are read as cp1252, such as line 2 of a.csv: 'müde,ja,4'"
+        "read as csv: 1 response; read context from 'context', response from 'response', score from 'score'; "
+        "lines that are not UTF-8 are read as cp1252, such as line 2 of a.csv: 'müde,ja,4'"
     )
     assert read_set(tmp_path / "a.csv").rows == annotated.rows
 
@@ -256,7 +258,10 @@ def test_cp1252_is_read_and_said(tmp_path: Path) -> None:
 def test_a_file_in_another_encoding_or_cut_off_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes("context,response,score\n疲れた,r,4\n".encode("shift_jis"))
     (tmp_path / "b.parquet").write_bytes(b"PAR1 cut off")
-    for name, fault in (("a.csv", "save it as UTF-8"), ("b.parquet", "not a Parquet file that can be read")):
+    for name, fault in (
+        ("a.csv", "save the file as UTF-8"),
+        ("b.parquet", "not a Parquet file that can be read"),
+    ):
         with pytest.raises(AnnotationError, match=fault):
             read_set(tmp_path / name)
 
@@ -266,6 +271,12 @@ def test_a_json_list_of_rows_where_the_layout_is_named(tmp_path: Path) -> None:
     path.write_text('[{"q": "a", "r": "b", "stars": 3}, {"q": "c", "r": "d", "stars": null}]')
     annotated = read_set(path, "jsonl", {"context": "q", "response": "r", "score": "stars"})
     assert [row.ratings for row in annotated.rows] == [{"stars": (3.0,)}]
+
+
+def test_a_json_list_of_rows_with_well_known_names_needs_no_layout(tmp_path: Path) -> None:
+    rows = [{"history": ["a"], "reply": "b", "rating": score} for score in (1, 2)]
+    annotated = read(tmp_path, json.dumps(rows), name="t.json")
+    assert [row.ratings for row in annotated.rows] == [{"rating": (1.0,)}, {"rating": (2.0,)}]
 
 
 LONG = """\
@@ -330,7 +341,11 @@ def test_what_is_not_there_is_counted(tmp_path: Path) -> None:
     [
         ("context,response,score\na,b,1\nc,d\n", (), "line 3: 2 cells, the header has 3"),
         ("context,response,score\na,b,1\nc,d,good\n", (), "line 3: rating 'good' of 'score'"),
-        ('context,response,score\n"a\nb",r,1\nc,"d"x,1\n', (), "line 4: not a row that can be read"),
+        (
+            'context,response,score\n"a\nb",r,1\nc,"d"x,1\n',
+            (),
+            "line 4: a quote that is not closed, or out of place",
+        ),
         ("context,response,score\n", (), "nothing to compare with"),
         ("context,response\na,b\n", (), "no column is known as score; the columns are context, response"),
         ("ctx,response,score\na,b,1\n", ("context=contxt",), "--map names the column 'contxt', which is not"),

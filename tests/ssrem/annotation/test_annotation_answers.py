@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ssrem.agreement.annotated import read_annotated
 from ssrem.agreement.raters.reliability import krippendorff_alpha
+from ssrem.annotated_sets import read_set
 from ssrem.annotation.answers import Answer, read_answers
 from ssrem.annotation.draw import contexts_needed, draw_batch
 from ssrem.annotation.items import Batch, Context, Plan
@@ -152,7 +152,7 @@ def test_careless_raters_are_left_out_and_named(batch: Batch, tmp_path: Path) ->
 
     path = tmp_path / "b_eval.json"
     path.write_text(json.dumps(annotated_rows(batch, result)))
-    rows = read_annotated(path)
+    rows = read_set(path).rows
     assert len(rows) == 12
     assert sum(row.ground_truth for row in rows) == 6
     by_response = {row.response: row for row in rows}
