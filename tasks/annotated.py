@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from ssrem.annotated_sets import EVAL, AnnotatedSet, read_set
 from ssrem.annotated_sets.base import dataset_name
 from ssrem.annotated_sets.columns import parse
 from ssrem.annotated_sets.known import known_set, known_sets
+from ssrem.annotated_sets.pairwise import CRITERION as PREFERENCE
 from ssrem.errors import AnnotationError, say
 from ssrem.evaluators.parts import PARTS, overall_part
 from ssrem.files import sha256
@@ -119,7 +121,8 @@ def human_scores(sets: Iterable[AnnotatedFile], criterion: str | None) -> dict[s
 @dataclass(frozen=True)
 class LandedSet:
     """An annotated set of n responses. sha256: of its content; samples, contexts, systems, truth (n,): the responses as
-    evaluators get them, the context and system of each, and whether it is ground truth."""
+    evaluators get them, the context and system of each, and whether it is ground truth. Of votes on pairs, the pair is
+    in place of the context: people compared its two responses, and no others to the same context."""
 
     connection: duckdb.DuckDBPyConnection
     dataset: str
@@ -174,12 +177,14 @@ class LandedSet:
 
 def landed_set(connection: duckdb.DuckDBPyConnection, dataset: str) -> LandedSet:
     """The annotated set of that name, which has landed."""
-    columns = "sha256, context, response, reference, system, ground_truth"
+    columns = "sha256, context, response, reference, dialogue_id, system, ground_truth"
     query = f"SELECT {columns} FROM rated_responses WHERE dataset = ? ORDER BY response_id::BIGINT"
     rows = connection.execute(query, [dataset]).fetchall()
-    samples = [Sample(tuple(context), *texts) for _, context, *texts, _, _ in rows]
-    *_, systems, truth = zip(*rows, strict=True)
-    contexts = ["\x1f".join(sample.context) for sample in samples]
+    samples = [Sample(tuple(context), *texts) for _, context, *texts, _, _, _ in rows]
+    *_, dialogues, systems, truth = zip(*rows, strict=True)
+    criteria = connection.execute("SELECT DISTINCT criterion FROM ratings WHERE dataset = ?", [dataset])
+    paired = criteria.fetchall() == [(PREFERENCE,)] and set(Counter(dialogues).values()) == {2}
+    contexts = list(dialogues) if paired else ["\x1f".join(sample.context) for sample in samples]
     return LandedSet(connection, dataset, rows[0][0], samples, contexts, systems, np.array(truth, dtype=bool))
 
 

@@ -15,10 +15,13 @@ EVAL = "eval"
 """The layout of `*_eval.json`, our own."""
 
 LAYOUTS: Mapping[str, str] = {
+    "pairwise": "ssrem.annotated_sets.pairwise:PairwiseLayout",
     "parquet": "ssrem.annotated_sets.tables:ParquetLayout",
     "usr": "ssrem.annotated_sets.usr:UsrLayout",
     "grade": "ssrem.annotated_sets.grade:GradeLayout",
     "fed": "ssrem.annotated_sets.fed:FedLayout",
+    "conture": "ssrem.annotated_sets.conture:ContureLayout",
+    "label-studio": "ssrem.annotated_sets.label_studio:LabelStudioLayout",
     "humod": "ssrem.annotated_sets.humod:HumodLayout",
     "tsv": "ssrem.annotated_sets.tables:TsvLayout",
     "csv": "ssrem.annotated_sets.tables:CsvLayout",

@@ -119,14 +119,14 @@ class ContextColumns:
         if len(values) == 1 and isinstance(values[0], list | tuple):
             values = list(values[0])
         elif len(values) == 1 and isinstance(values[0], str):
-            values = _list_in(values[0]) or list(values[0].split(self.separator))
+            values = listed_in(values[0]) or list(values[0].split(self.separator))
         values = [turn_text(value) for value in values]
         if not all(value is None or isinstance(value, str) for value in values):
             raise ValueError("context is neither text nor a list of turns")
         return tuple(value.strip() for value in values if value and value.strip())
 
 
-def _list_in(cell: str) -> list[Any]:
+def listed_in(cell: str) -> list[Any]:
     """The list of turns that a cell's text is, as JSON or as Python prints lists and arrays; empty for other text."""
     if cell.strip()[:1] == "[":
         for parsed in (json.loads, _printed):
@@ -172,6 +172,7 @@ class Columns:
         header: Sequence[str],
         rows: Sequence[Mapping[str, Any]],
         mapping: Mapping[str, str] | None,
+        aliases: Mapping[str, Sequence[str]] = ALIASES,
     ) -> Columns:
         """AnnotationError on a repeated column, a mapped column that is missing, or a needed field without one."""
         fields = {
@@ -179,7 +180,7 @@ class Columns:
         }
         named = [column for column in header if column]
         check_header(path, named, fields, AnnotationError)
-        aliases = {name: names for name, names in ALIASES.items() if name not in fields}
+        aliases = {name: names for name, names in aliases.items() if name not in fields}
         if any(name.startswith(_SCORE_OF) for name in fields):
             aliases.pop("score", None)
         mapped = {column for columns in fields.values() for column in columns}

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from ssrem.annotated_sets.base import NO_RESPONSE, Content, Layout, Response
+from ssrem.annotated_sets.base import NO_RESPONSE, Content, Layout, Response, Row
 from ssrem.annotated_sets.columns import ALIASES, Columns
 from ssrem.annotated_sets.evidence import WORDS
 from ssrem.errors import AnnotationError
 from ssrem.readers.fields import normalise
+
+MOST_RATINGS = 20_000_000
+"""Most raters times responses whose names are told apart: every rater has a place in the table of ratings."""
+
+RATER_NAMES = "column of too many raters to tell apart"
 
 
 class TableLayout(Layout):
     """Columns are found by `--map` or by well-known names (`Columns`)."""
 
     takes_mapping: ClassVar[bool] = True
+    aliases: ClassVar[Mapping[str, Sequence[str]]] = ALIASES
+
+    def rows(self) -> tuple[Sequence[str], list[Row]]:
+        """The header, and the place and the values by column of each row."""
+        listed = self.name == JsonLinesLayout.name and self.content.format == "json"
+        return self.table("json" if listed else self.name)
 
     def responses(self) -> Iterator[Response]:
         """Where a row is one rater's or one criterion's score, rows with the same dialogue, context, response, model
-        and reference are one response; otherwise each row is. Raters that rows name are numbered by name."""
-        listed = self.name == JsonLinesLayout.name and self.content.format == "json"
-        header, rows = self.table("json" if listed else self.name)
-        columns = Columns.of(self.path, header, [row for _, row in rows], self.mapping)
+        and reference are one response; otherwise each row is. Raters that rows name are numbered by name, unless the
+        table of their ratings would be larger than MOST_RATINGS; else by position."""
+        header, rows = self.rows()
+        columns = Columns.of(self.path, header, [row for _, row in rows], self.mapping, self.aliases)
         self.columns = columns.told
         long = columns.unnamed_raters or "rater" in columns.single or "criterion" in columns.single
         responses: dict[tuple[Any, ...], Response] = {}
@@ -51,6 +62,9 @@ class TableLayout(Layout):
                 named.extend((rater, at) for at in range(len(scores)))
         known = sorted({rater for named in raters.values() for rater in named})
         numbers = {rater: number for number, rater in enumerate(known)}
+        if len(known) * len(responses) > MOST_RATINGS:
+            raters.clear()
+            self.left_out[RATER_NAMES] += 1
         for (key, criterion), named in raters.items():
             responses[key].raters[criterion] = [numbers[rater] for rater in named]
         yield from responses.values()

@@ -78,7 +78,7 @@ def correlate(
         done = tasks.correlate.correlate_files(
             file, chosen, call.root, sets, agreement, resources=call.resources
         )
-    output.outcome(call, ["agreement", "best"], output.done(done, "correlated"), done)
+    output.outcome(call, ["pairs", "agreement", "best"], output.done(done, "correlated"), done)
 
 
 def check_set(file: str) -> None:

@@ -45,7 +45,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class TableRows:
-    """All rows of a file. header: the names of its columns, "" for a column without one, whose values rows leave out."""
+    """All rows of a file. header: the names of its columns, "" for one without a name, whose values rows leave out."""
 
     header: Sequence[str]
     rows: Sequence[TableRow]

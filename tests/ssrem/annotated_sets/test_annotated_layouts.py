@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from ssrem.annotated_sets import LAYOUTS, layout_of, read_set
@@ -308,6 +312,215 @@ def test_a_grade_folder_whose_files_do_not_match(tmp_path: Path) -> None:
     assert "human_score.txt does not exist" in said(folder)
 
 
+# ConTurE
+
+
+def conture_turn(user: object, chatbot: object, **ratings: object) -> dict[str, Any]:
+    return {"user": user, "chatbot": chatbot, **ratings}
+
+
+CONTURE: dict[str, Any] = {
+    "dialog_id": 41,
+    "turns": [
+        conture_turn("User: Any fish?", "Chatbot: Cod.", **{"overall impression": 2}),
+        conture_turn("User: How much?", "Chatbot: ", **{"overall impression": 0}),
+        conture_turn("And now?", "chatbot:  Two crowns", **{"overall impression": [1, None]}),
+    ],
+    "dialog_ratings": [{"coherent": 3}],
+}
+
+
+def test_conture(tmp_path: Path) -> None:
+    annotated = read_set(written(tmp_path, [CONTURE, {**CONTURE, "dialog_id": 42, "dialog_ratings": {}}]))
+    first, second, *others = annotated.rows
+    assert (first.dialogue_id, first.context, first.response) == ("41", ("Any fish?",), "Cod.")
+    assert second.context == ("Any fish?", "Cod.", "How much?", "And now?")
+    assert (second.response, second.system) == ("Two crowns", None)
+    assert [row.ratings for row in (first, second)] == [{"overall impression": (n,)} for n in (2.0, 1.0)]
+    assert [row.dialogue_id for row in others] == ["42", "42"]
+    assert annotated.summary == (
+        "read as conture: 4 responses; left out: 1 rating of a whole dialogue, 2 ratings given as N/A or left empty, "
+        "2 rows without a response"
+    )
+
+
+@pytest.mark.parametrize(
+    ("turns", "named"),
+    [
+        ("none", "row 2: no list of turns"),
+        ([5], "row 2, turn 1: expected an object with user, chatbot and ratings"),
+        ([conture_turn("a", 7, good=1)], "row 2, turn 1: chatbot is not text"),
+        ([conture_turn("a", "b")], "row 2, turn 1: no rating of the answer"),
+        ([conture_turn("a", "b", good="very")], "row 2, turn 1: rating 'very' of 'good' is neither"),
+    ],
+)
+def test_a_malformed_conture_file(tmp_path: Path, turns: object, named: str) -> None:
+    assert named in said(written(tmp_path, [CONTURE, {**CONTURE, "turns": turns}]))
+
+
+# Label Studio
+
+
+def answer(name: str, kind: str, value: object) -> dict[str, Any]:
+    return {"from_name": name, "to_name": "chat", "type": kind, "value": {kind: value}}
+
+
+def test_label_studio(tmp_path: Path) -> None:
+    """Three annotators, one of whom skipped a task; ratings, numbers, choices, and a comment that is no rating."""
+    data = {"dialogue": [{"author": "ann", "text": "Any fish?"}], "response": "Cod.", "model": "cook"}
+    by_five = [
+        answer("quality", "rating", 4),
+        answer("fluent", "choices", ["yes"]),
+        answer("why", "text", ["ok"]),
+    ]
+    annotations = [
+        {"completed_by": 5, "result": by_five},
+        {"completed_by": {"id": 3, "email": "x@y.z"}, "result": [answer("quality", "number", 2.5)]},
+        {"completed_by": 9, "was_cancelled": True, "result": [answer("quality", "rating", 1)]},
+    ]
+    other = {**data, "response": "Eel."}
+    again = [{"completed_by": 5, "result": [answer("quality", "choices", ["3 - fair"])]}]
+    tasks = [
+        {"id": 71, "data": data, "annotations": annotations, "predictions": []},
+        {"id": 72, "data": other, "annotations": again},
+    ]
+    annotated = read_set(written(tmp_path, tasks))
+    cod, eel = annotated.rows
+    assert (cod.context, cod.response, cod.system) == (("Any fish?",), "Cod.", "cook")
+    assert cod.ratings == {
+        "quality": (2.5, 4.0),
+        "fluent": (None, 1.0),
+    }  # raters in order of their names: 3, 5
+    assert (eel.response, eel.ratings) == ("Eel.", {"quality": (None, 3.0)})
+    assert annotated.layout == "label-studio"
+    assert "left out: 1 task that an annotator skipped, 1 answer that is no rating" in annotated.summary
+    assert (
+        "read dialogue from 'task', criterion from 'from_name', rater from 'completed_by'"
+        in annotated.summary
+    )
+    mapped = read_set(written(tmp_path, tasks), mapping={"reference": "model"})
+    assert mapped.rows[0].reference == "cook"
+
+
+@pytest.mark.parametrize(
+    ("task", "named"),
+    [
+        (
+            {"data": {"context": "a", "response": "b"}},
+            "row 2: expected an object with data and a list of annotations",
+        ),
+        ({"data": {}, "annotations": [3]}, "row 2, annotation 1: no list result"),
+    ],
+)
+def test_a_malformed_label_studio_file(tmp_path: Path, task: object, named: str) -> None:
+    whole = {
+        "data": {"context": "a", "response": "b"},
+        "annotations": [{"result": [answer("q", "rating", 1)]}],
+    }
+    assert named in said(written(tmp_path, [whole, task]))
+    unknown = {**whole, "data": {"question": "a", "answer": "b"}}
+    assert "no column is known as context or response" in said(written(tmp_path, [unknown, unknown]))
+
+
+# Votes on pairs
+
+
+def vote(winner: object, judge: str | None = "r1", swapped: bool = False, **more: object) -> dict[str, Any]:
+    """A vote on what two systems answer to one question; by default `long` is model_a."""
+    said = {"long": "In the old harbour.", "short": "There."}
+    sides = list(said)[::-1] if swapped else list(said)
+    row: dict[str, Any] = {"question_id": "q7", "winner": winner, "judge": judge}
+    for side, model in zip("ab", sides, strict=True):
+        messages = [("system", "Be kind."), ("user", "Where?"), ("assistant", said[model])]
+        row[f"model_{side}"] = model
+        row[f"conversation_{side}"] = [{"role": role, "content": text} for role, text in messages]
+    return {**row, **more}
+
+
+VOTES = [
+    vote("model_a"),
+    vote("model_a", "r2", swapped=True),
+    vote("tie (bothbad)", "r3"),
+    vote("model_b", "r4"),
+    vote("model_a", "r4"),
+    vote(None, "r5"),
+]
+
+
+def pairwise_files(tmp_path: Path) -> list[Path]:
+    cells = [{name: json.dumps(v) if isinstance(v, list) else v for name, v in row.items()} for row in VOTES]
+    table = io.StringIO()
+    writer = csv.DictWriter(table, list(VOTES[0]))
+    writer.writeheader()
+    writer.writerows(cells)
+    paths = [
+        written(tmp_path, VOTES, "votes.json"),
+        written(tmp_path, "\n".join(map(json.dumps, VOTES)), "votes.jsonl"),
+        written(tmp_path, table.getvalue(), "votes.csv"),
+    ]
+    for name, rows in (("lists", VOTES), ("cells", cells)):
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"{name}.parquet")
+        paths.append(tmp_path / f"{name}.parquet")
+    return paths
+
+
+def test_votes_on_a_pair_are_ratings_of_its_two_responses(tmp_path: Path) -> None:
+    for path in pairwise_files(tmp_path):
+        annotated = read_set(path)
+        long, short = annotated.rows
+        assert (long.system, short.system, long.context) == ("long", "short", ("Where?",))
+        assert long.ratings == {"preference": (1.0, 0.0, 0.5, 0.5)}  # r4 voted for each once
+        assert short.ratings == {"preference": (0.0, 1.0, 0.5, 0.5)}
+        assert long.dialogue_id == short.dialogue_id == "1: q7, long / short"
+        assert annotated.summary == (
+            "read as pairwise: 2 responses of 2 systems; 5 votes on 1 pair of responses; left out: 1 further vote "
+            "of a rater on a pair, averaged with those before, 1 vote without a winner"
+        )
+
+
+def test_of_a_later_turn_what_the_conversations_share_is_the_context(tmp_path: Path) -> None:
+    more = [{"role": "user", "content": "Sure?"}, {"role": "assistant", "content": "Quite."}]
+    first, later = vote("model_a", turn=1), vote("model_b", turn=2)
+    for row in (first, later):
+        for side in "ab":
+            row[f"conversation_{side}"] = [*row[f"conversation_{side}"], *more]
+    annotated = read_set(written(tmp_path, [first, later]))
+    assert [row.context for row in annotated.rows] == [
+        ("Where?",),
+        ("Where?",),
+        ("Where?", "Sure?"),
+        ("Where?", "Sure?"),
+    ]
+    assert [row.response for row in annotated.rows] == ["In the old harbour.", "There.", "Quite.", "Quite."]
+    assert annotated.left_out == {"earlier answer of a system to which the other's differs": 2}
+
+
+def test_votes_without_names_of_raters(tmp_path: Path) -> None:
+    annotated = read_set(written(tmp_path, [vote("model_a", None), vote("model_b", None)]))
+    assert annotated.rows[0].ratings == {"preference": (1.0, 0.0)}
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"winner": "model_c"}, "row 2: the winner is 'model_c', not one of model_a, model_b, tie"),
+        ({"conversation_b": "Hi"}, "row 2: conversation_b is no list of messages with role and content"),
+        ({"conversation_b": []}, "row 2: conversation_b has no answer 1"),
+        ({"turn": 2}, "row 2: conversation_a has no answer 2"),
+        (
+            {"conversation_b": [{"role": "assistant", "content": 5}]},
+            "row 2: a message of conversation_b is not text",
+        ),
+        (
+            {"conversation_a": [{"role": "user", "content": "Who?"}, {"role": "assistant", "content": "Me"}]},
+            "row 2: the two conversations differ in what the user says",
+        ),
+    ],
+)
+def test_a_malformed_vote(tmp_path: Path, change: dict[str, Any], named: str) -> None:
+    assert named in said(written(tmp_path, [vote("tie"), {**vote("model_a"), **change}]))
+
+
 # What it is
 
 
@@ -318,6 +531,9 @@ def test_a_grade_folder_whose_files_do_not_match(tmp_path: Path) -> None:
         ("a.json", [FED], "fed"),
         ("a.json", [WHOLE], "fed"),
         ("a.json", [GRADE], "grade"),
+        ("a.json", [CONTURE], "conture"),
+        ("a.jsonl", json.dumps(vote("tie")), "pairwise"),
+        ("a.json", [{"data": {"context": "a"}, "annotations": []}], "label-studio"),
         ("a.txt", [{"context": "a", "response": "b", "annotations": {"x": [1]}}], "eval"),
         ("a.jsonl", '{"context": "a", "response": "b", "annotations": {"x": [1]}}', "eval"),
         ("a.jsonl", '{"context": "a", "response": "b", "score": 1}', "jsonl"),
