@@ -70,6 +70,7 @@ def annotated_file(
     if not path.exists() and (file in known_sets() or (not path.suffix and path.name == file)):
         known = known_set(file)
         path, layout = known.file(pulled(home)), known.layout
+        mapping = mapping or dict(known.map)
         if not path.exists():
             raise AnnotationError(f"{file} is not in {path.parent}; ssrem ratings pull {file} fetches it")
         if not known.same(path):

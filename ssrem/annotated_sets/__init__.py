@@ -21,6 +21,8 @@ LAYOUTS: Mapping[str, str] = {
     "grade": "ssrem.annotated_sets.grade:GradeLayout",
     "fed": "ssrem.annotated_sets.fed:FedLayout",
     "conture": "ssrem.annotated_sets.conture:ContureLayout",
+    "zhao": "ssrem.annotated_sets.zhao:ZhaoLayout",
+    "dailydialog-plusplus": "ssrem.annotated_sets.dailydialog_pp:DailyDialogPlusPlusLayout",
     "label-studio": "ssrem.annotated_sets.label_studio:LabelStudioLayout",
     "humod": "ssrem.annotated_sets.humod:HumodLayout",
     "tsv": "ssrem.annotated_sets.tables:TsvLayout",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
@@ -19,8 +19,8 @@ class KnownSet:
     """A public annotated set.
 
     url: one version of the file, published by its authors. sha256, bytes: of that file; None if no copy was verified,
-    so that users fetch it by hand. layout: as `read_set` takes it. responses: number of them. licence: as its authors
-    state it.
+    so that users fetch it by hand, perhaps from a page that leads to it. layout, map: as `read_set` takes layout and
+    mapping. responses: number of them. licence: as its authors state it.
     """
 
     name: str
@@ -31,6 +31,7 @@ class KnownSet:
     responses: int
     licence: str
     citation: str
+    map: Mapping[str, str] = field(default_factory=dict)
 
     def file(self, folder: Path) -> Path:
         """Path of its copy in a folder."""

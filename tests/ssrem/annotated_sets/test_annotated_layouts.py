@@ -358,6 +358,61 @@ def test_a_malformed_conture_file(tmp_path: Path, turns: object, named: str) -> 
     assert named in said(written(tmp_path, [CONTURE, {**CONTURE, "turns": turns}]))
 
 
+# Zhao et al.
+
+ZHAO: dict[str, Any] = {
+    "d3": {
+        "context": [["A", "Any fish? "], ["B", "Which?"]],
+        "reference": ["A", "Cod."],
+        "responses": {
+            "s2s": {
+                "uttr": "Eel .",
+                "scores": {
+                    "w9": {"overall": 4, "fact": "true", "overall_is_outlier": False},
+                    "w1": {"overall": 2, "fact": "na"},
+                },
+            },
+            "hred": {"uttr": "Hm.", "scores": {"w9": {"overall": 1, "fact": "false"}}},
+            "vhred": {"uttr": "What?"},
+        },
+    }
+}
+
+
+def test_zhao(tmp_path: Path) -> None:
+    annotated = read_set(written(tmp_path, ZHAO))
+    first, second = annotated.rows
+    assert (first.dialogue_id, first.context, first.response) == ("d3", ("Any fish?", "Which?"), "Eel .")
+    assert (first.system, first.reference) == ("s2s", "Cod.")
+    assert first.ratings == {"overall": (2.0, 4.0), "fact": (None, 1.0)}
+    assert second.ratings == {"overall": (None, 1.0), "fact": (None, 0.0)}
+    assert annotated.summary == (
+        "read as zhao: 2 responses of 2 systems; left out: 1 response that nobody scored, 1 rating given as N/A or "
+        "left empty"
+    )
+
+
+@pytest.mark.parametrize("change", [{"context": "a"}, {"responses": {"s2s": 3}}, {"reference": 5}])
+def test_a_malformed_zhao_file(tmp_path: Path, change: dict[str, Any]) -> None:
+    path = written(tmp_path, {**ZHAO, "d4": {**ZHAO["d3"], **change}})
+    assert "dialogue d4: expected context, reference and responses of systems" in said(path)
+
+
+# DailyDialog++
+
+
+def test_dailydialog_plusplus(tmp_path: Path) -> None:
+    row = {"id": 8, "context": ["Any fish?"], "positive_responses": ["Cod.", "Eel."]}
+    row["adversarial_negative_responses"] = ["Fish live in water."]
+    annotated = read_set(written(tmp_path, [row, {**row, "random_negative_responses": ["No."]}]))
+    assert annotated.layout == "dailydialog-plusplus"
+    assert [row.ratings["relevance"] for row in annotated.rows] == [(n,) for n in (1, 1, 0, 1, 1, 0, 0)]
+    assert {row.system for row in annotated.rows} == {"positive", "adversarial_negative", "random_negative"}
+    assert "row 1: positive_responses is no list" in said(
+        written(tmp_path, [{**row, "positive_responses": 1}])
+    )
+
+
 # Label Studio
 
 

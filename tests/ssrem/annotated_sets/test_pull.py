@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ssrem.annotated_sets import LAYOUTS
+from ssrem.annotated_sets import LAYOUTS, layout_class
 from ssrem.annotated_sets.known import KnownSet, known_sets
 from ssrem.annotated_sets.pull import pull
 from ssrem.errors import AnnotationError
@@ -148,6 +148,10 @@ def test_the_registry(name: str) -> None:
     assert one.responses > 0
     assert one.licence
     assert "http" in one.citation
+    assert (one.sha256 is None) == (one.bytes is None)
+    if one.sha256 is None:
+        assert one.url.startswith("https://")
+        return
     host, owner, repository, commit, *path = one.url.removeprefix("https://").split("/")
     assert host == "raw.githubusercontent.com"
     assert owner
@@ -155,7 +159,6 @@ def test_the_registry(name: str) -> None:
     assert path
     assert len(commit) == 40  # a version, which its authors cannot change
     assert set(commit) <= set("0123456789abcdef")
-    assert (one.sha256 is None) == (one.bytes is None)
-    if one.sha256 is not None:
-        assert len(one.sha256) == 64
-        assert set(one.sha256) <= set("0123456789abcdef")
+    assert len(one.sha256) == 64
+    assert set(one.sha256) <= set("0123456789abcdef")
+    assert not one.map or layout_class(one.layout.partition(":")[0]).takes_mapping

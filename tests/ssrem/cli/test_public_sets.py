@@ -12,6 +12,7 @@ import pytest
 
 from ssrem.annotated_sets.known import KnownSet
 from ssrem.cli.main import main
+from ssrem.tasks.annotated import annotated_file
 from ssrem.tasks.settings import Margins
 from ssrem.tasks.warehouse.home import Warehouse
 
@@ -60,6 +61,24 @@ def test_pull_to_another_folder(home: Warehouse, tmp_path: Path, capsys: Capture
     assert (tmp_path / "x" / "mine.json").exists()
     assert not home.root.exists()
     assert "ssrem correlate FILE" in capsys.readouterr().out
+
+
+def test_a_pulled_table_brings_its_mapping(
+    home: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    content = b"en_ctx,en_res,ratings\nHi!,Hello,3\nHi!,Ho ho,1\n"
+    (tmp_path / "authors.csv").write_bytes(content)
+    url, digest = (tmp_path / "authors.csv").as_uri(), hashlib.sha256(content).hexdigest()
+    mapping = {"context": "en_ctx", "response": "en_res", "score": "ratings"}
+    one = KnownSet("table", url, digest, len(content), "csv", 2, "none", "Me.", mapping)
+    monkeypatch.setattr("ssrem.annotated_sets.known.known_sets", lambda: {"table": one})
+    monkeypatch.setattr("ssrem.tasks.annotated.known_sets", lambda: {"table": one})
+    monkeypatch.setattr("ssrem.tasks.annotated.known_set", lambda name: one)
+    assert main(["ratings", "pull", "table", "--home", str(home.root)]) == 0
+    read = annotated_file(home, "table").read
+    assert [row.response for row in read.rows] == ["Hello", "Ho ho"]
+    assert "score from 'ratings'" in read.summary
+    capsys.readouterr()
 
 
 @pytest.mark.usefixtures("sets")
