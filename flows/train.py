@@ -1,14 +1,17 @@
 """Flow `train`: train evaluators, score their test splits, and promote those that are not worse."""
 
 from prefect import flow
+from prefect.events import emit_event
 
 from ssrem.evaluators import DEFAULT_EVALUATORS
 from ssrem.flows.artifacts import shown
 from ssrem.flows.hooks import flow_options
 from ssrem.flows.steps import build_tables, decide, score_test_split, train_evaluator
+from ssrem.tasks.promote import refused_in_a_row
 from ssrem.tasks.settings import Margins, Resources, Runner, TrainSettings
 from ssrem.tasks.stage.shards import opened
 from ssrem.tasks.train import train_all
+from ssrem.tasks.warehouse.home import Warehouse
 
 
 @flow(**flow_options("evaluators", "+".join(DEFAULT_EVALUATORS)))
@@ -31,7 +34,7 @@ def train(
         corpora: Names of corpora to learn from; by default all that have landed
     """
     with opened(runner), shown(home, "train", ["evaluators", "identification"]):
-        return train_all(
+        trained = train_all(
             evaluators,
             corpora,
             home,
@@ -43,3 +46,11 @@ def train(
             score=score_test_split,
             decide_all=decide,
         )
+    new = [name for name, (_, is_new) in trained.items() if is_new]
+    for name, refused, why in refused_in_a_row(Warehouse.at(home), new) if new else ():
+        emit_event(
+            event="challengers.refused",
+            resource={"prefect.resource.id": f"evaluator.{name}"},
+            payload={"evaluator": name, "refused": refused, "why": why, "home": str(Warehouse.at(home).root)},
+        )
+    return trained

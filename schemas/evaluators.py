@@ -30,9 +30,9 @@ EVALUATORS = Table(
         why="VARCHAR: reason why it is promoted or not",
         compared_with="BIGINT?: version promoted at the time, with which this one was compared; null: there "
         "was none",
-        comparison="VARCHAR?: JSON list: an object for each test split and annotated set: dataset, measure, "
-        "champion, challenger, difference, low (5% quantile of its paired bootstrap), margin, n, groups, "
-        "not_worse",
+        comparison="VARCHAR?: JSON list: an object for the test splits together (dataset: the corpus, or "
+        "how many) and for each annotated set: dataset, measure, champion, challenger, difference, low (5% quantile of "
+        "its paired bootstrap), margin, n, groups, not_worse",
         trained_at="TIMESTAMP: end of the training, UTC",
         decided_at="TIMESTAMP?: time of the decision on its promotion, UTC; null: not decided yet",
         promoted_at="TIMESTAMP?: time of its last promotion, UTC; null: never promoted",

@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 
 from ssrem.agreement.paired_bootstrap import Comparison, compare_agreement, compare_share
-from ssrem.errors import EvaluatorError
+from ssrem.errors import EvaluatorError, say
 from ssrem.evaluators import evaluator_class
 from ssrem.sql import statement
 from ssrem.tasks.annotated import landed_sets, overall_part_of
@@ -22,6 +22,9 @@ from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
 from ssrem.tasks.versions import known_version, stage_rows, versions
 from ssrem.tasks.warehouse.home import Warehouse
+
+SERIES = 3
+"""So many refusals in a row are told: data, settings or margins may need a person's decision."""
 
 
 @dataclass(frozen=True)
@@ -85,16 +88,33 @@ def decide_all(
                 scored.append(dataset)
         done, why = decide(replace(challenge, datasets=tuple(scored)), home, margins, resources=resources)
         decided[f"{name} {challenge.version}"] = f"{'promoted' if done else 'not promoted'}: {why}"
+        if not done and (series := refused_in_a_row(Warehouse.at(home), [name])):
+            say(
+                f"{name}: the last {series[0][1]} versions were refused ({why}); ssrem evaluators promote {name} "
+                f"{challenge.version} overrules, --margin changes the margins"
+            )
     if decided:
         correlate_all(home, resources=resources)
     return decided
 
 
+def refused_in_a_row(home: Warehouse, names: Sequence[str] = ()) -> list[tuple[str, int, str]]:
+    """(evaluator, refusals, reason of the last) of those named, or of all, whose version in use has been compared with
+    SERIES or more versions, all of which were refused."""
+    rows = home.query(
+        "SELECT b.evaluator, count(*), arg_max(b.why, b.version) FROM evaluators AS a INNER JOIN evaluators AS b "
+        "ON a.evaluator = b.evaluator AND a.version = b.compared_with WHERE a.promoted AND b.promoted_at IS NULL "
+        "GROUP BY b.evaluator HAVING count(*) >= ? ORDER BY ALL",
+        [SERIES],
+    )
+    return [row for row in rows if not names or row[0] in names]
+
+
 def decide(
     challenge: Challenge, home: str, margins: Margins = Margins(), *, resources: Resources = Resources()
 ) -> tuple[bool, str]:
-    """Compare the challenger with the champion by their published scores, and promote it if it is non-inferior on every
-    test split and annotated set of the challenge, which both must have scored. Returns whether it was, and why.
+    """Compare the challenger with the champion by their published scores, and promote it if it is non-inferior on the
+    pooled test splits and on every annotated set of the challenge, which both must have scored. Returns whether it was, and why.
     """
     warehouse = Warehouse.at(home)
     name, version = challenge.evaluator, challenge.version
@@ -187,10 +207,16 @@ def _comparisons(
         floats = (np.ma.filled(np.ma.asarray(one, dtype=np.float64), np.nan) for one in scores)
         return [*floats, found[names[0]].astype(str)]
 
+    # Together: a small corpus alone can never show that a challenger is not worse.
+    splits = []
     for corpus in challenge.corpora:
-        shares = columns("shares_above", "conversation_id", dataset=corpus)
-        if len(shares[0]):
-            yield compare_share(corpus, *shares, margin=margins.identification)
+        *shares, conversations = columns("shares_above", "conversation_id", dataset=corpus)
+        if len(conversations):
+            splits.append((corpus, [*shares, np.char.add(f"{corpus}/", conversations)]))
+    if splits:
+        pool = [np.concatenate(column) for column in zip(*(split for _, split in splits), strict=True)]
+        dataset = splits[0][0] if len(splits) == 1 else f"{len(splits)} corpora"
+        yield compare_share(dataset, *pool, margin=margins.identification)
     for dataset in challenge.datasets:
         part = overall_part_of(connection, (name, champion), dataset)
         scores = columns("agreement_pairs", "context", "human", dataset=dataset, part=part)

@@ -167,6 +167,20 @@ def test_landing_is_announced_once_and_not_by_the_pipeline(
     assert len(events) == 1
 
 
+def test_refusals_in_a_row_are_an_event(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ssrem.flows.train import train
+
+    module = sys.modules["ssrem.flows.train"]
+    events: list[dict[str, Any]] = []
+    monkeypatch.setattr(module, "emit_event", lambda **event: events.append(event))
+    monkeypatch.setattr(module, "train_all", lambda *_, **__: {"ssrem": (4, True), "rsrem": (1, False)})
+    monkeypatch.setattr(module, "refused_in_a_row", lambda _, names: [(name, 3, "why") for name in names])
+    train(home=str(copy.root))
+    (event,) = events
+    assert event["event"] == "challengers.refused"
+    assert event["payload"] == {"evaluator": "ssrem", "refused": 3, "why": "why", "home": str(copy.root)}
+
+
 def test_the_options_of_a_dump_reach_the_inbox(home: Warehouse, tmp_path: Path) -> None:
     from ssrem.flows.drop_folder import drop_folder
 

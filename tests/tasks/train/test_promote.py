@@ -15,11 +15,11 @@ from ssrem.samples import TEST
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks import correlate as correlation
 from ssrem.tasks.correlate import correlate, correlate_landed
-from ssrem.tasks.promote import Challenge, challenges, decide, decide_all, promote
+from ssrem.tasks.promote import Challenge, challenges, decide, decide_all, promote, refused_in_a_row
 from ssrem.tasks.score import score_corpus
 from ssrem.tasks.settings import Margins
 from ssrem.tasks.stage.stage import Output
-from ssrem.tasks.train import train
+from ssrem.tasks.train import retrain, train
 from ssrem.tasks.versions import outdated, promoted, stage_version, versions
 from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse
@@ -252,3 +252,42 @@ def test_an_annotated_set_that_fails_stops_no_promotion(
     assert {one["dataset"] for one in json.loads(row(challenged, 2)["comparison"])} == {"tiny", "people"}
     line = "broken is left out: gate of correlate: a figure is infinite"
     assert set(capsys.readouterr().err.splitlines()) == {f"ssrem: {line}"}
+
+
+def test_test_splits_are_compared_together(copy: Warehouse, write_dump: Any) -> None:
+    """A small corpus alone can never show that a version is not worse; six of its kind stopped promotion for good."""
+    from ssrem.tasks.ingest import land
+
+    land(write_dump(conversations(40), "second"), str(copy.root))
+    (outcome,) = retrain(str(copy.root), ["ssrem"]).values()
+    assert "version 1 on 2 corpora (share above 0." in outcome
+    split, _ = json.loads(row(copy, 2)["comparison"])
+    sizes = dict(copy.query("SELECT corpus, count(*) FROM responses WHERE split = 'test' GROUP BY corpus"))
+    assert (split["dataset"], split["n"]) == ("2 corpora", sizes["tiny"] + sizes["second"])
+    assert min(sizes.values()) > 0
+
+
+def conversations(count: int) -> list[dict[str, Any]]:
+    turns = [(n, t) for n in range(count) for t in range(6)]
+    return [
+        {"conversation_id": f"c{n}", "speaker": f"q{(n + t % 2) % 7}", "text": f"well {n} {t}"}
+        for n, t in turns
+    ]
+
+
+def test_refusals_in_a_row_are_told_with_their_reason(
+    scored: Warehouse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("ssrem.tasks.promote.SERIES", 1)
+    publish_scores(scored, "CASE WHEN kind = 'GT' THEN -1 ELSE f END AS f")
+    monkeypatch.setattr("ssrem.tasks.promote.score_corpus", lambda *_, **__: False)  # those scores stay
+    assert refused_in_a_row(scored) == []
+    (decision,) = decide_all(str(scored.root)).values()
+    assert decision.startswith("not promoted: may be worse than version 1 on tiny")
+    assert refused_in_a_row(scored) == [("ssrem", 1, row(scored, 2)["why"])]
+    assert refused_in_a_row(scored, ["rsrem"]) == []
+    said = capsys.readouterr().err
+    assert "ssrem: ssrem: the last 1 versions were refused (may be worse than version 1 on tiny" in said
+    assert "ssrem evaluators promote ssrem 2 overrules" in said
+    promote("ssrem", 2, str(scored.root))
+    assert refused_in_a_row(scored) == []
