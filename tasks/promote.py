@@ -114,7 +114,9 @@ def decide(
     challenge: Challenge, home: str, margins: Margins = Margins(), *, resources: Resources = Resources()
 ) -> tuple[bool, str]:
     """Compare the challenger with the champion by their published scores, and promote it if it is non-inferior on the
-    pooled test splits and on every annotated set of the challenge, which both must have scored. Returns whether it was, and why.
+    pooled test splits and on every annotated set of the challenge, which both must have scored.
+
+    Returns whether it was, and why.
     """
     warehouse = Warehouse.at(home)
     name, version = challenge.evaluator, challenge.version

@@ -13,7 +13,7 @@ from typing import Any
 
 from ssrem.agreement.annotated import Labels
 from ssrem.errors import EvaluatorError, say
-from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class, route
+from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class, route, source_hash
 from ssrem.samples import TEST, TRAIN, VALID
 from ssrem.settings import TableSettings
 from ssrem.tables.candidates import load_candidates
@@ -80,8 +80,8 @@ def train(
     labels = {"labels": "+".join(sorted(digest for digest, _ in labelled.values()))} if labelled else {}
     spec = kind.encoder_spec(settings.encoder)
     parameters: dict[str, Any] = {"evaluator": name, "encoder": spec, "config": config}
-    if labelled:
-        parameters["labels"] = [settings.criterion, settings.labels_only]
+    parameters |= {"source": source_hash(kind)} if source_hash(kind) else {}
+    parameters |= {"labels": [settings.criterion, settings.labels_only]} if labelled else {}
 
     def digests() -> dict[str, str]:
         return {corpus: landed_corpus(warehouse, corpus)[0] for corpus in corpora}

@@ -28,6 +28,7 @@ from ssrem.evaluators import (
     evaluator_class,
     load_evaluator,
     packaged,
+    source_hash,
     usable_baselines,
 )
 from ssrem.evaluators.base import Evaluator
@@ -125,6 +126,16 @@ def unregistered(home: Warehouse, names: Sequence[str]) -> list[str]:
     return [name for name in ready if not versions(home, name)]
 
 
+def _edited(home: Warehouse, name: str) -> dict[str, Any] | None:
+    """The settings of the version in use of an evaluator that learns nothing, if its source has changed since that
+    version was registered."""
+    kind = evaluator_class(name)
+    if kind.learns_from or not (source := source_hash(kind)):
+        return None
+    row = next((row for row in versions(home, name) if row["promoted"]), None)
+    return json.loads(row["config"]) if row and not row["signature"].endswith(source) else None
+
+
 def to_register(
     home: Warehouse, names: Sequence[str], settings: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
@@ -184,15 +195,16 @@ def registered(
     resources: Resources = Resources(),
 ) -> list[Version]:
     """(name, version) in use of each evaluator. Evaluators that need no training are registered first if `settings` has
-    settings for them or they have no version here.
+    settings for them, they have no version here, or their source has changed.
 
     settings: evaluator → what makes a version of it. EvaluatorError for one that has to be trained first.
     """
     warehouse = Warehouse.at(home)
     new = unregistered(warehouse, names)
     for name in names:
-        if settings.get(name) or name in new:
-            register(name, home, settings.get(name), resources=resources)
+        edited = _edited(warehouse, name)
+        if settings.get(name) or name in new or edited is not None:
+            register(name, home, settings.get(name) or edited, resources=resources)
     return promoted(warehouse, names)
 
 
@@ -234,6 +246,8 @@ def created(home: Warehouse, name: str, settings: Mapping[str, Any] | None = Non
     kind: Any = evaluator_class(name)
     if settings and kind.learns_from:
         raise EvaluatorError(f"{name} learns; give its settings to ssrem train {name}")
+    if not settings and (edited := _edited(home, name)) is not None:
+        return kind(**edited)
     if not settings and not unregistered(home, [name]):
         ((_, version),) = promoted(home, [name])
         return load_evaluator(home.models / name / str(version))
@@ -279,9 +293,9 @@ def stage_version(
     """Stage the evaluator as its newest version; returns its row, and what to publish: the row and the model's folder,
     `model` in the stage's scratch, which the caller saves.
 
-    The version is in use at once, unless it `challenges` an intact version in use that does not come with ssrem: then
-    it waits for `decide`. learned: columns that only a training fills. Call it under the home folder's lock, so that
-    each version number is used once.
+    The version is in use at once, unless it `challenges` an intact version in use of the same source that does not
+    come with ssrem: then it waits for `decide`. learned: columns that only a training fills. Call it under the home
+    folder's lock, so that each version number is used once.
     """
     name, now = evaluator.name, stage.now()
     old = versions(stage.home, name)
@@ -303,12 +317,24 @@ def stage_version(
         **(learned or {}),
     }
     number, champion = next(((r["version"], r["signature"]) for r in old if r["promoted"]), (0, ""))
-    packed = comes_packaged(name, champion)
-    if challenges and champion and not packed and not model_damage(stage.home.models, name, number):
+    packed, source = comes_packaged(name, champion), source_hash(type(evaluator))
+    edited = not champion.endswith(source)  # such a version cannot be loaded any more
+    if (
+        challenges
+        and champion
+        and not (packed or edited)
+        and not model_damage(stage.home.models, name, number)
+    ):
         row |= {"promoted": False, "why": f"waits for comparison with version {number}"}
     else:
         why = f"newest; replaces version {number}" if number else "first version"
-        why += ", which comes with ssrem" if packed else ""
+        why += (
+            ", which comes with ssrem"
+            if packed
+            else ", whose source has changed"
+            if number and edited
+            else ""
+        )
         row |= {"promoted": True, "why": why, "decided_at": now, "promoted_at": now}
     outputs = stage_rows(stage, [*old, row], row)
     folders = {stage.scratch / "model": stage.home.models / name / str(row["version"])}

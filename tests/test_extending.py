@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import re
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pytest
 
 from ssrem.annotated_sets import read_set
 from ssrem.encoders import load_encoder, load_saved
+from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class, load_evaluator
 from ssrem.negatives import load_generator
 from ssrem.readers import open_dump
@@ -23,7 +26,9 @@ from ssrem.schemas import TABLES
 from ssrem.studies import study_called
 from ssrem.studies.scored import Scored
 from ssrem.tasks.stage.gate import check_tables
+from ssrem.tasks.warehouse.home import Warehouse
 from support.paths import ROOT
+from support.small_home import annotated_rows, called
 
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 FILE = re.compile(r"^`(?P<path>\S+)`:\n\n```\w+\n(?P<code>.*?)```$", re.MULTILINE | re.DOTALL)
@@ -123,7 +128,7 @@ def test_an_evaluator(tmp_path: Path) -> None:
     samples = [Sample(("we like tea",), "we like coffee"), Sample(("we like tea",), ""), Sample((), "tea")]
     evaluator = evaluator_class("new-words")()
     assert evaluator.score(samples) == pytest.approx([1 / 3, np.nan, np.nan], nan_ok=True)
-    assert evaluator.signature == "new-words|context_turns:3|words:blanks"
+    assert re.fullmatch(r"new-words\|context_turns:3\|words:blanks\|source:[0-9a-f]{8}", evaluator.signature)
     evaluator.save(tmp_path)
     assert np.array_equal(load_evaluator(tmp_path).score(samples), evaluator.score(samples), equal_nan=True)
 
@@ -184,3 +189,52 @@ def test_a_layout_of_annotated_sets(tmp_path: Path) -> None:
         (("Hi!",), "Hello there.", {"overall": (4.0,)}),
         (("What now?",), "Tea.", {"overall": (2.5,)}),
     ]
+
+
+def edited(path: Path, before: str, after: str) -> None:
+    """Edit a module and import it anew, as the next command does."""
+    text = path.read_text(encoding="utf-8")
+    assert before in text
+    path.write_text(text.replace(before, after), encoding="utf-8")
+    sys.modules.pop("ssrem.evaluators.baselines.new_words", None)
+    importlib.invalidate_caches()
+
+
+@pytest.mark.usefixtures("build")
+def test_scores_of_an_evaluator_are_computed_anew_after_an_edit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Old scores were kept, and shown as those of the edited source."""
+    monkeypatch.setattr(
+        "sys.dont_write_bytecode", True
+    )  # two edits may be within the time that bytecode resolves
+    home, source = Warehouse.at(tmp_path / "home"), tmp_path / "page" / EXAMPLES["An evaluator"].path
+    ratings = tmp_path / "people_eval.json"
+    ratings.write_text(json.dumps(annotated_rows()))
+
+    def scores() -> tuple[str, list[float]]:
+        done = called("correlate", str(ratings), "--evaluator", "new-words", "--home", str(home.root))
+        assert done.returncode == 0, done.stderr
+        rows = home.query(
+            "SELECT signature, f FROM scores INNER JOIN evaluators USING (evaluator, version) "
+            "WHERE evaluator = 'new-words' AND promoted ORDER BY response_id"
+        )
+        return rows[0][0], [f for _, f in rows]
+
+    first, shares = scores()
+    edited(source, "word not in context", "word in context")
+    second, others = scores()
+    assert second != first and others == pytest.approx([1 - share for share in shares])
+    assert scores() == (second, others)
+    edited(source, "word in context", "word not in context")
+    assert scores() == (first, shares)
+    assert home.query("SELECT max(version) FROM evaluators WHERE evaluator = 'new-words'") == [(3,)]
+
+
+@pytest.mark.usefixtures("build")
+def test_a_score_outside_the_range_is_an_error(tmp_path: Path) -> None:
+    """It was clipped without a word."""
+    edited(tmp_path / "page" / EXAMPLES["An evaluator"].path, "(0.0, 1.0)", "(0.0, 0.25)")
+    says = "^new-words gave the score 0.333333, outside of its range from 0 to 0.25; correct the range"
+    with pytest.raises(EvaluatorError, match=says):
+        evaluator_class("new-words")().score([Sample(("we like tea",), "we like coffee")])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import sys
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +17,7 @@ from ssrem.registry import did_you_mean, registered, with_installed
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
 
-_OWN = {
+_OWN = {  # the signatures of these say what computes them; add yours to EVALUATORS
     "ssrem": "ssrem.evaluators.bilinear.table:SSREM",
     "ssrem-minilm": "ssrem.evaluators.bilinear.adapters:SSREMMiniLM",
     "ssrem-paper": "ssrem.evaluators.bilinear.bilinear:SSREMPaper",
@@ -57,7 +60,9 @@ _OWN = {
     "judge-ref": "ssrem.evaluators.judge.judge:JudgeRef",
     "length": "ssrem.evaluators.baselines.length:Length",
 }
-EVALUATORS: dict[str, str] = with_installed("ssrem.evaluators", _OWN)
+EVALUATORS: dict[str, str] = {
+    **with_installed("ssrem.evaluators", _OWN),
+}
 """Name → module:class. The module is imported when the evaluator is first used."""
 
 MANIFEST = "evaluator.json"
@@ -88,6 +93,24 @@ def evaluator_class(name: str) -> type[Evaluator]:
     check_name(name)
     evaluator: type[Evaluator] = registered(EVALUATORS[name])
     return evaluator
+
+
+@cache
+def source_hash(kind: type[Evaluator]) -> str:
+    """`|source:HASH` for an evaluator that does not come with ssrem, "" for one that does: the end of its signature, so
+    that its scores are computed anew after an edit.
+
+    Hashed are the files of its class and of its bases outside ssrem.
+    """
+    if _OWN.get(kind.name) == f"{kind.__module__}:{kind.__qualname__}":
+        return ""
+    outside = [one for one in kind.__mro__ if one is kind or not f"{one.__module__}.".startswith("ssrem.")]
+    digest = hashlib.sha256()
+    for module in sorted({one.__module__ for one in outside} - {"builtins", "abc", "typing"}):
+        file = getattr(sys.modules.get(module), "__file__", None)
+        if file and Path(file).is_file():  # a class that was typed into a shell has none
+            digest.update(Path(file).read_bytes())
+    return f"|source:{digest.hexdigest()[:8]}"
 
 
 def load_evaluator(where: Path | str) -> Evaluator:

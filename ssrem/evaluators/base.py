@@ -189,7 +189,8 @@ class Evaluator(ABC):
     @property
     @abstractmethod
     def signature(self) -> str:
-        """Name, settings, encoder and hash of the weights: evaluators with equal signatures give equal scores."""
+        """Name, settings, encoder, hash of the weights, and `source_hash`: evaluators with equal signatures give equal
+        scores."""
 
     def score(self, samples: Sequence[Sample], **reading: Any) -> Floats:
         """`Scores.score` of the samples, in order, float64 (n,). reading: further arguments of `compute`."""

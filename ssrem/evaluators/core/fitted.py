@@ -14,7 +14,7 @@ from ssrem.agreement.identification import share_above
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import MANIFEST
+from ssrem.evaluators import MANIFEST, source_hash
 from ssrem.evaluators.base import Evaluator, Provider
 from ssrem.evaluators.core import saved as stored
 from ssrem.evaluators.core.scaling import unit_range
@@ -158,7 +158,8 @@ class Fitted(Evaluator, Generic[S]):
     @property
     def signature(self) -> str:
         about = self._about(self.state)
-        return f"{self.name}|{about}|seed:{self.config.seed}|w:{self._weights_hash[:8]}"
+        weights = f"seed:{self.config.seed}|w:{self._weights_hash[:8]}"
+        return f"{self.name}|{about}|{weights}{source_hash(type(self))}"
 
     def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
         state, encoder = self.state, self.encoder

@@ -14,11 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import MANIFEST
+from ssrem.evaluators import MANIFEST, source_hash
 from ssrem.evaluators.base import Evaluator, Provider, Scores
 from ssrem.evaluators.core.candidate_columns import score_as_samples
 from ssrem.files import read_json
 from ssrem.samples import TEST, Candidates, Floats, Sample
+
+ROUNDING = 1e-5
+"""How far a score may lie outside of its range, relative to its bounds: sums of float32 are off by about as much."""
 
 
 @dataclass(frozen=True)
@@ -77,24 +80,36 @@ class Metric(Evaluator):
         """Scores of one batch of samples that have what is needed, in order, independent of one another: finite, or NaN
         with a reason.
 
-        A context may be empty. `compute` clips the scores to `range`, as rounding may exceed it.
+        A context may be empty. EvaluatorError from `compute` for one outside `range` by more than rounding.
         """
 
     @property
     def signature(self) -> str:
         settings = "".join(f"|{name}:{value}" for name, value in sorted(self.settings.items()))
-        return f"{self.name}{settings}|{self.engine}"
+        return f"{self.name}{settings}|{self.engine}{source_hash(type(self))}"
 
     def compute(self, samples: Sequence[Sample]) -> Scores:
         values, truncated = np.full(len(samples), np.nan), np.zeros(len(samples), dtype=bool)
         reasons = [""] * len(samples)
         for rows in self._batches(samples):
             scored = self.values([samples[row] for row in rows])
-            values[rows], truncated[rows] = np.clip(scored.values, *self.range), scored.truncated
+            values[rows], truncated[rows] = self._in_range(scored.values), scored.truncated
             for row, reason in zip(rows, scored.reasons, strict=False):  # there may be none
                 reasons[row] = reason
         scores = Scores.of(truncated, **{self.parts[0]: values})
         return replace(scores, reasons=np.array(reasons, dtype=str))
+
+    def _in_range(self, values: Floats) -> Floats:
+        """The values, those that rounding took beyond `range` at its bound; EvaluatorError for one farther outside."""
+        low, high = self.range
+        allowed = ROUNDING * max(1.0, *(abs(bound) for bound in self.range if math.isfinite(bound)), 0.0)
+        outside = (values < low - allowed) | (values > high + allowed)
+        if outside.any():
+            raise EvaluatorError(
+                f"{self.name} gave the score {values[outside][0]:g}, outside of its range from {low:g} to {high:g}; "
+                "correct the range of its class, or what computes the score"
+            )
+        return np.clip(values, low, high)
 
     def score_candidates(
         self, candidates: Candidates, split: int | None = TEST, **reading: Any

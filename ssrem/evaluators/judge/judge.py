@@ -15,6 +15,7 @@ import numpy as np
 from ssrem import trusted_sources
 from ssrem.encoders.store import text_hashes
 from ssrem.errors import EvaluatorError
+from ssrem.evaluators import source_hash
 from ssrem.evaluators.base import Bill
 from ssrem.evaluators.core.metric import Metric, Scored, check_text, check_whole
 from ssrem.evaluators.judge.answers import WAYS
@@ -106,7 +107,7 @@ class Judge(Metric):
     def signature(self) -> str:
         shown = {name: value for name, value in self.settings.items() if name != "prompt"}
         settings = "".join(f"|{name}:{value}" for name, value in sorted(shown.items()))
-        return f"{self.name}{settings}|{self.engine}"
+        return f"{self.name}{settings}|{self.engine}{source_hash(type(self))}"
 
     def values(self, samples: Sequence[Sample]) -> Scored:
         options = current(**self.options)
