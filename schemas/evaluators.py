@@ -112,7 +112,8 @@ JUDGMENTS = Table(
         fingerprint="VARCHAR?: system fingerprint that the endpoint gave",
         answer="VARCHAR: the answer, raw",
         score="DOUBLE?: the score that the answer gives, on the prompt's scale; null with a reason",
-        reason="VARCHAR?: why the answer gives no score: refused, no number, outside the scale, cut off",
+        reason="VARCHAR?: why the answer gives no score: refused, no number, outside the scale, cut off by "
+        "max_tokens",
         method="VARCHAR: expected: mean over the scale's tokens; number: the number of the answer",
         prompt_tokens="BIGINT?: tokens of the request; null if the endpoint does not say",
         completion_tokens="BIGINT?: tokens of the answer",
@@ -124,7 +125,7 @@ JUDGMENTS = Table(
     expectations=(
         References(("evaluator", "version"), "evaluators"),
         References(("dataset", "response_id"), "rated_responses"),
-        OneOf("reason", ("refused", "no number", "outside the scale", "cut off")),
+        OneOf("reason", ("refused", "no number", "outside the scale", "cut off by max_tokens", "cut off")),
         OneOf("method", ("expected", "number")),
         Finite(("score", "seconds", "cost")),
         WithinBounds(("score",), "evaluators", ("evaluator", "version")),

@@ -247,7 +247,8 @@ def created(home: Warehouse, name: str, settings: Mapping[str, Any] | None = Non
     if settings and kind.learns_from:
         raise EvaluatorError(f"{name} learns; give its settings to ssrem train {name}")
     if not settings and (edited := _edited(home, name)) is not None:
-        return kind(**edited)
+        anew: Evaluator = kind(**edited)
+        return anew
     if not settings and not unregistered(home, [name]):
         ((_, version),) = promoted(home, [name])
         return load_evaluator(home.models / name / str(version))

@@ -16,12 +16,14 @@ KEY = "sk-very-secret"
 
 @dataclass
 class Reply:
-    """What the server sends. body: JSON, or bytes as they are; None cuts the connection. wait: seconds before it."""
+    """What the server sends. body: JSON, or bytes as they are; None cuts the connection. wait: seconds before it;
+    pause: seconds between its bytes."""
 
     body: Any
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     wait: float = 0.0
+    pause: float = 0.0
 
 
 def completion(text: str | None, logprobs: dict[str, float] | None = None, **more: Any) -> dict[str, Any]:
@@ -61,13 +63,14 @@ Answer = Callable[[dict[str, Any], int], Any]
 @dataclass
 class JudgeServer:
     """A running server. asked: bodies of the chat requests so far; keys: their Authorization headers; models: those
-    that it lists, None where it has no list."""
+    that it lists, None where it has no list; listed: what it sends instead of a list."""
 
     url: str
     answer: Answer
     asked: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     models: tuple[str, ...] | None = ("tiny",)
+    listed: Reply | None = None
 
     def messages(self) -> list[str]:
         """The messages that were sent."""
@@ -81,6 +84,9 @@ def judge_server(answer: Answer) -> Iterator[JudgeServer]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if server.listed is not None:
+                self._send(server.listed)
+                return
             if server.models is None:
                 self._send(failure(404, "no such path"))
                 return
@@ -107,7 +113,10 @@ def judge_server(answer: Answer) -> Iterator[JudgeServer]:
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
-                self.wfile.write(content)
+                for byte in content if reply.pause else ():
+                    self.wfile.write(bytes([byte]))
+                    time.sleep(reply.pause)
+                self.wfile.write(content[len(content) if reply.pause else 0 :])
             except OSError:  # the client has gone
                 pass
 

@@ -15,7 +15,7 @@ WAYS = {"auto": {LOGPROBS, SCHEMA}, "logprobs": {LOGPROBS}, "structured": {SCHEM
 """Way of asking → what is requested besides the text of the answer: log-probabilities of its tokens, and a JSON object
 of a schema."""
 
-REFUSED, NO_NUMBER, OUTSIDE, CUT_OFF = "refused", "no number", "outside the scale", "cut off"
+REFUSED, NO_NUMBER, OUTSIDE, CUT_OFF = "refused", "no number", "outside the scale", "cut off by max_tokens"
 """Reasons why an answer gives no score."""
 
 EXPECTED, NUMBER = "expected", "number"
@@ -28,6 +28,7 @@ _ALONE = re.compile(rf"[^\w-]*(?:[A-Za-z ]{{1,30}}[:=][^\w-]*)?{_NUMBER}(?:\s*/\
 _ANY = re.compile(rf"(?<![\w.]){_NUMBER}(?![\w]|\.\d)")
 _THOUGHT = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)
 _LARGEST_DIGIT = 9
+_MOST_TOKENS = 10**9
 
 
 @dataclass(frozen=True)
@@ -66,11 +67,13 @@ def read_reply(reply: Any, prompt: Prompt) -> Reading | None:
     if not isinstance(text, str):
         return None
     if refusal or ended == "content_filter":
-        return Reading(str(refusal or text), reason=REFUSED)
+        return Reading(refusal if isinstance(refusal, str) else text, reason=REFUSED)
+    if ended == "length":  # a number in it may not be the one that was to come
+        return Reading(text, reason=CUT_OFF)
     start = match.end() if (match := _THOUGHT.match(text)) else 0
     number = _number(text[start:])
     if number is None:
-        return Reading(text, reason=CUT_OFF if ended == "length" else NO_NUMBER)
+        return Reading(text, reason=NO_NUMBER)
     value, place = float(number[1]), start + number.start(1)
     if not prompt.low <= value <= prompt.high:
         return Reading(text, reason=OUTSIDE)
@@ -80,6 +83,11 @@ def read_reply(reply: Any, prompt: Prompt) -> Reading | None:
     except (AttributeError, TypeError, OverflowError):  # malformed log-probabilities
         expected = None
     return Reading(text, value) if expected is None else Reading(text, expected, method=EXPECTED)
+
+
+def token_count(value: Any) -> int | None:
+    """A number of tokens as an endpoint states it; None for what can be none."""
+    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
 
 
 def _number(text: str) -> re.Match[str] | None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,8 +23,21 @@ from ssrem.registry import nearest
 TOP_LOGPROBS = 20
 _LONGEST = 200
 
-_REFUSED = {LOGPROBS: ("logprobs",), SCHEMA: ("response_format", "json_schema", "grammar")}
-"""What an error says of a parameter that the endpoint does not know."""
+LIMIT, OTHER_LIMIT, TEMPERATURE = "max_tokens", "max_completion_tokens", "temperature"
+
+_REFUSED = {
+    LOGPROBS: ("logprobs",),
+    SCHEMA: ("response_format", "json_schema", "grammar"),
+    TEMPERATURE: (TEMPERATURE,),
+}
+"""What an error says of a parameter that the endpoint does not know, or whose value it does not take."""
+
+_NOT_KNOWN = re.compile(
+    r"unsupported|not (?:supported|permitted|allowed)|un(?:known|expected|recogni[sz]ed)", re.I
+)
+
+_RUN = 8
+"""So many characters of a key in a row are hidden."""
 
 GO_ON = "what was answered is kept; run the same command again to go on"
 
@@ -43,7 +59,8 @@ class Endpoint:
             raise EvaluatorError(
                 "judge needs the client of OpenAI; install it with pip install 'ssrem[judge]'"
             ) from None
-        self.model, self._wanted, self._fixed = model, frozenset(WAYS[way]), way != "auto"
+        self.model, self._wanted = model, frozenset({LIMIT, TEMPERATURE, *WAYS[way]})
+        self._fixed = frozenset() if way == "auto" else frozenset(WAYS[way])
         self._where, self._options = base_url, options
         self._key = os.environ.get(options.key_env, "")
         if not self._key and (
@@ -59,8 +76,8 @@ class Endpoint:
             base_url=base_url,
             timeout=options.timeout,
             max_retries=options.retries,
+            http_client=_http_client(openai, options.timeout),
         )
-        self._limit = "max_tokens"
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -75,9 +92,8 @@ class Endpoint:
             return  # an endpoint need not list its models
         ids = [] if Path(self.model).is_dir() else _ids(listed)  # a folder is served without being listed
         if ids and not any(id == self.model or id.startswith(f"{self.model}:") for id in ids):
-            raise EvaluatorError(
-                f"judge: {self._where} has no model {self.model!r}; it has {nearest(self.model, ids)}"
-            )
+            has = self.hidden(nearest(self.model, ids))[:_LONGEST]
+            raise EvaluatorError(f"judge: {self._where} has no model {self.model!r}; it has {has}")
 
     def ask(
         self, message: str, temperature: float, max_tokens: int, response_format: object
@@ -88,8 +104,10 @@ class Endpoint:
         """
         started = time.monotonic()
         while True:
-            wanted, limit = self._wanted, self._limit
-            more: dict[str, Any] = {limit: max_tokens}
+            wanted = self._wanted
+            more: dict[str, Any] = {LIMIT if LIMIT in wanted else OTHER_LIMIT: max_tokens}
+            if TEMPERATURE in wanted:
+                more[TEMPERATURE] = temperature
             if LOGPROBS in wanted:
                 more |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
             if SCHEMA in wanted:
@@ -98,30 +116,34 @@ class Endpoint:
                 self._client.chat.completions.with_raw_response.create,
                 model=self.model,
                 messages=[{"role": "user", "content": message}],
-                temperature=temperature,
                 **more,
             )
             try:
                 reply = self._call(create)
             except RefusedError as error:
-                if not self._adapt(str(error), wanted, limit):
+                if not self._adapt(str(error), wanted):
                     raise
                 continue
             return reply, time.monotonic() - started
 
-    def _adapt(self, error: str, wanted: frozenset[str], limit: str) -> bool:
-        """Whether there is another way to ask an endpoint that does not know one of the parameters."""
+    def _adapt(self, error: str, wanted: frozenset[str]) -> bool:
+        """Whether there is another way to ask an endpoint that does not take one of the parameters; it is said."""
         with self._lock:
-            if (self._wanted, self._limit) != (wanted, limit):  # another thread has adapted meanwhile
+            if self._wanted != wanted:  # another thread has adapted meanwhile
                 return True
-            if "max_completion_tokens" in error and limit == "max_tokens":
-                self._limit = "max_completion_tokens"
-                return True
-            refused = {name for name, words in _REFUSED.items() if any(word in error for word in words)}
-            if self._fixed or not refused & wanted:
-                return False
+            if OTHER_LIMIT in error or (LIMIT in error and _NOT_KNOWN.search(error)):
+                refused = {LIMIT}
+            else:
+                refused = {name for name, words in _REFUSED.items() if any(word in error for word in words)}
+            refused = (refused & wanted) - self._fixed
             self._wanted = wanted - refused
-            return True
+            for name in sorted(refused):
+                instead = f"asked with {OTHER_LIMIT}" if name == LIMIT else "asked without it"
+                note = f"judge: {self._where} does not take {name}; {instead}"
+                if note not in self._options.spending.announced:
+                    self._options.spending.announced.add(note)
+                    self._options.say(note)
+            return bool(refused)
 
     def _call(self, request: Callable[[], Any], listing: bool = False) -> Any:
         """The JSON of a reply; None if no try gives JSON. listing: whether the request is for the list of models."""
@@ -130,7 +152,7 @@ class Endpoint:
             for _ in range(1 + self._options.retries):
                 try:
                     return json.loads(request().text)
-                except ValueError:
+                except (ValueError, RecursionError):  # no JSON, or nested too deep
                     continue
             return None
         except (library.AuthenticationError, library.PermissionDeniedError) as error:
@@ -151,14 +173,63 @@ class Endpoint:
             tries = 1 + self._options.retries
             raise EvaluatorError(f"judge: no answer from {where} in {tries} tries ({why}); {GO_ON}") from None
         except library.APIStatusError as error:
+            if 300 <= error.status_code < 400:
+                to = self.hidden(error.response.headers.get("location", "another address"))[:_LONGEST]
+                raise EvaluatorError(
+                    f"judge: {where} sends requests on to {to}; nothing was sent there. Give that address as "
+                    "base_url if the texts may go there"
+                ) from None
             raise RefusedError(f"{error.status_code}: {self._reason(error)}") from None
 
     def _reason(self, error: Any) -> str:
         """What the error says, in short, without the key."""
         body = getattr(error, "body", None)
-        text = str(body.get("message") if isinstance(body, dict) and body.get("message") else error)
-        text = " ".join(text.split())
-        return (text.replace(self._key, "…") if self._key else text)[:_LONGEST]
+        message = body.get("message") if isinstance(body, dict) else None
+        text = message if isinstance(message, str) and message else str(error)
+        return self.hidden(" ".join(text.split()))[:_LONGEST]
+
+    def hidden(self, text: str) -> str:
+        """The text with … for every part of the key: an endpoint may quote it, also cut or within an answer."""
+        if not self._key:
+            return text
+        size = min(_RUN, len(self._key))
+        runs = {self._key[at : at + size] for at in range(len(self._key) - size + 1)}
+        kept, at, end = [], 0, 0  # end: of the part of the key that is being left out
+        while at < len(text):
+            if text[at : at + size] in runs:
+                kept += ["…"] if at >= end else []
+                end = at + size
+            elif at >= end:
+                kept.append(text[at])
+            at += 1
+        return "".join(kept)
+
+
+def _http_client(library: Any, timeout: float) -> Any:
+    """A client that ends each try after `timeout` seconds in all, where the library's timeout is for each read, and
+    that follows no redirect: texts go to the address that the user was told."""
+
+    class Client(library.DefaultHttpxClient):  # type: ignore[misc]
+        def send(self, request: Any, **more: Any) -> Any:
+            answer: Future[Any] = Future()
+            send = super().send
+
+            def work() -> None:
+                try:
+                    answer.set_result(send(request, **more))
+                except BaseException as error:
+                    answer.set_exception(error)
+
+            threading.Thread(target=work, daemon=True).start()  # ends at the latest when the client is closed
+            try:
+                return answer.result(timeout)
+            except TimeoutError:
+                http = import_module(
+                    type(request).__module__.partition(".")[0]
+                )  # httpx2, or httpx in an older client
+                raise http.ReadTimeout("no whole answer in time", request=request) from None
+
+    return Client(timeout=timeout, follow_redirects=False)
 
 
 def _ids(listed: Any) -> list[str]:

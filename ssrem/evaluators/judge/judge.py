@@ -18,7 +18,7 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators import source_hash
 from ssrem.evaluators.base import Bill
 from ssrem.evaluators.core.metric import Metric, Scored, check_text, check_whole
-from ssrem.evaluators.judge.answers import WAYS
+from ssrem.evaluators.judge.answers import WAYS, token_count
 from ssrem.evaluators.judge.journal import Journal
 from ssrem.evaluators.judge.prompt import load_prompt
 from ssrem.evaluators.judge.request_options import OPTIONS, RequestOptions, current, prices_of
@@ -146,6 +146,11 @@ class Judge(Metric):
                 if entry := journal.get(question.key):
                     yield {
                         **{name: value for name, value in entry.items() if name not in ("key", "texts")},
+                        # a journal of before these were checked may hold any number
+                        **{
+                            name: token_count(entry.get(name))
+                            for name in ("prompt_tokens", "completion_tokens")
+                        },
                         "row": row,
                         "order_no": question.order,
                         "sample_no": question.nth,

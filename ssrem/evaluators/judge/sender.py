@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.judge.answers import Reading, read_reply, schema
+from ssrem.evaluators.judge.answers import Reading, read_reply, schema, token_count
 from ssrem.evaluators.judge.client import GO_ON, Endpoint, RefusedError
 from ssrem.evaluators.judge.journal import Journal
 from ssrem.evaluators.judge.prompt import Prompt
@@ -116,7 +116,7 @@ class Sender:
             if reading is None:
                 self.unanswered[question.key] = MALFORMED
             else:
-                self._keep(question, reading, reply, seconds, cost)
+                self._keep(endpoint, question, reading, reply, seconds, cost)
         except RefusedError as error:
             if first and not _OF_ONE_TEXT.search(str(error)):
                 where = self.settings["base_url"]
@@ -131,14 +131,27 @@ class Sender:
         return self.prices.of(sent, answered) if self.prices else 0.0
 
     def _keep(
-        self, question: Question, reading: Reading, reply: Mapping[str, Any], seconds: float, cost: float
+        self,
+        endpoint: Endpoint,
+        question: Question,
+        reading: Reading,
+        reply: Mapping[str, Any],
+        seconds: float,
+        cost: float,
     ) -> None:
         usage = _usage(reply)
+
+        def text(value: Any) -> str | None:
+            # Without what no file can hold, such as half of a pair of surrogates.
+            return (
+                endpoint.hidden(value.encode("utf-8", "replace").decode()) if isinstance(value, str) else None
+            )
+
         self.journal.add(
             {
                 "key": question.key,
                 "texts": question.texts,
-                "answer": reading.text,
+                "answer": text(reading.text),
                 "score": reading.score,
                 "reason": reading.reason or None,
                 "method": reading.method,
@@ -147,13 +160,13 @@ class Sender:
                 "seconds": seconds,
                 "cost": cost if self.prices else None,
                 "currency": self.prices.currency if self.prices else None,
-                "model": str(reply.get("model") or self.settings["model"]),
-                "fingerprint": reply.get("system_fingerprint"),
+                "model": text(reply.get("model")) or self.settings["model"],
+                "fingerprint": text(reply.get("system_fingerprint")),
                 "asked_at": f"{datetime.now(UTC):%F %T}",
             }
         )
 
 
-def _usage(reply: Any) -> dict[str, int]:
+def _usage(reply: Any) -> dict[str, int | None]:
     usage = reply.get("usage") if isinstance(reply, dict) else None
-    return {k: v for k, v in usage.items() if type(v) is int} if isinstance(usage, dict) else {}
+    return {name: token_count(n) for name, n in usage.items()} if isinstance(usage, dict) else {}

@@ -115,10 +115,13 @@ def test_an_answer_is_a_number_or_a_reason(
     [
         (completion("I cannot judge this.", refusal="no"), "refused"),
         (completion("", finish_reason="content_filter"), "refused"),
-        (completion("Let me think about", finish_reason="length"), "cut off"),
+        (completion("Let me think about", finish_reason="length"), "cut off by max_tokens"),
+        (completion("3", finish_reason="length"), "cut off by max_tokens"),
         ({"choices": []}, "malformed answer"),
         ([], "malformed answer"),
         (Reply(b'{"choices": [', 200), "malformed answer"),
+        (Reply(b"[" * 300_000 + b"]" * 300_000, 200), "malformed answer"),
+        (Reply(b'{"choices": ' + b"[" * 300_000 + b"]" * 300_000 + b"}", 200), "malformed answer"),
         (
             failure(400, "This model's maximum context length is 100 tokens"),
             "not taken by the endpoint: 400: ",
@@ -205,13 +208,38 @@ def test_it_asks_in_the_way_that_the_endpoint_understands(server: JudgeServer) -
             return failure(400, "Unsupported parameter: 'max_tokens'; use 'max_completion_tokens'")
         if "logprobs" in body:
             return failure(400, "'logprobs' is not supported")
+        if "temperature" in body:
+            return failure(400, "Unsupported value: 'temperature' does not support 0 with this model")
         if "response_format" in body:
             return failure(422, "unknown field response_format")
         return completion("3")
 
     server.answer = answer
-    assert judge(server).score(SAMPLES).tolist() == [3] * 5
-    assert len(server.asked) == 3 + 5
+    said: list[str] = []
+    with request_options(say=said.append):
+        assert judge(server).score(SAMPLES).tolist() == [3] * 5
+        assert len(server.asked) == 4 + 5
+        judge(server, samples=2).score(SAMPLES)  # each is said once a run
+    assert said[1:5] == [
+        f"judge: {server.url} does not take max_tokens; asked with max_completion_tokens",
+        f"judge: {server.url} does not take logprobs; asked without it",
+        f"judge: {server.url} does not take temperature; asked without it",
+        f"judge: {server.url} does not take response_format; asked without it",
+    ]
+    assert len(said) == 5
+
+
+@pytest.mark.parametrize(
+    ("error", "taken"),
+    [
+        ("Unsupported parameter: 'max_tokens'", True),
+        ("max_tokens is too large: this text has 5000 tokens", False),
+    ],
+)
+def test_a_limit_that_is_not_known_is_named_otherwise(server: JudgeServer, error: str, taken: bool) -> None:
+    server.answer = lambda body, _: failure(400, error) if "max_tokens" in body else completion("3")
+    assert (judge(server).score(SAMPLES[:1]) == [3]).tolist() == [taken]
+    assert ("max_completion_tokens" in server.asked[-1]) is taken
 
 
 def test_it_asks_for_what_it_is_set_to(server: JudgeServer) -> None:
@@ -448,3 +476,78 @@ def test_what_is_missing_is_said_before_the_first_request(
     with pytest.raises(EvaluatorError, match=r"pip install 'ssrem\[judge\]'"):
         judge(server).score(SAMPLES)
     assert server.asked == []
+
+
+@pytest.mark.parametrize("count", [10**30, 10**400, -1, 1.5, "7", True, None, [1]])
+def test_what_is_no_number_of_tokens_is_not_kept(server: JudgeServer, tmp_path: Path, count: Any) -> None:
+    """One such answer ended every run over its set in a traceback."""
+    reply = completion("4")
+    reply["usage"] = {"prompt_tokens": count, "completion_tokens": count}
+    reply["model"], reply["system_fingerprint"] = {"name": ["tiny"]}, [[["x"]]]
+    server.answer = lambda *_: Reply(json.dumps(reply).encode())
+    prices = tmp_path / "prices.json"
+    prices.write_text('{"tiny": {"input": 1, "output": 1}}')
+    with request_options(journal=tmp_path / "journal"):
+        assert judge(server, prices=str(prices)).score(SAMPLES).tolist() == [4] * 5
+    (row, *_) = _judgments(server, tmp_path / "journal")
+    kept = [row[name] for name in ("prompt_tokens", "completion_tokens", "model", "fingerprint")]
+    assert kept == [None, None, "tiny", None] and row["cost"] < 0.01
+
+
+def test_a_journal_of_before_may_hold_any_number_of_tokens(server: JudgeServer, tmp_path: Path) -> None:
+    with request_options(journal=tmp_path):
+        judge(server).score(SAMPLES)
+    (file,) = tmp_path.iterdir()
+    file.write_text(file.read_text().replace('"prompt_tokens": 100', f'"prompt_tokens": {10**30}'))
+    assert {row["prompt_tokens"] for row in _judgments(server, tmp_path)} == {None}
+
+
+def test_an_answer_that_no_file_can_hold_is_kept_as_far_as_it_can(
+    server: JudgeServer, tmp_path: Path
+) -> None:
+    server.answer = lambda *_: completion("4 \ud800")
+    with request_options(journal=tmp_path):
+        judge(server).score(SAMPLES)
+    assert {row["answer"] for row in _judgments(server, tmp_path)} == {"4 ?"}
+
+
+@pytest.mark.parametrize("quoted", [KEY, KEY[:-1], KEY[1:], KEY[3:11]])
+def test_parts_of_the_key_are_hidden(server: JudgeServer, tmp_path: Path, quoted: str) -> None:
+    reply = completion(f"Score: 4 {quoted}!")
+    reply["model"] = reply["system_fingerprint"] = f"a {quoted} b"
+    server.answer = lambda *_: reply
+    with request_options(journal=tmp_path):
+        judge(server).score(SAMPLES)
+    kept = "".join(file.read_text() for file in tmp_path.iterdir())
+    assert not any(KEY[at : at + 8] in kept for at in range(len(KEY) - 7))
+    assert _judgments(server, tmp_path)[0]["model"] == "a … b"
+    server.answer = lambda *_: failure(404, f"Incorrect API key provided: {quoted}")
+    server.models = (f"x-{quoted}",)
+    for model in ("tiny", f"x-{quoted}"):
+        with pytest.raises(EvaluatorError) as error:
+            Judge(base_url=server.url, model=model).score(SAMPLES)
+        assert not any(KEY[at : at + 8] in str(error.value).replace(model, "") for at in range(len(KEY) - 7))
+
+
+def test_no_text_goes_to_another_address(server: JudgeServer) -> None:
+    with judge_server(lambda *_: completion("5")) as other:
+        moved = Reply({}, 307, {"Location": f"{other.url}/chat/completions"})
+        server.answer = lambda *_: moved
+        with pytest.raises(
+            EvaluatorError, match=rf"requests on to {other.url}/chat/comp.*; nothing was sent there"
+        ):
+            judge(server).score(SAMPLES)
+        assert len(server.asked) == 1 and other.asked == []
+
+
+def test_an_answer_that_comes_a_byte_at_a_time_ends_with_the_timeout(server: JudgeServer) -> None:
+    server.answer = lambda *_: Reply(completion("4"), pause=0.1)
+    started = time.monotonic()
+    with pytest.raises(EvaluatorError, match=r"in 2 tries ..?Request timed out"):
+        judge(server, timeout=0.3, retries=1).score(SAMPLES[:1])
+    assert time.monotonic() - started < 3
+
+
+def test_a_list_of_models_that_nests_deep_says_nothing(server: JudgeServer) -> None:
+    server.listed = Reply(b"[" * 300_000 + b"]" * 300_000)
+    assert judge(server, retries=0).score(SAMPLES[:1]).tolist() == [4]
