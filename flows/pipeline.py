@@ -10,7 +10,7 @@ from ssrem.flows.hooks import flow_options
 from ssrem.flows.ingest import ingest
 from ssrem.flows.report import report
 from ssrem.flows.retrain import retrain
-from ssrem.flows.steps import correlate_landed, study_behaviour
+from ssrem.flows.steps import correlate_landed, score_baselines, study_behaviour
 from ssrem.flows.tables import tables
 from ssrem.flows.train import train
 from ssrem.tasks.annotated import annotated_files
@@ -72,6 +72,7 @@ def pipeline(
         train(evaluators, None, home, options.training, options.margin, resources)
         if retrain_outdated:
             retrain(None, home, options.margin, resources)
+        score_baselines(home, resources=resources)
         if annotations:
             correlate(annotations, home, evaluators, sets, resources=resources)
         with shown(home, "study", AFTER_RUN):

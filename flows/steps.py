@@ -40,6 +40,7 @@ score_test_split = Task(
     tags=["score"],
     **AGAIN,
 )
+score_baselines = Task(score.score_baselines, name="score baselines", tags=["score"], **AGAIN)
 decide = Task(promote.decide_all, name="decide", tags=["train"], **AGAIN)
 correlate_set = Task(
     agreement.correlate, name="correlate", task_run_name="correlate {file}", tags=["correlate"], **AGAIN

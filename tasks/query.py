@@ -33,7 +33,7 @@ ANSWER_BYTES = 512 << 20
 """Most bytes of an answer in Python's memory."""
 MOST_THREADS = 8
 
-AFTER_RUN = ("corpora", "speaker_sets", "identification", "pairs", "agreement", "best", "own_ratings")
+AFTER_RUN = ("everyday_pairs", "identification", "pairs", "agreement", "best", "corpora", "speaker_sets")
 """The summaries that a run of the whole pipeline ends with."""
 
 _FETCHED_ROWS, _PARQUET_ROWS = 2_048, 10_000

@@ -21,7 +21,7 @@ from ssrem.agreement.identification import identification
 from ssrem.agreement.signature import Signature, digest
 from ssrem.agreement.signature import versions as program_versions
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import evaluator_class, load_evaluator
+from ssrem.evaluators import evaluator_class, load_evaluator, usable_baselines
 from ssrem.evaluators.base import Evaluator, Scores
 from ssrem.samples import CONTEXT_ATTACK, TEST, Candidates, Floats, Sample
 from ssrem.settings import TableSettings
@@ -123,6 +123,12 @@ def score_corpora(
         corpus: [v[0] for v in versions if score_corpus(*v, corpus, home, resources=resources)]
         for corpus in corpora or landed
     }
+
+
+def score_baselines(home: str, *, resources: Resources = Resources()) -> dict[str, list[str]]:
+    """Score the test splits of all corpora with the untrained baselines whose packages are installed, as
+    `score_corpora` does: what a training is worth shows beside them."""
+    return score_corpora(home, None, usable_baselines(), resources=resources)
 
 
 def conversation_rows(

@@ -66,6 +66,7 @@ def run(
         corpus, _ = tasks.ingest.land(source or "chitchat", home, dump, resources=resources)
         tasks.tables.build(corpus, home, settings.tables, resources=resources)
         tasks.train.train_all(evaluator, None, home, settings.training, settings.margin, resources=resources)
+        tasks.score.score_baselines(home, resources=resources)
         if annotations:
             names = tasks.versions.to_correlate(call.home, evaluator)
             chosen = tasks.versions.registered(home, names, {}, resources=resources)
@@ -77,11 +78,17 @@ def run(
     if output.answered(call, {**rows, "no_better": findings, "report": page}):
         return
     output.summaries(rows)
-    output.sentences(findings)
+    sampled = call.home.query(
+        "SELECT evaluator, test_sample FROM evaluators WHERE promoted AND test_sample IS NOT NULL ORDER BY ALL"
+    )
+    notes = [f"{name} reads slowly: its identification is of {n:,} drawn responses." for name, n in sampled]
+    output.sentences([*findings, *notes])
     print(f"report: {page}")
-    if not annotations:
-        print(f"next:   ssrem correlate{call.shown} ANNOTATED.json   compares the scores with human scores")
-    print(f'next:   ssrem sql{call.shown} "SELECT * FROM scores ORDER BY f DESC LIMIT 10"')
+    if annotations:
+        print(f'next:   ssrem sql{call.shown} "SELECT * FROM scores ORDER BY f DESC LIMIT 10"')
+    else:
+        print("next:   ssrem ratings pull conture   fetches responses that people rated; or take your own")
+        print(f"next:   ssrem correlate conture{call.shown}   tells which evaluator agrees with these people")
 
 
 @Verb

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Rows = Sequence[Mapping[str, Any]]
 
-SHARES = ("gt_above", "stated", "reply", "previous_speaker")
+SHARES = ("gt_above", "better", "stated", "reply", "previous_speaker")
 """Columns that hold a share from 0 to 1, printed as a percentage."""
 
 UNBOUNDED = 100_000

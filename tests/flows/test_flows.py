@@ -84,7 +84,7 @@ def contents(home: Warehouse, table: str) -> list[Any]:
 def test_the_pipeline_leaves_what_the_command_leaves(flown: tuple[Warehouse, Shown], made: Made) -> None:
     """The same ledger, the same tables, and the same results of gates, which Great Expectations has evaluated."""
     home, _ = flown
-    assert len(contents(home, "runs")) == 10
+    assert len(contents(home, "runs")) == 12
     for table in TABLES:
         assert contents(home, table) == contents(made.home, table), table
 
@@ -219,7 +219,7 @@ def test_a_task_is_tried_again_after_an_error_of_a_disk_and_no_other() -> None:
     from ssrem.flows import steps
 
     of_stages = [one for one in vars(steps).values() if isinstance(one, Task)]
-    assert len(of_stages) == 11
+    assert len(of_stages) == 12
     assert {(one.retries, one.retry_delay_seconds, one.retry_condition_fn) for one in of_stages} == {
         (2, 5, steps.of_disk_or_network)
     }

@@ -19,6 +19,10 @@ from ssrem.samples import Encode, Sample
 
 JOINS = ("mean", "text")
 
+SAMPLE = 60
+"""Responses of a test split that are scored with a slow encoder, each with its negatives: with MiniLM on one core some
+fifteen seconds, for all of the default corpus an hour."""
+
 
 class EncodedContext(Metric):
     """A metric of context and response over an encoder's vectors. encoder: a spec for `load_encoder`."""
@@ -65,6 +69,11 @@ class Cosine(EncodedContext):
     source: ClassVar[str] = "a sentence encoder as it comes (Reimers and Gurevych 2019, section 3)"
     defaults: ClassVar[Mapping[str, Any]] = {"encoder": MINILM, "context_turns": 2, "join": "mean"}
     packages: ClassVar[tuple[str, ...]] = extras.MINILM
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        if self.encoder.slow:
+            self.test_sample = SAMPLE  # type: ignore[misc]
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,15 @@ from ssrem.tasks.warehouse.home import Warehouse
 from support.progress_lines import other_lines
 from support.small_home import Made, command
 
-TITLES = ["corpora", "speaker sets", "identification on the test split", "agreement with human scores"]
+TITLES = [
+    *(
+        "everyday pairs",
+        "identification on the test split",
+        "agreement with human scores",
+        "corpora",
+        "speaker sets",
+    )
+]
 
 
 def test_tables_report_and_next_command(made: Made) -> None:
@@ -29,7 +37,9 @@ def test_tables_report_and_next_command(made: Made) -> None:
     tables = [line for line in lines if not any(part in line for part in ("report: ", *sentences))]
     assert all(line == line.rstrip() and len(line) <= 120 for line in tables)
     ground_truth = [line.split() for line in lines if " GT " in line]
-    assert [row[:3] for row in ground_truth] == [["ssrem", "tiny", "GT"], ["rsrem", "tiny", "GT"]]
+    assert [row[:3] for row in ground_truth] == [
+        [name, "tiny", "GT"] for name in ("ssrem", "rsrem", "length", "cosine")
+    ]
 
 
 def test_stderr_says_how_far_it_is_where_it_is_no_terminal(made: Made) -> None:
@@ -48,7 +58,16 @@ def test_stderr_says_how_far_it_is_where_it_is_no_terminal(made: Made) -> None:
 def test_json_holds_the_same_figures(made: Made) -> None:
     figures = json.loads(made.again.stdout, parse_constant=pytest.fail)
     assert list(figures) == [
-        *("corpora", "speaker_sets", "identification", "agreement", "best", "no_better", "report")
+        *(
+            "everyday_pairs",
+            "identification",
+            "agreement",
+            "best",
+            "corpora",
+            "speaker_sets",
+            "no_better",
+            "report",
+        )
     ]
     assert figures["corpora"][0] == {
         "corpus": "tiny",
@@ -62,11 +81,35 @@ def test_json_holds_the_same_figures(made: Made) -> None:
     }
     assert {row["n"] + row["excluded"] for row in figures["agreement"]} == {30}
     assert all(row["low"] < row["spearman"] < row["high"] for row in figures["agreement"])
+    pairs = figures["everyday_pairs"]
+    assert {row["evaluator"] for row in pairs} == {"ssrem", "rsrem", "cosine", "length"}
+    assert all(0 <= row["low"] <= row["better"] <= row["high"] <= 1 and row["n"] == 240 for row in pairs)
+    identified = {row["evaluator"]: row["n"] for row in figures["identification"] if row["kind"] == "GT"}
+    assert (
+        identified["cosine"] == min(60, identified["ssrem"]) and identified["length"] == identified["ssrem"]
+    )
     (best,) = figures["best"]
     assert (best["dataset"], best["compared"], best["n"]) == ("people", 4, 25)
     assert set(best["tied_for_best"].split(", ")) <= {*("ssrem h", "rsrem h", "cosine f", "length f")}
     truth = next(row for row in figures["identification"] if row["kind"] == "GT")
     assert f"{truth['mean_f']:.3f}" in made.said.stdout
+
+
+def test_without_human_ratings_it_shows_what_the_evaluators_are_worth_and_where_ratings_are(
+    made: Made, tmp_path: Path
+) -> None:
+    """It ended with how unknown that is, and with correlations with ratings of whole conversations."""
+    done = command("run", str(made.dump), "--home", str(tmp_path / "home"))
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("everyday pairs: how often the better of two responses scores higher")
+    assert {line.split()[0] for line in lines[3:7]} == {"ssrem", "rsrem", "cosine", "length"}
+    assert "whole conversations" not in done.stdout
+    assert [line.split()[1:5] for line in lines[-2:]] == [
+        ["ssrem", "ratings", "pull", "conture"],
+        ["ssrem", "correlate", "conture", "--home"],
+    ]
+    assert "cosine reads slowly: its identification is of 60 drawn responses." in lines
 
 
 def test_a_second_run_publishes_nothing(made: Made) -> None:

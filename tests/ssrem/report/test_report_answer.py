@@ -104,7 +104,7 @@ def test_an_evaluator_that_does_not_agree_is_not_praised() -> None:
 @pytest.mark.parametrize(
     ("correlations", "sentence"),
     [
-        ([], "There are no annotated sets"),
+        ([], "responses that people rated: ssrem ratings pull conture fetches some"),
         ([correlation("a", "one", None, outcome="constant")], "No annotated set gave a correlation"),
         ([correlation("a", "one", 0.1), correlation("b", "two", 0.1)], "no annotated set in common"),
     ],
@@ -115,7 +115,7 @@ def test_says_plainly_what_cannot_be_answer_text(correlations: list[dict[str, An
 
 def test_ratings_of_conversations_stand_in_as_what_they_are() -> None:
     text = answer_text([correlation("a", "talk", 0.07, level="conversation")])
-    assert "There are no annotated sets" in text
+    assert "responses that people rated: ssrem ratings pull conture fetches some" in text
     assert "The ratings of whole conversations are the only human scores" in text
     assert "0.070 (a with talk, overall, p < 0.001, n = 100)" in text
 
