@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 DONE, REJECTED = "done", "rejected"
 """Subfolders of a drop folder."""
 
+NO_CORPORA = ("tables", "labels")
+"""Names of inputs other than corpora in the ledger's recipe of a training."""
+
 UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".filepart", ".swp", "~")
 """Name endings under which programs write incomplete files."""
 
@@ -126,7 +129,7 @@ class _Landing:
     def __init__(self, sources: Sequence[str], home: str, settings: DumpSettings) -> None:
         self.source, self.settings = _shown(sources), settings
         name = corpus_name(sources) if settings.name is None else settings.name
-        self.corpus = checked_name(name, "a corpus", "give another with --name", DumpError)
+        self.corpus = checked_name(name, "a corpus", "give another with --name", DumpError, NO_CORPORA)
         self.home = Warehouse.at(home).anew(corpus=self.corpus)
         self.key = _key(settings, self.home)
         how = settings.model_dump(include={"format", "encoding", "time_format"})

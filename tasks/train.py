@@ -30,12 +30,12 @@ from ssrem.tasks.versions import (
     DECIDED,
     any_trained,
     created,
+    next_version,
     outdated,
     published_keys,
     register,
     stage_version,
     version_status,
-    versions,
 )
 from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.files import model_damage
@@ -282,7 +282,7 @@ def dry_run(
         rows.append(
             {
                 "evaluator": name,
-                "version": len(versions(warehouse, name)) + 1,
+                "version": next_version(warehouse, name),
                 "learns": ", ".join(sorted(kind.learns_from)) or "nothing",
                 "corpora": ", ".join(sources) or None,
                 "train_responses": warehouse.query(RESPONSES, ["train", sources])[0][0] if sources else None,

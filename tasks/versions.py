@@ -70,6 +70,13 @@ def known_version(home: Warehouse, name: str, version: int) -> int:
     return version
 
 
+def next_version(home: Warehouse, name: str) -> int:
+    """The number of the next version: one more than the highest that the ledger knows, also of versions that a
+    `forget` has deleted, so that a number never means two versions."""
+    keys = published_keys(home.query("SELECT outputs FROM runs"), "evaluators")
+    return max((key.version or 0 for (key,) in keys if key.evaluator == name), default=0) + 1
+
+
 def version_status(home: Warehouse, name: str, version: int) -> str:
     """Whether a version is in use, and why, in one line."""
     row = next(row for row in versions(home, name) if row["version"] == version)
@@ -303,7 +310,7 @@ def stage_version(
     low, high = _finite_range(evaluator)
     row = {
         "evaluator": name,
-        "version": old[-1]["version"] + 1 if old else 1,
+        "version": next_version(stage.home, name),
         "signature": evaluator.signature,
         "low": low,
         "high": high,

@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -240,8 +240,10 @@ def _holder(handle: TextIO) -> dict[str, Any]:
         return {}
 
 
-def checked_name(name: str, what: str, way_out: str, error: type[SsremError]) -> str:
-    """Return `name` if it is valid: one line of printable text that is not a path.
+def checked_name(
+    name: str, what: str, way_out: str, error: type[SsremError], reserved: Collection[str] = ()
+) -> str:
+    """Return `name` if it is valid: one line of printable text that is not a path, and none of `reserved`.
 
     Otherwise raises `error` that says why `what` cannot have this name, followed by `way_out`.
     """
@@ -251,6 +253,7 @@ def checked_name(name: str, what: str, way_out: str, error: type[SsremError]) ->
         f"has more than {longest} characters": len(name) > longest,
         "begins or ends with a blank": name != name.strip(),
         "holds a character that cannot be printed": not name.isprintable(),
+        "has a meaning of its own in the ledger": name in reserved,
         "is a path": "/" in name or "\\" in name or name in (".", ".."),
     }
     if wrong := next((wrong for wrong, found in faults.items() if found), None):

@@ -21,8 +21,10 @@ from ssrem.privacy.key import PseudonymKey
 from ssrem.settings import TableSettings
 from ssrem.tasks.ingest import land as land_dump
 from ssrem.tasks.privacy import forget
-from ssrem.tasks.settings import DumpSettings
+from ssrem.tasks.settings import DumpSettings, TrainSettings
 from ssrem.tasks.tables import build
+from ssrem.tasks.train import dry_run
+from ssrem.tasks.versions import next_version
 from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import Made, command, copied
@@ -182,6 +184,15 @@ def test_what_was_derived_is_gone_and_the_commands_that_make_it_again_are_named(
     assert ("scores", PartitionKey(dataset="people", evaluator="length", version=1)) in published
     for table in ("rankings", "comparisons", "identification", "learning_curves"):
         assert home.query(f"SELECT count(*) FROM {table}") == [(0,)], table
+
+
+def test_a_number_of_a_version_is_used_once(made: Made, forgotten: tuple[Warehouse, Any, list[str]]) -> None:
+    home, *_ = forgotten
+    assert home.query("SELECT count(*) FROM evaluators WHERE evaluator = 'ssrem'") == [(0,)]
+    assert next_version(home, "ssrem") == 2
+    (plan,) = dry_run(["ssrem"], None, str(home.root), TrainSettings())
+    assert plan["version"] == 2
+    assert next_version(made.home, "ssrem") == 2 and next_version(made.home, "bleu-2") == 1
 
 
 def test_nobody_of_that_name_and_near_spellings_are_told(home: Warehouse, write_dump: Dump) -> None:

@@ -229,9 +229,12 @@ def test_ctrl_c_stops_a_query(home: Warehouse, here: Path) -> None:
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout is not None and process.stdout.readline() == "running\n"
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        try:
+            assert process.stdout is not None and process.stdout.readline() == "running\n"
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()  # else the block waits for a query without an end
     assert process.returncode == 130
     assert errors == "ssrem: interrupted\n"
 
