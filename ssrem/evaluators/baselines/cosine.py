@@ -20,8 +20,8 @@ from ssrem.samples import Encode, Sample
 JOINS = ("mean", "text")
 
 SAMPLE = 60
-"""Responses of a test split that are scored with a slow encoder, each with its negatives: with MiniLM on one core some
-fifteen seconds, for all of the default corpus an hour."""
+"""Responses of a test split that are scored with a slow encoder, each with its negatives: with MiniLM four seconds
+of one core; all of the default corpus would take a quarter of an hour."""
 
 
 class EncodedContext(Metric):
