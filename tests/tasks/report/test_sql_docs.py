@@ -57,7 +57,7 @@ def test_the_catalog_opens_in_one_line_each(made: Made) -> None:
 import pandas, polars
 assert isinstance(polars_frame, polars.DataFrame) and isinstance(pandas_frame, pandas.DataFrame)
 for frame in (polars_frame, pandas_frame):
-    assert len(frame) == 12 and "gt_above" in frame.columns
+    assert len(frame) == 24 and "gt_above" in frame.columns
 """
     script = block.replace(CATALOG, str(made.home.catalog)) + checks
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
