@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ssrem.errors import DumpError
+from ssrem.readers.json.values import parse_json
 
 Path = tuple[str, ...]
 
@@ -107,27 +108,31 @@ class Paths:
 
 
 def _values(value: Any, path: Path) -> Iterator[Any]:
-    """The values at a path."""
-    for number, key in enumerate(path):
-        if key == MEMBERS:
-            for member in value if isinstance(value, list) else ():
-                yield from _values(member, path[number + 1 :])
-            return
-        if isinstance(value, Mapping):
-            value = value.get(key)
-        elif isinstance(value, list) and _PLACE.fullmatch(key) and -len(value) <= int(key) < len(value):
-            value = value[int(key)]
-        else:
-            return
-    if value is not None:
-        yield value
+    """The values at a path. A text on the way is read as JSON, and a key may hold dots."""
+    if not path:
+        if value is not None:
+            yield value
+        return
+    if isinstance(value, str):
+        value = parse_json(value.encode("utf-8", "surrogatepass"))
+    key, *rest = path
+    if key == MEMBERS:
+        for member in value if isinstance(value, list) else ():
+            yield from _values(member, tuple(rest))
+    elif isinstance(value, Mapping):
+        sizes = (size for size in range(len(path), 0, -1) if ".".join(path[:size]) in value)
+        if size := next(sizes, 0):
+            yield from _values(value[".".join(path[:size])], path[size:])
+    elif isinstance(value, list) and _PLACE.fullmatch(key) and -len(value) <= int(key) < len(value):
+        yield from _values(value[int(key)], tuple(rest))
 
 
 def _rest(value: Mapping[str, Any], used: Sequence[Path]) -> dict[str, Any]:
     """An object without what is at the used paths, and without objects of which nothing else is left."""
     rest = {}
     for key, member in value.items():
-        below = [path[1:] for path in used if path[:1] == (key,)]
+        parts = tuple(key.split("."))
+        below = [path[len(parts) :] for path in used if path[: len(parts)] == parts]
         if not below:
             rest[key] = member
         elif () not in below and (inner := _rest(member, below) if isinstance(member, Mapping) else member):

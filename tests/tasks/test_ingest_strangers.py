@@ -279,6 +279,10 @@ def test_quiet_silences_the_notes(
     assert "read conversation" not in capsys.readouterr().err
 
 
+def _part(role: str, text: str) -> dict[str, Any]:
+    return {"role": role, "parts": [{"type": "text", "content": text}]}
+
+
 _TURNS = [{"id": f"Speaker {n % 2 + 1}", "text": f"text {n}"} for n in range(4)]
 OF_DOCS: dict[str, Any] = {
     "Zulip": {
@@ -292,6 +296,13 @@ OF_DOCS: dict[str, Any] = {
         {"id": f"t{n}", "sessionId": f"s{n // 2}", "userId": f"u{n // 2}", "timestamp": "2025-05-01T10:00:00Z",
          "input": {"messages": [{"role": "user", "content": f"ask {n}"}]},
          "output": {"role": "assistant", "content": f"answer {n}"}}
+        for n in range(6)
+    ],
+    "OpenTelemetry": [
+        {"name": "chat", "attributes": {
+            "gen_ai.conversation.id": f"c{n // 2}", "user.id": f"u{n // 2}", "gen_ai.request.model": "m",
+            "gen_ai.input.messages": json.dumps([_part("user", f"ask {turn}") for turn in range(n % 2 + 1)]),
+            "gen_ai.output.messages": [_part("assistant", f"answer {n}")]}}
         for n in range(6)
     ],
     "Multi-Session Chat": [{"metadata": {"initial_data_id": f"m{n}"}, "dialog": _TURNS} for n in range(6)],
