@@ -11,25 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _NEEDS_ESCAPE = r'[\x00-\x1f"\\]'
-DEEPEST = 100
-"""Most nested levels of lists and objects that are accepted. JSON parsers fail at about a thousand levels; the exact
-depth depends on the caller."""
-
-
-def too_deep(value: object) -> bool:
-    """Whether lists and objects nest more than DEEPEST levels."""
-    level = [value]
-    for _ in range(DEEPEST):
-        level = [
-            member
-            for outer in level
-            if isinstance(outer, dict | list)
-            for member in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(member, dict | list)
-        ]
-        if not level:
-            return False
-    return True
 
 
 def canonical(value: object) -> str:

@@ -17,8 +17,7 @@ from ssrem.readers.cells import Lines, rows_of_cells
 from ssrem.readers.fields import normalise
 from ssrem.readers.files.encodings import declare_guess
 from ssrem.readers.files.streams import UTF8_BOM, chunks, is_utf8
-from ssrem.readers.json.values import parse_json
-from ssrem.readers.metadata import DEEPEST
+from ssrem.readers.json.values import DEEPEST, parse_json
 
 FORMATS = {
     "json": "a JSON list of objects",

@@ -10,7 +10,10 @@ from typing import Any
 
 from ssrem.errors import DumpError
 from ssrem.readers.files.streams import LONGEST_ROW, UTF8_BOM, chunks, head, too_long
-from ssrem.readers.metadata import DEEPEST, too_deep
+
+DEEPEST = 100
+"""Most nested levels of lists and objects that are accepted. JSON parsers fail at about a thousand levels; the exact
+depth depends on the caller."""
 
 ANY = "*"
 """In a place: a member of any name."""
@@ -176,6 +179,22 @@ def parse_json(content: bytes) -> object:
         return None
     deep = content.count(b"{") + content.count(b"[") > DEEPEST and too_deep(value)
     return None if deep else value
+
+
+def too_deep(value: object) -> bool:
+    """Whether lists and objects nest more than DEEPEST levels."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            member
+            for outer in level
+            if isinstance(outer, dict | list)
+            for member in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(member, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def begun(start: bytes) -> tuple[Any, bytes | None]:

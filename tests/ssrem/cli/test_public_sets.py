@@ -168,6 +168,7 @@ def test_run_divides_the_mapping_and_passes_what_was_given(
         "ingest.land": ("dump", True),
         "tables.build": True,
         "train.train_all": {},
+        "score.score_baselines": None,
         "versions.registered": [],
         "correlate.correlate_files": {},
         "correlate.correlate_all": [],

@@ -69,11 +69,11 @@ def test_it_opens_the_page_and_writes_figures_and_tables(
     assert (said.out, other_lines(said.err)) == (f"{page}\nfigures and tables: {figures}\n", [])
     assert addresses == [page.as_uri()] and page.exists()
     pictures = sorted(path.name for path in figures.glob("*.png"))
-    scored = ["cosine-people", "length-people", "people-people", "rsrem-people", "rsrem-tiny"]
+    scored = ["cosine-people", "cosine-tiny", "length-people", "length-tiny", "people-people", "rsrem-people"]
     assert pictures == [
         "agreement-people-overall.png",
         "similarity-tiny.png",
-        *(f"sources-{name}.png" for name in [*scored, "ssrem-people", "ssrem-tiny"]),
+        *(f"sources-{name}.png" for name in [*scored, "rsrem-tiny", "ssrem-people", "ssrem-tiny"]),
         "study-behaviour-everyday-pairs.png",
     ]
     assert "people, overall" in (figures / "table-agreement.tex").read_text(encoding="utf-8")

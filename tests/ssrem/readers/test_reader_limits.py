@@ -23,7 +23,7 @@ from ssrem.readers.formats import parquet
 from ssrem.readers.formats.delimited import CsvReader
 from ssrem.readers.formats.jsonl import JsonlReader
 from ssrem.readers.json import values
-from ssrem.readers.metadata import DEEPEST, too_deep
+from ssrem.readers.json.values import DEEPEST, too_deep
 from support.reader_rows import rows_of
 
 ROW = {"conversation_id": "c", "speaker": "a", "text": "x"}
