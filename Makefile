@@ -26,6 +26,7 @@ test-slow: $(VENV)/.installed-dev  ## run the slow tests: a real server and work
 		-m "slow$(if $(filter random,$(EXAMPLES)), or hypothesis)" --hypothesis-profile $(EXAMPLES) $(ARGS)
 
 test-core: $(CORE)/.installed  ## run the tests of what pip install ssrem alone can do, in an environment that has no more
+	@rm -rf build  # modules of earlier builds would be installed, too
 	@$(CORE)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --force-reinstall .
 	@# From its own folder, so that the installed package is tested, not the one beside it.
 	cd tests/core && ../../$(CORE)/bin/python -P -m pytest -q -c /dev/null --rootdir . --confcutdir . $(ARGS) test_core.py
