@@ -122,7 +122,7 @@ def test_an_operators_day(
     )
     promoted, why, comparison, corpora = decided
     assert why.startswith("not worse than version 1 on " if promoted else "may be worse than version 1 on ")
-    assert {c["dataset"] for c in json.loads(comparison)} == {"second", "tiny", "people"}
+    assert {c["dataset"] for c in json.loads(comparison)} == {"2 corpora", "people"}
     assert set(json.loads(corpora)) == {"tiny", "second"}
     shown = artifacts(server)
     assert "second" in shown["corpora"]
