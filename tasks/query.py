@@ -313,6 +313,15 @@ def no_better(home: Warehouse, datasets: Collection[str] | None = None) -> list[
     ]
 
 
+def drawn(home: Warehouse) -> list[str]:
+    """Which evaluators in use were identified on drawn responses alone, since they read slowly; a sentence each."""
+    query = "SELECT evaluator, test_sample FROM evaluators WHERE promoted AND test_sample IS NOT NULL ORDER BY ALL"
+    return [
+        f"{name} reads slowly: its identification is of {n:,} drawn responses."
+        for name, n in home.query(query)
+    ]
+
+
 def gate_results(home: Warehouse, stage: str) -> list[dict[str, Any]]:
     """Results of the latest gate of a stage, one row per expectation; empty if the stage never ran."""
     with home.reader() as connection:

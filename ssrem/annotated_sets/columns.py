@@ -201,4 +201,6 @@ class Columns:
         last_parts = {normalise(column.rpartition(".")[2]) for column in named}
         unnamed = "rater" not in fields and not last_parts.isdisjoint(ALIASES["rater"])
         decimal = (mapping or {}).get(_DECIMAL, ".")
-        return cls(context, scores, single, decimal, unnamed, told(fields, header))
+        used = {column for columns in fields.values() for column in columns}
+        unused = [column for column in header if column not in used]
+        return cls(context, scores, single, decimal, unnamed, told(fields, unused))

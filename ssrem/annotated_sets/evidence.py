@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from ssrem.readers.evidence import FEW
 from ssrem.readers.fields import normalise
 
 WORDS: Mapping[str, float] = {"pass": 1, "fail": 0, "true": 1, "false": 0, "yes": 1, "no": 0}
 """Labels of two values as tables write them, in any case; JSON's true and false too."""
 
-_FEW = 5
-"""Fewer values contradict nothing."""
 _LONGEST_NAME = 100
 """Most characters of a system's or a criterion's name on average: longer texts are instructions or utterances."""
 _LONGEST_SCORE = 40
@@ -60,7 +59,7 @@ def _given(column: str, rows: Sequence[Row]) -> list[Any]:
 def _is_text(column: str, rows: Sequence[Row], _: Sequence[str]) -> bool:
     """Whether most values are no numbers: a survey calls the answer on its scale a response, too."""
     values = _given(column, rows)
-    return len(values) < _FEW or 2 * sum(map(_is_number, values)) <= len(values)
+    return len(values) < FEW or 2 * sum(map(_is_number, values)) <= len(values)
 
 
 def _is_number(value: Any) -> bool:
@@ -94,4 +93,4 @@ def _repeats(column: str, rows: Sequence[Row], texts: Sequence[str]) -> bool:
     uses = len(set(zip(names, about, strict=True)))
     short = sum(map(len, names)) <= _LONGEST_NAME * len(names)
     contexts = {one[:1] for one in about}
-    return short and (uses < _FEW or 2 * len(set(names)) <= uses or len(contexts) == 1)
+    return short and (uses < FEW or 2 * len(set(names)) <= uses or len(contexts) == 1)

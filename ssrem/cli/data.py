@@ -78,11 +78,7 @@ def run(
     if output.answered(call, {**rows, "no_better": findings, "report": page}):
         return
     output.summaries(rows)
-    sampled = call.home.query(
-        "SELECT evaluator, test_sample FROM evaluators WHERE promoted AND test_sample IS NOT NULL ORDER BY ALL"
-    )
-    notes = [f"{name} reads slowly: its identification is of {n:,} drawn responses." for name, n in sampled]
-    output.sentences([*findings, *notes])
+    output.sentences([*findings, *tasks.query.drawn(call.home)])
     print(f"report: {page}")
     if annotations:
         print(f'next:   ssrem sql{call.shown} "SELECT * FROM scores ORDER BY f DESC LIMIT 10"')

@@ -21,7 +21,7 @@ import pyarrow as pa
 from ssrem.errors import DumpError
 from ssrem.readers.conversation_ids import answered_in, with_ids
 from ssrem.readers.date_order import DateOrder
-from ssrem.readers.evidence import taken, weigh
+from ssrem.readers.evidence import told, weigh
 from ssrem.readers.fields import ALIASES, OF_REPLIES, Layout, unknown_columns
 from ssrem.readers.files import streams
 from ssrem.readers.files.archives import as_given
@@ -248,10 +248,11 @@ class Reader(ABC):
             conversations, rows = zip(*sample, strict=True)
             weigh(self.layout, rows, conversations)
             columns = list(dict.fromkeys(name for row in rows for name in row))
-            sources = self.layout.plan(tuple(columns)).sources
-            if missing := [field for field in ("speaker", "text") if field not in sources]:
+            plan = self.layout.plan(tuple(columns))
+            if missing := [field for field in ("speaker", "text") if field not in plan.sources]:
                 raise unknown_columns(self.path, columns, missing, DumpError, self.kind_of_column, rows[0])
-            self.columns = taken(self.layout, columns)
+            sources = {field: self.mapping.get(field, names) for field, names in plan.sources.items()}
+            self.columns = told(sources, [name for name in columns if name in plan.metadata or not name])
         self.bytes_read = 0
 
     def files(self) -> list[Path]:

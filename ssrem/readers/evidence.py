@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ssrem.readers.fields import Layout, normalise
@@ -13,7 +13,7 @@ Row = Mapping[str, Any]
 _MOST_NAMED = 10
 _VAGUE = ("recipient", "to")
 """Names of columns that may hold something else than the person addressed, such as a channel."""
-_FEW = 5
+FEW = 5
 """Fewer values contradict nothing."""
 
 
@@ -82,9 +82,9 @@ def _differs(values: Sequence[Any], conversations: Sequence[object]) -> bool:
 
 
 def _are_texts(values: Sequence[Any]) -> bool:
-    """Whether most values that there are are no lists or objects."""
+    """Whether most of the values, nulls aside, are neither lists nor objects."""
     given = [value for value in values if value is not None]
-    return len(given) < _FEW or 2 * sum(isinstance(value, list | dict) for value in given) <= len(given)
+    return len(given) < FEW or 2 * sum(isinstance(value, list | dict) for value in given) <= len(given)
 
 
 def _are_speakers(named: Sequence[Any], speakers: Sequence[Any], vague: bool) -> bool:
@@ -93,30 +93,18 @@ def _are_speakers(named: Sequence[Any], speakers: Sequence[Any], vague: bool) ->
     told = [(str(by), str(to)) for by, to in zip(speakers, named, strict=True) if to is not None]
     known = set(map(str, speakers))
     speak, selves = sum(to in known for _, to in told), sum(to == by for by, to in told)
-    return len(told) < _FEW or (2 * speak >= len(told) and not (vague and 50 * selves >= len(told)))
+    return len(told) < FEW or (2 * speak >= len(told) and not (vague and 50 * selves >= len(told)))
 
 
 def _are_ids(ids: Sequence[Any], conversations: Sequence[object]) -> bool:
     """Whether most messages of a conversation have an id of their own."""
     given = [(one, id) for one, id in zip(conversations, ids, strict=True) if id is not None]
-    return len(given) < _FEW or 2 * len(set(given)) > len(given)
+    return len(given) < FEW or 2 * len(set(given)) > len(given)
 
 
-def taken(layout: Layout, columns: Sequence[str]) -> str:
-    """`told` of the columns of a dump."""
-    return told(layout.plan(tuple(columns)).sources, columns, layout.plan(tuple(columns)).metadata)
-
-
-def told(
-    sources: Mapping[str, Sequence[str]], columns: Sequence[str], unused: Collection[str] | None = None
-) -> str:
-    """A sentence: which columns are taken for which field, and which are not used.
-
-    unused: the columns to name as not used, by default all that no field has.
-    """
-    used = {column for parts in sources.values() for column in parts}
+def told(sources: Mapping[str, Sequence[str]], unused: Sequence[str]) -> str:
+    """A sentence: which columns are taken for which field, and which are not used."""
     read = ", ".join(f"{field} from {'+'.join(names)!r}" for field, names in sources.items())
-    free = [name for name in columns if name not in used] if unused is None else unused
-    left = [name or "a column without a name" for name in columns if name in free or not name]
+    left = [name or "a column without a name" for name in unused]
     more = f" and {len(left) - _MOST_NAMED:,} more" if len(left) > _MOST_NAMED else ""
     return f"read {read}" + (f"; not used: {', '.join(left[:_MOST_NAMED])}{more}" if left else "")

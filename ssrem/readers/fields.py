@@ -180,9 +180,9 @@ class Layout:
         self.times = Times()
         self._aliases = aliases
         self._ignored = frozenset(ignored)
-        self._mapped = {column for columns in self.mapping.values() for column in columns}
         self._plans: dict[tuple[str, ...], Plan] = {}
         self.passed_over: set[str] = {""}
+        self.map(self.mapping)
 
     def known(self, field: str, columns: Iterable[str]) -> list[str]:
         """The columns that are taken for the field by well-known names, best first; none where `--map` names some."""
@@ -263,7 +263,7 @@ def check_header(
         if column not in header:
             raise error(
                 f"{path}: --map names the {kind} {column!r}, which is not there; "
-                f"the {kind}s are {_listed(header)}"
+                f"the {kind}s are {listed(header)}"
             )
 
 
@@ -280,11 +280,12 @@ def unknown_columns(
     row = "" if example is None else f"; a row is {short_repr(example, 300)}"
     inner = " or KEY.KEY" if kind == "key" else ""
     return error(
-        f"{path}: no {kind} is known as {' or '.join(missing)}; the {kind}s are {_listed(header)}{row}; "
+        f"{path}: no {kind} is known as {' or '.join(missing)}; the {kind}s are {listed(header)}{row}; "
         f"say which is which with --map, for example --map {missing[0]}={kind.upper()}{inner}{way_out}"
     )
 
 
-def _listed(header: Sequence[str]) -> str:
-    listed = ", ".join(header[:_MOST_LISTED]) + (", …" if len(header) > _MOST_LISTED else "")
-    return listed or "none"
+def listed(header: Sequence[str]) -> str:
+    """The first columns of a table, for messages."""
+    names = ", ".join(header[:_MOST_LISTED]) + (", …" if len(header) > _MOST_LISTED else "")
+    return names or "none"

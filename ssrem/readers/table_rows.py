@@ -13,7 +13,7 @@ from typing import Any
 
 from ssrem.errors import AnnotationError, DumpError, one_line
 from ssrem.files import LARGEST_TEXT, check_regular
-from ssrem.readers.cells import Lines, rows_of_cells
+from ssrem.readers.cells import Lines, names_delimiter, rows_of_cells
 from ssrem.readers.fields import normalise
 from ssrem.readers.files.encodings import declare_guess
 from ssrem.readers.files.streams import UTF8_BOM, chunks, is_utf8
@@ -61,6 +61,7 @@ class TableFile:
     def __init__(self, path: Path, name: str | None = None) -> None:
         self.path, self.name = path, name or str(path)
         self.encoding: str | None = None
+        self._tables: dict[str, TableRows] = {}
         self.content = self._content()
         if not is_utf8(self.content) and (why := declare_guess(path)):
             self.encoding, self.content = why, self._content()
@@ -162,6 +163,11 @@ class TableFile:
         """All rows, by default in the format that the content looks like. AnnotationError where nothing of the content
         can be read in that format."""
         chosen = format or self.format or "csv"
+        if chosen not in self._tables:  # a layout is recognised by the first row, and then reads all
+            self._tables[chosen] = self._table(chosen)
+        return self._tables[chosen]
+
+    def _table(self, chosen: str) -> TableRows:
         if chosen in ("csv", "tsv"):
             return self._cells("\t" if chosen == "tsv" else self._delimiter())
         if chosen == "parquet":
@@ -215,7 +221,7 @@ class TableFile:
         """A row of cells whose number is not the header's has a fault, unless every row has one more: R writes names of
         rows without a header's cell, other programs a delimiter at the end of each row."""
         rows = list(rows_of_cells(Lines([self._with_newlines]), delimiter))
-        if rows and rows[0][1].strip().lower() == f"sep={delimiter}".encode():
+        if rows and names_delimiter(rows[0][2]):
             del rows[0]
         if not rows or rows[0][3]:
             raise AnnotationError(

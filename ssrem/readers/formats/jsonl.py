@@ -7,7 +7,7 @@ the same rows, and the exact bytes of the lines that cannot be read.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ import pyarrow.json
 from ssrem.errors import DumpError, short_repr
 from ssrem.readers.base import SAMPLE_ROWS, Reader, Record, no_object, problem
 from ssrem.readers.blocks import RETURN, Block, BlockReader
-from ssrem.readers.fields import check_header, unknown_columns
+from ssrem.readers.fields import check_header, listed, unknown_columns
 from ssrem.readers.files.streams import blocks, excerpt, head, is_parquet, is_utf8, text_name
 from ssrem.readers.json.learned_schema import LearnedSchema
 from ssrem.readers.json.rows import first_objects, is_pair, row_places
@@ -104,10 +104,10 @@ class JsonlReader(Reader):
         else:
             check_header(self.path, list(keys), self.mapping, DumpError, "key")
         self._note_lists(rows[0])
-        whole = [messages for row in rows if (messages := self._listed_entries(row)) is not None]
-        objects = any(isinstance(entry, dict) for messages in whole for entry in messages)
-        names = dict.fromkeys(name for _, message in self.sample() for name in message)
-        self.bytes_read = 0
+        sample = list(self._messages(rows))
+        objects = any(number is not None for number, _ in sample)
+        whole = objects or any(self._listed_entries(row) is not None for row in rows)
+        names = dict.fromkeys(name for _, message in sample for name in message)
         sources = self.layout.plan((*keys, *names)).sources.keys()
         missing = ["speaker", "text"] if objects else [] if whole else self.layout.needed
         missing = [field for field in missing if field not in sources]
@@ -118,7 +118,7 @@ class JsonlReader(Reader):
         """Read the fields of `--map` at these paths; DumpError if one leads to nothing in all of the rows."""
         if (path := paths.missing(rows)) is not None:
             raise DumpError(
-                f"{self.path}: --map names {path!r}, which is not there; the keys are {', '.join(keys[:30])}; a row is "
+                f"{self.path}: --map names {path!r}, which is not there; the keys are {listed(keys)}; a row is "
                 f"{short_repr(rows[0], 300)}"
             )
         self._paths = paths
@@ -137,7 +137,11 @@ class JsonlReader(Reader):
             )
 
     def sample(self) -> Iterator[tuple[object, Mapping[str, Any]]]:
-        for number, row in enumerate(islice(self._first_rows(), SAMPLE_ROWS)):
+        return self._messages(islice(self._first_rows(), SAMPLE_ROWS))
+
+    def _messages(self, rows: Iterable[dict[str, Any]]) -> Iterator[tuple[object, Mapping[str, Any]]]:
+        """The messages of the rows, each with the place of its row if that holds several, else with None."""
+        for number, row in enumerate(rows):
             messages = self._listed_entries(row)
             for message in [row] if messages is None else messages:
                 if isinstance(message, dict):
