@@ -69,7 +69,8 @@ UTTERANCES = Table(
         "(in Slack, outside threads) where none is named; null if it opens the conversation or what it replies to is "
         "not there",
         speaker="VARCHAR: who wrote it",
-        addressee="VARCHAR?: who is addressed: by the dump, else the author of the message replied to",
+        addressee="VARCHAR?: who is addressed: by the dump, else the author of the message of its conversation "
+        "that it replies to",
         addressee_from="VARCHAR?: where the addressee is known from: stated: the dump names them; reply: they wrote "
         "the message replied to; null without an addressee",
         is_person="BOOLEAN: false if the speaker is no person, such as a bot, a system or all deleted accounts: "

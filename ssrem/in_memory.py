@@ -6,7 +6,7 @@ The statements of `sql` build them in memory, as `ssrem ingest` and `ssrem table
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from pathlib import Path
@@ -20,17 +20,8 @@ from ssrem.schemas import TABLES
 from ssrem.settings import TableSettings
 from ssrem.tables.builder import TableBuilder
 from ssrem.tables.candidates import load_candidates
-from ssrem.tables.landing import (
-    create_ids,
-    create_landed,
-    create_raw,
-    one_sided,
-    reject,
-    scope_to_files,
-    seats,
-)
-from ssrem.tables.people import people_notes
-from ssrem.tables.places import order_note, replies_note
+from ssrem.tables.landing import Landed, create_rest, create_utterances
+from ssrem.tables.notes import one_sided, order_note, people_notes, replies_notes, seats
 from ssrem.tables.speaker_sets import DRAWS, create_tables
 
 if TYPE_CHECKING:
@@ -144,14 +135,19 @@ def conversations(
         tables = _Tables(connection, scratch)
         reader = reader_of(data, columns, reading, scratch)
         reader.named_not_people = tuple(not_people)
-        create_raw(tables, reader)
-        scoped = (scope_to_files(tables), create_ids(tables, unique=not reader.ids_may_repeat))
-        left_out = _left_out(tables, max_quarantine)
-        scope = _scope(tables, reader.roles) if speakers == "auto" else speakers
-        create_landed(tables, corpus="conversations", speaker_scope=scope)
+        scope = "person" if speakers == "auto" else speakers
+        values = {"corpus": "conversations", "speaker_scope": scope}
+        landed = create_utterances(tables, lambda: reader, unique=not reader.ids_may_repeat, **values)
+        left_out = _left_out(landed, max_quarantine)
+        if speakers == "auto" and (named := seats(tables, reader.roles)):
+            raise DumpError(
+                f"{named}; give speakers='conversation' to keep them apart by conversation, or speakers='person' if "
+                "they are two people"
+            )
+        create_rest(tables, **values)
         if sentence := one_sided(tables):
             raise DumpError(f"{sentence}; name who says what by the speaker of each message")
-        order, replies = order_note(tables), replies_note(tables)
+        told = [*landed.notes, *replies_notes(tables, landed), order_note(tables), left_out]
         create_tables(tables, "conversations", scope, settings)
         frames = {
             name: connection.sql(f"FROM {name} ORDER BY {', '.join(TABLES[name].key)}").pl()
@@ -162,16 +158,15 @@ def conversations(
                 "there is no response: in each conversation one speaker says everything; name who says what by the "
                 "speaker of each message"
             )
-        nobodies = people_notes(tables, not_people, lambda names: f"not_people={[*names]!r}")
-        others = (*scoped, *nobodies, order, replies, left_out, _one_sided(frames["conversations"]))
+        nobodies = people_notes(tables, scope, not_people, lambda names: f"not_people={[*names]!r}")
+        others = (*told, *nobodies, _one_sided(frames["conversations"]))
         notes = [*map(in_python, reader.all_notes()), *filter(None, others)]
         for note in notes:
             warnings.warn(note, stacklevel=2)
         return Conversations(frames, load_candidates(connection, ["conversations"]), notes)
 
 
-def _left_out(tables: _Tables, max_quarantine: float) -> str | None:
-    rejected = reject(tables)
+def _left_out(rejected: Landed, max_quarantine: float) -> str | None:
     if not rejected.messages:
         raise DumpError("there is no message; give conversations with at least two messages")
     summary = f"{rejected.total:,} of {rejected.messages:,} messages cannot be used: {rejected.counts}"
@@ -182,15 +177,6 @@ def _left_out(tables: _Tables, max_quarantine: float) -> str | None:
             "max_quarantine=1"
         )
     return f"{summary}; the frame quarantine has them" if rejected.total else None
-
-
-def _scope(tables: _Tables, roles: Collection[str] | None) -> str:
-    if named := seats(tables, roles):
-        raise DumpError(
-            f"{named}; give speakers='conversation' to keep them apart by conversation, or speakers='person' if they "
-            "are two people"
-        )
-    return "person"
 
 
 def _one_sided(frame: pl.DataFrame) -> str | None:

@@ -26,18 +26,8 @@ from ssrem.readers.files.sources import STDIN, absolute, base_name, common_name
 from ssrem.readers.people import NONE
 from ssrem.readers.times import checked_format
 from ssrem.schemas import LANDED
-from ssrem.tables.landing import (
-    create_ids,
-    create_landed,
-    create_raw,
-    one_sided,
-    reject,
-    scope_to_files,
-    seats,
-    self_replies_note,
-)
-from ssrem.tables.people import people_notes
-from ssrem.tables.places import order_note, replies_note
+from ssrem.tables.landing import Landed, create_rest, create_utterances
+from ssrem.tables.notes import one_sided, order_note, people_notes, replies_notes, seats
 from ssrem.tasks.privacy import derived, private, purge
 from ssrem.tasks.settings import DumpSettings, Resources
 from ssrem.tasks.stage.progress import progress
@@ -190,46 +180,51 @@ class _Landing:
 
     def build(self, stage: Stage) -> Built[tuple[str, bool]]:
         """Stage the tables of the corpus, and say what a user should know about the dump."""
-        reader = self.reader
-        batches = private(reader, self.home, self.corpus, self.settings.speakers, self.key)
-        with progress(f"reading {self.source} ({reader.format})", reader.total_bytes) as advance:
+        reader, scope = self.reader, self.settings.speakers.replace("auto", "person")
+        read = private(reader, self.home, self.corpus, self.settings.speakers, self.key)
 
-            def stream() -> Iterator[pa.RecordBatch]:
-                for batch in prefetched(batches):
+        def stream() -> Iterator[pa.RecordBatch]:
+            with progress(f"reading {self.source} ({reader.format})", reader.total_bytes) as advance:
+                for batch in prefetched(read()):
                     yield batch
                     advance(reader.bytes_read)
 
-            create_raw(stage, stream())
+        landed = create_utterances(
+            stage,
+            stream,
+            corpus=self.corpus,
+            speaker_scope=scope,
+            unique=not reader.ids_may_repeat,
+            number_of=lambda: reader.number_of,  # which may look through the file
+        )
         if _stamps(reader.files()) != self.stamps:
             raise DumpError(f"{self.source} changed while it was read; land it again when it is complete")
-        scoped = (scope_to_files(stage), create_ids(stage, unique=not reader.ids_may_repeat))
-        self._say(reader.columns, *reader.all_notes(), *scoped)
-        self._reject(stage)
+        self._say(reader.columns, *reader.all_notes(), *landed.notes)
+        self._check(landed)
         if self.settings.speakers == "auto" and (named := seats(stage, reader.roles)) is not None:
             owner = f", or {reader.ways_to_people}" if reader.ways_to_people else ""
             raise DumpError(
                 f"{self.source}: {named}; use --speakers conversation to keep them apart by conversation, or "
                 f"--speakers person if they are two people{owner}"
             )
-
-        def not_people(names: Sequence[str]) -> str:
-            hidden = self.key is not None and NONE not in names  # by their pseudonyms
-            listed = "NAME, as the dump writes it," if hidden else shlex.join(names)
-            return f"--not-people {listed} --replace"
-
-        self._say(*people_notes(stage, reader.named_not_people, not_people))
         values = {
             "corpus": self.corpus,
             "format": reader.format,
             "source": _shown(self.places),
             "sha256": self.digest,
             "bytes": reader.total_bytes,
-            "speaker_scope": self.settings.speakers.replace("auto", "person"),
+            "speaker_scope": scope,
             "landed_at": stage.started,
         }
-        with progress(f"landing {self.corpus}"):
-            create_landed(stage, **values)
-            stage.create("corpora", "1_ingest/corpora", **values)
+        create_rest(stage, **values)
+        stage.create("corpora", "1_ingest/corpora", messages=landed.messages, **values)
+
+        def not_people(names: Sequence[str]) -> str:
+            hidden = self.key is not None and NONE not in names  # by their pseudonyms
+            listed = "NAME, as the dump writes it," if hidden else shlex.join(names)
+            return f"--not-people {listed} --replace"
+
+        self._say(*people_notes(stage, scope, reader.named_not_people, not_people))
         if sentence := one_sided(stage):
             way_out = (
                 "name who says each message with --map speaker=COLUMN"
@@ -238,16 +233,15 @@ class _Landing:
             )
             raise DumpError(f"{self.source}: {sentence}; {way_out}")
         order, of_corpus = order_note(stage), PartitionKey(corpus=self.corpus)
-        self._say(order and f"{order} with --replace", replies_note(stage), self_replies_note(stage))
+        self._say(order and f"{order} with --replace", *replies_notes(stage, landed))
         retired = [p.address for p in stage.partitions if p.key == of_corpus and p.table not in LANDED]
         if self.key and any(p.address == ("corpora", of_corpus) for p in stage.partitions):
             retired = derived(self.home, self.corpus)  # of what landed with names nothing stays
         return Built((self.corpus, True), [Output(table, of_corpus) for table in LANDED], retired=retired)
 
-    def _reject(self, stage: Stage) -> None:
-        """Create the tables of messages that cannot land; DumpError if they are too many."""
+    def _check(self, rejected: Landed) -> None:
+        """DumpError if too few messages of the dump can land."""
         reader, most = self.reader, self.settings.max_quarantine
-        rejected = reject(stage, lambda: reader.number_of)  # which may look through the file
         count, dump = rejected.messages, f"{self.source} (read as {reader.format})"
         if count == 0:
             raise DumpError(f"{dump} has no message; is it the right file and --format?")

@@ -7,7 +7,7 @@ import json
 import secrets
 import shlex
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from ssrem.readers.rows import PROBLEMS
 from ssrem.schemas import LANDED
 from ssrem.settings import TableSettings
 from ssrem.sql import statement
-from ssrem.tables.landing import create_landed, create_raw
+from ssrem.tables.landing import create_rest, create_utterances
 from ssrem.tasks.settings import Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, last_parameters, run_stage
@@ -115,29 +115,31 @@ def ids_of(speaker: str, key: PseudonymKey | None) -> list[str]:
 
 def private(
     reader: Reader, home: Warehouse, corpus: str, speakers: str, key: PseudonymKey | None
-) -> Iterable[pa.RecordBatch]:
-    """The reader's batches without forgotten people and, with a key, pseudonymised.
+) -> Callable[[], Iterable[pa.RecordBatch]]:
+    """What gives the reader's batches without forgotten people and, with a key, pseudonymised.
 
-    If the ids in the dump must be known first, it is read twice.
+    If the ids in the dump must be known first, it is read once more.
     """
-    stream: Iterable[pa.RecordBatch] = reader
     forgotten = Forgotten.of(home)
     seats = speakers == "conversation"
     if not forgotten.people and key is None:
-        return stream
+        return lambda: reader
     from ssrem.privacy.record_batches import pseudonymised, speakers_of, without
 
-    if forgotten.people:
-        listed = {
-            id
-            for id in speakers_of(reader, seats=seats)
-            if any(forgotten.holds(one, corpus) for one in ids_of(id, key))
-        }
-        stream = without(stream, Traces(listed)) if listed else stream
-    if key is not None:
-        # The id of a seat, such as user or agent, is an ordinary word, which is not masked in text.
-        stream = pseudonymised(stream, key, () if seats else speakers_of(reader))
-    return stream
+    listed = {
+        id
+        for id in (speakers_of(reader, seats=seats) if forgotten.people else ())
+        if any(forgotten.holds(one, corpus) for one in ids_of(id, key))
+    }
+
+    def read() -> Iterable[pa.RecordBatch]:
+        return without(reader, Traces(listed)) if listed else reader
+
+    if key is None:
+        return read
+    # The id of a seat, such as user or agent, is an ordinary word, which is not masked in text.
+    known = () if seats else speakers_of(reader)
+    return lambda: pseudonymised(read(), key, known)
 
 
 def forget(
@@ -256,7 +258,7 @@ def _publish_without(
 def _land_again(stage: Stage, landed: dict[str, Any], ids: Sequence[str]) -> None:
     """Stage the tables of a landed corpus, a row of `corpora`, as an ingest without these people would: its tables are
     read as a dump is."""
-    from ssrem.privacy.record_batches import without
+    from ssrem.privacy.record_batches import FORGOTTEN, without
 
     corpus, execute = landed["corpus"], stage.connection.execute
     said = execute(
@@ -264,28 +266,23 @@ def _land_again(stage: Stage, landed: dict[str, Any], ids: Sequence[str]) -> Non
         [corpus, ids, SHORTEST_WORDS],
     ).fetchall()
     execute("CREATE TABLE forgotten_people AS SELECT unnest(?::VARCHAR[]) AS id", [ids])
-    stage.create("numbers", "5_privacy/numbers", corpus=corpus)
     values = {
         "corpus": corpus,
         "seats": landed["speaker_scope"] == "conversation",
-        "unreadable": [*PROBLEMS, "forgotten"],
+        "unreadable": [*PROBLEMS, FORGOTTEN],
         "fields": json.dumps({name: "TIMESTAMP" if name == "time" else "VARCHAR" for name in _FIELDS}),
     }
     with stage.connection.cursor() as cursor:  # is read while the connection writes
-        batches: Any = cursor.execute(statement("5_privacy/landed"), values).to_arrow_reader(_BATCH)
-        create_raw(stage, without(batches, Traces(ids, [text for (text,) in said])))
-    for table in ("ids", "replies"):
-        stage.create(table, f"1_ingest/{table}")
-    execute(  # to messages that were forgotten before
-        "INSERT INTO replies SELECT row_no, NULL FROM (SELECT row_number() OVER (ORDER BY conversation_no, position) "
-        "- 1 AS row_no, reply_absent AND reply_to IS NULL AS is_lost FROM utterances WHERE corpus = ?) WHERE is_lost",
-        [corpus],
-    )
-    stage.create("rejected", "5_privacy/rejected")
-    stage.create("conversation_ranks", "1_ingest/conversation_ranks")
-    create_landed(stage, **landed)
-    stage.write("quarantine", "5_privacy/quarantine")
-    stage.create("corpora", "1_ingest/corpora", **landed)
+
+        def read() -> Iterable[pa.RecordBatch]:
+            batches: Any = cursor.sql(statement("5_privacy/landed"), params=values).to_arrow_reader(_BATCH)
+            return without(batches, Traces(ids, [text for (text,) in said]))
+
+        rows = create_utterances(
+            stage, read, corpus=corpus, speaker_scope=landed["speaker_scope"], unique=True
+        )
+    create_rest(stage, **landed)
+    stage.create("corpora", "1_ingest/corpora", messages=rows.messages, **landed)
 
 
 def _people(home: Warehouse, corpus: str) -> set[str]:

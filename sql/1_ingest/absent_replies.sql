@@ -1,8 +1,7 @@
 -- One row is how many replies are to messages that have not landed, how many replies there are, and the least id of
--- such a message, and whether any message of the dump has an id of its own. Grain: the corpus.
+-- such a message. Grain: the corpus.
 SELECT
     count_if(reply_absent) AS absent,
     count_if(reply_absent OR reply_to IS NOT NULL) AS replies,
-    min(reply_to) FILTER (WHERE reply_absent) AS example,
-    (SELECT count(utterance_id) FROM raw) > 0 AS has_ids
+    min(reply_to) FILTER (WHERE reply_absent) AS example
 FROM utterances

@@ -5,7 +5,7 @@ SELECT
     $source AS source,
     $sha256 AS sha256,
     $bytes AS bytes,
-    (SELECT count(*) FROM raw WHERE record = 'message') AS messages_read,
+    $messages AS messages_read,
     (SELECT count(*) FROM utterances) AS utterances,
     (SELECT count(*) FROM quarantine WHERE record = 'message') AS quarantined,
     (SELECT count(*) FROM conversations) AS conversations,

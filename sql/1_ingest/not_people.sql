@@ -1,6 +1,8 @@
--- One row is a speaker of the dump that is not a person, with the number of its readable messages. Grain: speaker.
-SELECT speaker, count(*) AS messages
-FROM raw
-WHERE record = 'message' AND reason IS NULL AND NOT is_person
-GROUP BY speaker
-ORDER BY messages DESC, speaker ASC
+-- One row is a speaker who is no person, as the dump writes them, with the number of messages. Grain: speaker.
+SELECT
+    CASE WHEN $speaker_scope = 'person' THEN speaker ELSE substr(speaker, length(conversation_id) + 2) END AS name,
+    count(*) AS messages
+FROM utterances
+WHERE NOT is_person
+GROUP BY name
+ORDER BY messages DESC, name ASC

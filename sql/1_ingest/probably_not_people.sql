@@ -3,15 +3,24 @@
 -- anyone else, and at most three speakers speak in so many; else null. texts, same: the number of its most frequent
 -- texts, at most three, and of its messages with them, if these are at least half of 20 or more messages; else null.
 -- Approximate counts of texts leave few speakers for the exact ones.
-WITH messages AS (
+WITH said AS (
+    SELECT
+        text,
+        CASE
+            WHEN $speaker_scope = 'person' THEN speaker ELSE substr(speaker, length(conversation_id) + 2)
+        END AS speaker
+    FROM utterances
+    WHERE is_person
+),
+
+messages AS (
     SELECT speaker, count(*) AS messages, approx_count_distinct(text) AS texts
-    FROM raw
-    WHERE record = 'message' AND reason IS NULL AND is_person IS NULL
+    FROM said
     GROUP BY speaker
 ),
 
 total AS (
-    SELECT count(DISTINCT conversation_no) AS conversations FROM conversation_ranks
+    SELECT count(*) AS conversations FROM conversations
 ),
 
 busy AS (
@@ -22,7 +31,7 @@ busy AS (
         count(*) >= 0.4 * t.conversations AS suspect
     FROM spoken AS s
     CROSS JOIN total AS t
-    WHERE t.conversations >= 20
+    WHERE s.is_person AND t.conversations >= 20
     GROUP BY s.speaker, t.conversations
 ),
 
@@ -36,12 +45,11 @@ present AS (
 ),
 
 frequent AS (
-    SELECT raw.speaker, count(*) AS times
-    FROM raw
-    SEMI JOIN (SELECT * FROM messages WHERE messages >= 20 AND texts <= 0.8 * messages) AS s ON raw.speaker = s.speaker
-    WHERE raw.record = 'message' AND raw.reason IS NULL
-    GROUP BY raw.speaker, raw.text
-    QUALIFY row_number() OVER (PARTITION BY raw.speaker ORDER BY times DESC, raw.text ASC) <= 3
+    SELECT said.speaker, count(*) AS times
+    FROM said
+    SEMI JOIN (SELECT * FROM messages WHERE messages >= 20 AND texts <= 0.8 * messages) AS s ON said.speaker = s.speaker
+    GROUP BY said.speaker, said.text
+    QUALIFY row_number() OVER (PARTITION BY said.speaker ORDER BY times DESC, said.text ASC) <= 3
 ),
 
 repeating AS (

@@ -1,49 +1,34 @@
 -- One row is a record of the dump that did not land, unabridged, with the reason. Grain: row_no.
 -- Conversations in which only forgotten people spoke are left out.
-WITH described AS (
-    SELECT raw.row_no, 'no_messages' AS reason
-    FROM raw
-    ANTI JOIN conversations ON raw.conversation_id = conversations.conversation_id
-    WHERE raw.record = 'conversation' AND raw.problem IS NULL
-    UNION ALL
-    SELECT row_no, problem AS reason
-    FROM raw
-    WHERE record = 'conversation' AND problem IS NOT NULL
-),
-
-of_forgotten AS (
-    SELECT conversation_id FROM raw WHERE problem = 'forgotten'
-),
-
-reasons AS (
-    SELECT row_no, reason FROM rejected
-    UNION ALL
-    SELECT row_no, reason FROM described
+WITH of_forgotten AS (
+    SELECT conversation_id FROM aside WHERE problem = 'forgotten'
 )
 
 SELECT
     $corpus AS corpus,
-    raw.row_no,
-    raw.record,
-    raw.file,
-    raw.line,
-    reasons.reason,
+    a.row_no,
+    a.record,
+    a.file,
+    a.line,
+    coalesce(a.reason, a.problem, 'no_messages') AS reason,
     coalesce(
-        raw.raw,
+        a.raw,
         CASE
             WHEN
-                raw.record = 'conversation'
-                AND raw.conversation_id IN (SELECT conversation_id FROM of_forgotten)
+                a.record = 'conversation'
+                AND a.conversation_id IN (SELECT of_forgotten.conversation_id FROM of_forgotten)
                 THEN encode('')
         END,
         encode(cast(to_json({
-            conversation_id: raw.conversation_id, utterance_id: raw.utterance_id, speaker: raw.speaker,
-            addressee: raw.addressee,
-            reply_to: raw.reply_to,
-            text: raw.text,
-            time: raw.time,
-            metadata: raw.metadata
+            conversation_id: a.conversation_id, utterance_id: a.utterance_id, speaker: a.speaker,
+            addressee: a.addressee,
+            reply_to: a.reply_to,
+            text: a.text,
+            time: a.time,
+            metadata: a.metadata
         }) AS VARCHAR))
     ) AS raw
-FROM raw
-INNER JOIN reasons ON raw.row_no = reasons.row_no
+FROM aside AS a
+LEFT JOIN conversations AS c ON a.conversation_id = c.conversation_id
+WHERE a.record = 'message' OR a.problem IS NOT NULL OR c.conversation_id IS NULL
+ORDER BY a.row_no

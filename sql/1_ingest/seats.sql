@@ -3,6 +3,7 @@
 WITH shared AS (
     SELECT conversation_no, speaker
     FROM spoken
+    WHERE is_person
     QUALIFY count(*) OVER (PARTITION BY conversation_no) > 1
 ),
 

@@ -1,5 +1,6 @@
--- One row is a person in a conversation who says something sound. Grain: conversation_no, speaker. Scratch.
-SELECT DISTINCT ranks.conversation_no, raw.speaker
-FROM raw
-INNER JOIN conversation_ranks AS ranks ON raw.run_no = ranks.run_no
-WHERE raw.record = 'message' AND raw.reason IS NULL AND coalesce(raw.is_person, TRUE)
+-- One row is a speaker of a conversation, as the dump writes them. Grain: conversation_no, speaker, is_person. Scratch.
+SELECT DISTINCT
+    conversation_no,
+    is_person,
+    CASE WHEN $speaker_scope = 'person' THEN speaker ELSE substr(speaker, length(conversation_id) + 2) END AS speaker
+FROM utterances

@@ -1,4 +1,7 @@
--- One row is a record of a landed corpus, as a reader would give it. Grain: order of the rows.
+-- One row is a record of a landed corpus, as a reader would give it, with its number in the quarantine and why it did
+-- not land. Grain: order of the rows.
+-- Messages that had landed have no known rank in the dump; they are numbered below 0. A reply to a message that was
+-- forgotten before refers to the character 0.
 -- First come the messages that landed, then the quarantined records, then what describes conversations. Of quarantined
 -- records that were readable there are the fields, of others the bytes.
 -- In a thread of their own are the turns that a message without a reply leaves out, since it answers an earlier one.
@@ -36,9 +39,12 @@ spoken AS (
 -- Who addresses nobody addresses themselves here, so that the message replied to is not looked at.
 records AS (
     SELECT
-        u.* EXCLUDE (speaker, addressee),
+        u.* EXCLUDE (speaker, addressee, reply_to),
         1 AS part,
         u.conversation_no AS place,
+        least((SELECT min(quarantined.row_no) FROM quarantined), 0)
+        - row_number() OVER (ORDER BY u.conversation_no, u.position) AS row_no,
+        coalesce(u.reply_to, CASE WHEN u.reply_absent THEN chr(0) END) AS reply_to,
         'message' AS record,
         '' AS file,
         substr(u.speaker, u.start) AS speaker,
@@ -51,6 +57,8 @@ records AS (
         fields.*,
         2 AS part,
         row_no AS place,
+        row_no,
+        CASE WHEN record = 'message' THEN reason END AS reason,
         record,
         file,
         line,
@@ -79,6 +87,8 @@ SELECT
     time,
     metadata,
     problem,
-    raw
+    raw,
+    row_no,
+    reason
 FROM records
 ORDER BY part, place, position

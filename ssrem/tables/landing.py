@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
 
 from ssrem.privacy.record_batches import FORGOTTEN
+from ssrem.readers.people import is_placeholder
+from ssrem.readers.rows import RAW_SCHEMA
+from ssrem.schemas import TABLES
 from ssrem.sql import statement
 from ssrem.tables.builder import TableBuilder
-from ssrem.tables.places import create_places
-from ssrem.tables.row_numbers import REMOVED, SCHEMA, numbered
+from ssrem.tables.places import differs, one_chunk, place
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+RECORDS = pa.schema([*RAW_SCHEMA, ("row_no", pa.int64()), ("reason", pa.string())])
+"""RAW_SCHEMA with row_no, the rank in the dump from 0, and reason, why a message cannot land, or null."""
+
+REMOVED = "removed_text"
+"""Reason of a message whose text says only that a text was removed: nothing is wrong with the dump."""
+
+REQUIRED = (("conversation_id", "no_conversation"), ("speaker", "no_speaker"), ("text", "no_text"))
+
+_ROWS = 131_072
+"""Messages that are placed and written at a time, or those of one longer conversation."""
+
+_WORDS = ("corpus", "conversation_id", "speaker", "addressee", "addressee_from")
+"""Columns whose values repeat, so that a dictionary makes the file smaller."""
 
 _REMEDIES = {
     "duplicate_conversation": "give each conversation an id of its own",
@@ -22,17 +41,21 @@ _REMEDIES = {
 """Reason that no naming of columns mends → what does."""
 
 
-@dataclass(frozen=True)
-class Rejected:
-    """Messages of a dump that cannot land. messages: all of the dump, forgotten ones included.
+@dataclass
+class Landed:
+    """What became of a dump's records.
 
-    reasons: why messages cannot land → how many, most first. examples: the first three unexpected ones, each with file
-    and line, reason, and first characters.
+    messages: how many there are, forgotten ones included. reasons: why messages cannot land → how many, most first.
+    examples: the first three unexpected ones, each with file and line, reason, and first characters. self_replies:
+    messages that reply to themselves. has_ids: whether any message has an id of its own. notes: what was scoped.
     """
 
-    messages: int
-    reasons: dict[str, int]
-    examples: str
+    messages: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+    examples: str = ""
+    self_replies: int = 0
+    has_ids: bool = False
+    notes: list[str] = field(default_factory=list)
 
     @property
     def total(self) -> int:
@@ -56,20 +79,246 @@ class Rejected:
         return [*own, naming] if self.reasons.keys() - _REMEDIES.keys() else own
 
 
-def create_raw(tables: TableBuilder, batches: Iterable[pa.RecordBatch]) -> None:
-    """Create the view `raw` of a stream of batches of RAW_SCHEMA, in a file that takes as long as to copy them."""
-    import pyarrow.parquet
+class _NotInOrderError(Exception):
+    """The messages of a conversation are not in one piece, or ids repeat."""
 
+
+def create_utterances(
+    tables: TableBuilder,
+    read: Callable[[], Iterable[pa.RecordBatch]],
+    *,
+    corpus: str,
+    speaker_scope: str,
+    unique: bool = False,
+    number_of: Callable[[], str] = lambda: "line",
+) -> Landed:
+    """Write `utterances`, and `aside`, the records that are none: refused messages, and conversations as described.
+
+    read: gives the batches of the dump, of RAW_SCHEMA or RECORDS; called again if conversations are not in one piece,
+    or ids repeat: then all are sorted first. unique: ids are unique in the format by definition, and one that repeats
+    is an error; otherwise it is scoped to its file or conversation. number_of: what `line` of a record counts.
+    """
+    landing = _Landing(tables, corpus, speaker_scope)
+    try:
+        landing.write(_records(read()), in_order=False)
+        notes: list[str] = []
+    except _NotInOrderError:
+        notes = _create_raw(tables, read, unique)
+        with tables.connection.cursor() as ordered:  # is read while the connection hashes
+            landing.write(ordered.sql(statement("1_ingest/sorted")).to_arrow_reader(_ROWS), in_order=True)
+    landed = landing.landed
+    landed.notes = notes
+    query = "SELECT reason, count(*) FROM aside WHERE record = 'message' GROUP BY ALL ORDER BY count(*) DESC, reason"
+    landed.reasons = dict(tables.connection.execute(query).fetchall())
+    if landed.reasons:
+        landed.examples = _examples(tables, number_of())
+    tables.create("spoken", "1_ingest/spoken", speaker_scope=speaker_scope)
+    return landed
+
+
+def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches as batches of RECORDS; those that have a row_no and a reason keep them."""
+    first = 0
+    for batch in batches:
+        rows = pa.array(np.arange(first, first + len(batch)))
+        reasons = _reasons(batch)
+        if "row_no" in batch.schema.names:
+            rows, reasons = batch["row_no"], pc.coalesce(reasons, batch["reason"])
+        columns = [batch[name] for name in RAW_SCHEMA.names]
+        yield pa.RecordBatch.from_arrays([*columns, rows, reasons], schema=RECORDS)
+        first += len(batch)
+
+
+def _reasons(batch: pa.RecordBatch) -> pa.Array:
+    """Each record's problem by the reader, else the code of its first required field that is missing or blank, else
+    REMOVED."""
+    blanks = [_blank(batch[name]) for name, _ in REQUIRED]
+    blanks.append(is_placeholder(batch["text"]))
+    if batch["problem"].null_count == len(batch) and not any(pc.any(b).as_py() for b in blanks):
+        return pa.nulls(len(batch), pa.string())
+    cases = pc.make_struct(pc.is_valid(batch["problem"]), *blanks)
+    reasons = pc.case_when(
+        cases, batch["problem"], *map(pa.scalar, (*(reason for _, reason in REQUIRED), REMOVED))
+    )
+    is_message = pc.equal(batch["record"], "message")
+    return pc.if_else(is_message, reasons, pa.scalar(None, pa.string()))
+
+
+def _blank(column: pa.Array) -> pa.Array:
+    return pc.fill_null(pc.or_(pc.equal(column, ""), pc.utf8_is_space(column)), True)
+
+
+class _Landing:
+    """Writes the files of `utterances` and `aside`, in blocks of whole conversations."""
+
+    def __init__(self, tables: TableBuilder, corpus: str, speaker_scope: str) -> None:
+        self.tables, self.corpus, self.speaker_scope = tables, corpus, speaker_scope
+        self.landed = Landed()
+        self._conversations = 0
+
+    def write(self, batches: Iterable[pa.RecordBatch], *, in_order: bool) -> None:
+        """Write both tables. in_order: conversations are in one piece, and no id repeats; if it is not known,
+        _NotInOrderError may be raised at any time."""
+        self.landed, self._conversations = Landed(), 0
+        seen = None if in_order else _Seen(self.tables.connection)
+        aside, utterances = (self.tables.file(name) for name in ("aside", "utterances"))
+        with (
+            pyarrow.parquet.ParquetWriter(aside, RECORDS, compression="none") as self._aside,
+            pyarrow.parquet.ParquetWriter(
+                utterances, _utterances_schema(), compression="snappy", use_dictionary=_WORDS
+            ) as self._utterances,
+        ):
+            for block in _whole_conversations(map(self._read, batches)):
+                if seen is not None:
+                    seen.check(block)
+                self._place(block)
+            if seen is not None:
+                seen.check_all()
+        for name in ("aside", "utterances"):
+            self.tables.show(name)
+        self.tables.staged.append("utterances")
+
+    def _read(self, batch: pa.RecordBatch) -> pa.Table:
+        """The messages of a batch that belong to conversations; the other records are put aside."""
+        table, landed = pa.Table.from_batches([batch]), self.landed
+        is_message = pc.equal(table["record"], "message")
+        landed.messages += pc.sum(is_message).as_py() or 0
+        landed.has_ids |= table["utterance_id"].null_count < len(table)
+        belongs = pc.and_(is_message, table["conversation_id"].is_valid())
+        if table["problem"].null_count < len(table):  # null: there is none
+            belongs = pc.and_(belongs, pc.fill_null(pc.equal(table["problem"], FORGOTTEN), True))
+        if pc.all(belongs).as_py():
+            return table
+        self._aside.write_table(table.filter(pc.invert(belongs)))
+        return table.filter(belongs)
+
+    def _place(self, block: pa.Table) -> None:
+        refused = block.slice(0, 0)
+        if block["reason"].null_count < len(block):
+            fine = block["reason"].is_null()
+            refused, block = block.filter(pc.invert(fine)), block.filter(fine)
+        itself = pc.sum(pc.equal(block["utterance_id"], block["reply_to"])).as_py()
+        self.landed.self_replies += itself or 0
+        placed, in_cycle = place(block, refused)
+        if len(in_cycle):
+            reasons = pa.repeat("reply_cycle", len(in_cycle))
+            in_cycle = in_cycle.set_column(in_cycle.column_names.index("reason"), "reason", reasons)
+        for table in (refused, in_cycle):
+            if len(table):
+                self._aside.write_table(table)
+        if len(placed):
+            self._utterances.write_table(self._named(placed), row_group_size=2 * _ROWS)
+            self._conversations += placed["conversation_no"][-1].as_py() + 1
+
+    def _named(self, placed: pa.Table) -> pa.Table:
+        """The columns of `utterances`, under the names by which others refer to them."""
+        columns = dict(zip(placed.column_names, placed.columns, strict=True))
+        columns["corpus"] = pa.repeat(self.corpus, len(placed))
+        columns["conversation_no"] = pc.add(columns["conversation_no"], self._conversations)
+        if columns["utterance_id"].null_count:
+            numbers = columns["position"].cast(pa.string())
+            made = pc.binary_join_element_wise(columns["conversation_id"], numbers, "#")
+            columns["utterance_id"] = pc.coalesce(columns["utterance_id"], made)
+        columns["is_person"] = pc.fill_null(columns["is_person"], True)
+        if self.speaker_scope == "conversation":
+            for name in ("speaker", "addressee"):
+                columns[name] = pc.binary_join_element_wise(columns["conversation_id"], columns[name], "/")
+        schema = _utterances_schema()
+        return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+def _utterances_schema() -> pa.Schema:
+    kinds = {
+        "VARCHAR": pa.string(),
+        "BIGINT": pa.int64(),
+        "BOOLEAN": pa.bool_(),
+        "TIMESTAMP": pa.timestamp("us"),
+    }
+    return pa.schema([(column.name, kinds[column.type]) for column in TABLES["utterances"].columns])
+
+
+def _whole_conversations(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The messages again, in blocks of at least _ROWS rows, that end where the last conversation begins."""
+    rest: list[pa.Table] = []
+    wanted = _ROWS
+    for table in filter(len, tables):
+        rest.append(table)
+        if sum(map(len, rest)) < wanted:
+            continue
+        block = pa.concat_tables(rest)
+        opens = _opens(block)
+        cut = int(opens[-1]) if len(opens) else len(block)
+        if cut:
+            yield block.slice(0, cut)
+        rest = [block.slice(cut)]
+        wanted = max(_ROWS, 2 * (len(block) - cut))
+    if rest:
+        yield pa.concat_tables(rest)
+
+
+def _opens(block: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The rows at which a conversation begins, of those that land."""
+    sound = np.flatnonzero(block["reason"].is_null().to_numpy())
+    if len(sound) < len(block):
+        block = block.take(pa.array(sound))
+    opens = differs(one_chunk(block["conversation_id"]))
+    if block["source"].null_count < len(block):
+        opens |= differs(one_chunk(block["source"]))
+    return sound[opens]
+
+
+class _Seen:
+    """The conversations and ids of messages so far, by 64-bit hashes: of 5 million ids, two share one with probability
+    1e-6, and are then compared exactly as ids that repeat are."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection.cursor()
+        self.conversations: set[int] = set()
+        self.ids: list[np.ndarray[Any, np.dtype[np.uint64]]] = []
+
+    def check(self, block: pa.Table) -> None:
+        """Raise _NotInOrderError if a conversation goes on that had ended, or an id repeats in the block."""
+        starts = self._hashed(block["conversation_id"].take(pa.array(_opens(block)))).tolist()
+        before = len(self.conversations)
+        self.conversations.update(starts)
+        ids = block["utterance_id"]
+        if block["reason"].null_count < len(block):
+            ids = ids.filter(pc.fill_null(pc.equal(block["reason"], FORGOTTEN), True))
+        self.ids.append(np.sort(self._hashed(ids.drop_null())))
+        if len(self.conversations) < before + len(starts) or _repeats(self.ids[-1]):
+            raise _NotInOrderError
+
+    def check_all(self) -> None:
+        """Raise _NotInOrderError if an id repeats."""
+        if self.ids and _repeats(np.sort(np.concatenate(self.ids))):
+            raise _NotInOrderError
+
+    def _hashed(self, values: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        self.connection.register("ids_to_hash", pa.table({"id": values}))
+        hashes: np.ndarray[Any, np.dtype[np.uint64]]
+        hashes = self.connection.sql("SELECT hash(id) AS h FROM ids_to_hash").fetchnumpy()["h"]
+        return hashes
+
+
+def _repeats(ordered: np.ndarray[Any, np.dtype[np.uint64]]) -> bool:
+    return bool((ordered[1:] == ordered[:-1]).any())
+
+
+def _create_raw(
+    tables: TableBuilder, read: Callable[[], Iterable[pa.RecordBatch]], unique: bool
+) -> list[str]:
+    """Create `raw`, the view of all records, and `ids`, of a dump that is to be sorted; returns what was scoped."""
     with pyarrow.parquet.ParquetWriter(
         tables.file("raw"),
-        SCHEMA,
+        RECORDS,
         compression="none",
         use_dictionary=["source", "record", "file", "problem", "reason"],
         write_statistics=["row_no"],
     ) as file:
-        for batch in numbered(batches):
+        for batch in _records(read()):
             file.write_batch(batch)
     tables.show("raw")
+    return [note for note in (_scope_to_files(tables), _create_ids(tables, unique=unique)) if note]
 
 
 def _scope(tables: TableBuilder, to: str) -> None:
@@ -78,7 +327,7 @@ def _scope(tables: TableBuilder, to: str) -> None:
     tables.connection.execute(f"CREATE VIEW raw AS {statement(f'1_ingest/scoped_to_{to}')}")
 
 
-def scope_to_files(tables: TableBuilder) -> str | None:
+def _scope_to_files(tables: TableBuilder) -> str | None:
     """Scope conversations to their file if ids start anew in each of several files; returns a note if so.
 
     Ids start anew if ids of messages repeat across files, or ids of conversations whose messages have no ids. A
@@ -98,11 +347,8 @@ def scope_to_files(tables: TableBuilder) -> str | None:
     )
 
 
-def create_ids(tables: TableBuilder, *, unique: bool) -> str | None:
-    """Create the table `ids`; returns a note if ids start anew in each conversation and were scoped to it.
-
-    unique: ids are unique in the format by definition, and one that repeats is an error.
-    """
+def _create_ids(tables: TableBuilder, *, unique: bool) -> str | None:
+    """Create the table `ids`; returns a note if ids start anew in each conversation and were scoped to it."""
     tables.create("ids", "1_ingest/ids")
     if unique:
         return None
@@ -120,23 +366,11 @@ def create_ids(tables: TableBuilder, *, unique: bool) -> str | None:
     )
 
 
-def reject(tables: TableBuilder, number_of: Callable[[], str] = lambda: "line") -> Rejected:
-    """Create the tables of messages that cannot land. number_of: gives what `line` of a record counts, for examples."""
-    for table in ("replies", "reply_cycles", "rejected", "conversation_ranks", "spoken"):
-        tables.create(table, f"1_ingest/{table}")
-    query = "SELECT count(*) FROM raw WHERE record = 'message'"
-    ((messages,),) = tables.connection.execute(query).fetchall()
-    query = "SELECT reason, count(*) FROM rejected GROUP BY ALL ORDER BY count(*) DESC, reason"
-    reasons = dict(tables.connection.execute(query).fetchall())
-    return Rejected(messages, reasons, _examples(tables, number_of()) if reasons else "")
-
-
 def _examples(tables: TableBuilder, number_of: str) -> str:
     rows = tables.connection.execute(
         f"""
-        SELECT raw.file, raw.line, rejected.reason, raw.raw, raw.utterance_id, raw.speaker, raw.text, raw.metadata
-        FROM raw INNER JOIN rejected ON raw.row_no = rejected.row_no
-        WHERE rejected.reason NOT IN ('{FORGOTTEN}', '{REMOVED}') ORDER BY raw.row_no LIMIT 3
+        SELECT file, line, reason, raw, utterance_id, speaker, text, metadata
+        FROM aside WHERE record = 'message' AND reason NOT IN ('{FORGOTTEN}', '{REMOVED}') ORDER BY row_no LIMIT 3
         """
     ).fetchall()
     examples = []
@@ -148,47 +382,8 @@ def _examples(tables: TableBuilder, number_of: str) -> str:
     return ", ".join(examples)
 
 
-def seats(tables: TableBuilder, roles: Collection[str] | None) -> str | None:
-    """A sentence if the speaker ids name seats: two that both speak in nearly every conversation, or `roles`, the ids
-    of the dump if all are names of roles. None for people."""
-    if roles:
-        return f"speaker ids {' and '.join(map(repr, sorted(roles)))} are roles; they name seats, not people"
-    rows = tables.connection.execute(statement("1_ingest/seats")).fetchall()
-    if not rows:
-        return None
-    (first, count, conversations), (second, other, _) = rows
-    return (
-        f"speaker ids {first!r} and {second!r} speak in {min(count, other):,} of {conversations:,} conversations; they "
-        "seem to name seats, not people"
-    )
-
-
-def one_sided(tables: TableBuilder) -> str | None:
-    """A sentence if in nearly every conversation of several messages one speaker says everything; None if not. Fewer
-    than five such conversations are no evidence."""
-    query = "SELECT count_if(participants = 1), count(*) FROM conversations WHERE messages > 1"
-    ((alone, all_),) = tables.connection.execute(query).fetchall()
-    if all_ < 5 or alone < 0.95 * all_:
-        return None
-    return f"in {alone:,} of {all_:,} conversations of several messages one speaker says everything"
-
-
-def self_replies_note(tables: TableBuilder) -> str | None:
-    """A sentence on the messages that reply to themselves; None if there is none."""
-    query = (
-        "SELECT count(*) FROM raw WHERE record = 'message' AND problem IS NULL AND reply_to = utterance_id"
-    )
-    ((count,),) = tables.connection.execute(query).fetchall()
-    return (
-        f"{count:,} messages reply to themselves, and are read as ones that reply to nothing"
-        if count
-        else None
-    )
-
-
-def create_landed(tables: TableBuilder, **values: Any) -> None:
-    """Create `utterances`, `conversations` and `quarantine`. values: of the statements' parameters."""
-    tables.create("linked", "1_ingest/linked")
-    create_places(tables)
-    for table in ("utterances", "conversations", "quarantine"):
+def create_rest(tables: TableBuilder, **values: Any) -> None:
+    """Create `conversations` and `quarantine` of the `utterances` and what is `aside`. values: of the statements'
+    parameters."""
+    for table in ("conversations", "quarantine"):
         tables.write(table, f"1_ingest/{table}", **values)

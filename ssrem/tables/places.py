@@ -3,128 +3,128 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from ssrem.privacy.record_batches import FORGOTTEN
 from ssrem.readers.people import DELETED_ACCOUNTS
-from ssrem.sql import statement
-from ssrem.tables.builder import TableBuilder
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     Flags = np.ndarray[Any, np.dtype[np.bool_]]
     Integers = np.ndarray[Any, np.dtype[np.int64]]
 
-PLACES = (
-    "CREATE OR REPLACE TABLE places (row_no BIGINT, conversation_no BIGINT, position BIGINT, turn BIGINT, "
-    "answers BIGINT, reply_absent BOOLEAN, time_backwards BOOLEAN)"
-)
-"""One row is a message of `linked`. Grain: row_no. Scratch."""
+LOST = "\0"
+"""What stands in `reply_to` for a message that was forgotten, so that the reply names it no more."""
 
-_DELETED = f"(^|/)({'|'.join(map(re.escape, sorted(DELETED_ACCOUNTS)))})$"
+CYCLE = "reply_cycle"
+"""Reason of a message in a cycle of replies."""
 
-_ORDERED = f"""
-SELECT l.row_no, l.conversation_no, l.speaker, l.time, l.is_reply, l.in_thread,
-    coalesce(l.parent_no, -1) AS parent_no,
-    NOT l.is_person AND regexp_matches(lower(l.speaker), '{_DELETED}') AS is_deleted
-FROM main.linked AS l
-LEFT JOIN main.moved AS m ON l.row_no = m.row_no
-ORDER BY l.conversation_no, coalesce(m.place, l.row_no)
-"""
-
-_ROWS = 500_000
-"""Messages that are placed at a time, or those of one longer conversation."""
+_DELETED = f"(?i)(^|/)({'|'.join(map(re.escape, sorted(DELETED_ACCOUNTS)))})$"
 
 
-def create_places(tables: TableBuilder) -> None:
-    """Create `moved` and `places` from `linked`, whose rows, from 0, are ranks of messages in the dump.
+def place(messages: pa.Table, refused: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The messages of whole conversations with their places, none before the one that it replies to; and those that
+    are in a cycle of replies, which have none.
 
-    A message answers the one that it replies to; if it names none, the message before it that is not in a thread of
-    its own. It joins the turn of the message before it, by the same speaker, if it answers that message or the same one
-    as that message does. A message of a deleted account opens a turn, since the one before may be of another.
+    messages: those that land, the ones of a conversation together, in the order of the dump. refused: others of these
+    conversations, whose authors are known though they do not land. Both have the columns of `landing.RECORDS`; places
+    are added as columns: conversation_no from 0, position, turn, answers, reply_absent, time_backwards; `addressee`,
+    `addressee_from` and `reply_to` are as they land.
+
+    A message answers the one of its conversation that it replies to; if it names none, the message before it that is
+    not in a thread of its own. It joins the turn of the message before it, by the same speaker, if it answers that
+    message or the same one as that message does. A message of a deleted account opens a turn, since the one before may
+    be of another. A message that replies to itself replies to nothing, as some data sets mark the first of a thread.
     """
-    tables.create("moved", "1_ingest/moved")
-    tables.connection.execute(PLACES)
-    with tables.connection.cursor() as ordered:  # is read while the connection writes
-        for messages in _whole_conversations(ordered.sql(_ORDERED).to_arrow_reader(_ROWS)):
-            tables.connection.register("placed", _placed(messages))
-            tables.connection.execute("INSERT INTO places FROM placed")
-            tables.connection.unregister("placed")
+    replies = _Replies(messages)
+    if (replies.parent > np.arange(len(messages))).any():
+        order, in_cycle = _children_last(replies)
+        if in_cycle.any():
+            cycle = messages.filter(pa.array(in_cycle))
+            rest, more = place(messages.filter(pa.array(~in_cycle)), pa.concat_tables([refused, cycle]))
+            return rest, pa.concat_tables([cycle, more])
+        messages = messages.take(pa.array(order))
+        replies = _Replies(messages)
+    columns = dict(zip(messages.column_names, messages.columns, strict=True))
+    placed = pa.table(columns | _turns(messages, replies) | replies.addressed(messages, refused))
+    return placed, messages.slice(0, 0)
 
 
-def order_note(tables: TableBuilder) -> str | None:
-    """A sentence if most of the `utterances` are older than one before them, as in a dump that lists the newest
-    first; None if they are not."""
-    backwards, timed = tables.connection.execute(statement("1_ingest/backwards")).fetchall()[0]
-    if 2 * backwards <= timed:
-        return None
-    return (
-        f"{backwards:,} of {timed:,} messages are older than one before them in their conversation: the dump seems to "
-        "list the newest first, and contexts would hold what was said later; sort it by time and land it again"
-    )
+class _Replies:
+    """Which message of its conversation each message replies to.
+
+    conversation: of shape (messages,), its number from 0. is_reply: whether a message replies to another one.
+    parent: where that is among the messages, -1 if it is not there. first: where the conversation begins.
+    """
+
+    def __init__(self, messages: pa.Table) -> None:
+        n = len(messages)
+        self.at = np.arange(n)
+        self.opens = differs(one_chunk(messages["conversation_id"]))
+        self.conversation: Integers = np.cumsum(self.opens) - 1
+        self.first: Integers = np.maximum.accumulate(np.where(self.opens, self.at, 0))
+        self.ids, self.reply_to = one_chunk(messages["utterance_id"]), one_chunk(messages["reply_to"])
+        itself = _flags(pc.equal(self.ids, self.reply_to))
+        self.is_reply: Flags = self.reply_to.is_valid().to_numpy(zero_copy_only=False) & ~itself
+        self.parent: Integers = np.full(n, -1)
+        if self.is_reply.any():
+            self.parent = self._found()
+
+    def _found(self) -> Integers:
+        """Most reply to the message before; only the others are looked for."""
+        found = np.where(self.is_reply, self.at - 1, -1)
+        near = np.zeros(len(found), bool)
+        near[1:] = _flags(pc.equal(self.reply_to[1:], self.ids[:-1]))
+        far = np.flatnonzero(self.is_reply & ~near)
+        if len(far):
+            found[far] = positions(self.reply_to.take(pa.array(far)), self.ids)
+        return np.where((found >= 0) & (self.conversation[found] == self.conversation), found, -1)
+
+    def addressed(self, messages: pa.Table, refused: pa.Table) -> dict[str, pa.Array]:
+        """Whom each message addresses: by the dump, else the author of the message replied to, refused ones included.
+        A reply to a forgotten message loses its reference."""
+        speaker, stated = one_chunk(messages["speaker"]), one_chunk(messages["addressee"])
+        author = speaker.take(pa.array(self.parent, mask=self.parent < 0))
+        kept = pa.array(self.is_reply)
+        lost = np.flatnonzero(self.is_reply & (self.parent < 0))
+        if len(lost):
+            kept = pc.and_(kept, pc.fill_null(pc.not_equal(self.reply_to, LOST), False))
+        if len(lost) and len(refused):
+            at = positions(self.reply_to.take(pa.array(lost)), one_chunk(refused["utterance_id"]))
+            lost, at = lost[at >= 0], at[at >= 0]
+            theirs = refused.take(pa.array(at))
+            here = _flags(
+                pc.equal(messages["conversation_id"].take(pa.array(lost)), theirs["conversation_id"])
+            )
+            lost, theirs = lost[here], theirs.filter(pa.array(here))
+            author = _replaced(author, lost, one_chunk(theirs["speaker"]))
+            forgotten = lost[_flags(pc.equal(theirs["problem"], FORGOTTEN))]
+            kept = _replaced(kept, forgotten, pa.repeat(False, len(forgotten)))
+        to = pc.coalesce(stated, author)
+        to = pc.if_else(pc.not_equal(to, speaker), to, pa.scalar(None, pa.string()))
+        known_from = pc.if_else(stated.is_valid(), "stated", "reply")
+        return {
+            "addressee": to,
+            "addressee_from": pc.if_else(to.is_valid(), known_from, pa.scalar(None, pa.string())),
+            "reply_to": pc.if_else(kept, self.reply_to, pa.scalar(None, pa.string())),
+        }
 
 
-def replies_note(tables: TableBuilder) -> str | None:
-    """A sentence if most replies of the `utterances` are to messages that have not landed; None if they are not."""
-    query = statement("1_ingest/absent_replies")
-    absent, replies, example, has_ids = tables.connection.execute(query).fetchall()[0]
-    if 2 * absent <= replies:
-        return None
-    such = f", such as {example!r}" if example else ""
-    way_out = (
-        "compare what messages reply to with their ids"
-        if has_ids
-        else "no column is taken for the id of a message; name it with --map id=COLUMN"
-    )
-    return (
-        f"{absent:,} of {replies:,} replies are to messages that have not landed{such}, and so answer nothing; "
-        f"{way_out}"
-    )
-
-
-def _whole_conversations(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The rows again, no conversation divided."""
-    import pyarrow as pa
-
-    rest: list[pa.RecordBatch] = []
-    for batch in filter(len, batches):
-        numbers = batch.column("conversation_no")
-        last = int(np.searchsorted(numbers.to_numpy(), numbers[-1].as_py()))
-        if last:
-            yield pa.Table.from_batches([*rest, batch.slice(0, last)])
-            rest = []
-        elif rest and rest[-1].column("conversation_no")[-1] != numbers[-1]:
-            yield pa.Table.from_batches(rest)
-            rest = []
-        rest.append(batch.slice(last))
-    if rest:
-        yield pa.Table.from_batches(rest)
-
-
-def _placed(messages: pa.Table) -> pa.Table:
-    """The rows of `places` of whole conversations, whose messages stand in order."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    row, conversation, parent, is_reply, in_thread = (
-        messages[name].to_numpy()
-        for name in ("row_no", "conversation_no", "parent_no", "is_reply", "in_thread")
-    )
-    n = len(row)
-    at = np.arange(n)
-    opens = _differs(conversation)
-    first = np.maximum.accumulate(np.where(opens, at, 0))
+def _turns(messages: pa.Table, replies: _Replies) -> dict[str, pa.Array]:
+    """The places of messages that stand in order."""
+    at, first, opens = replies.at, replies.first, replies.opens
+    in_thread = _flags(messages["in_thread"])
     before = _one_before(np.maximum.accumulate(np.where(in_thread, -1, at)))
     before = np.where(before < first, -1, before)
-    answered = np.where(is_reply, _positions(row, conversation, parent), before)
+    answered = np.where(replies.is_reply, replies.parent, before)
 
-    speaker = messages["speaker"].combine_chunks()
-    another = np.ones(n, bool)
-    another[1:] = pc.not_equal(speaker[1:], speaker[:-1]).to_numpy(zero_copy_only=False)
-    another |= messages["is_deleted"].to_numpy()
+    speaker = one_chunk(messages["speaker"])
+    another = differs(speaker)
+    if (nobody := ~_flags(messages["is_person"], null=True)).any():
+        another |= nobody & _flags(pc.match_substring_regex(speaker, _DELETED))
     leaves = (answered != at - 1) & ((answered < 0) | (answered != _one_before(answered)))
     opens_turn = ~opens & (another | leaves)
     turns = np.cumsum(opens_turn)
@@ -132,48 +132,95 @@ def _placed(messages: pa.Table) -> pa.Table:
 
     head = np.maximum.accumulate(np.where(opens | opens_turn, at, 0))  # the first message of the turn
     answers = np.where(answered[head] < 0, -1, turn[answered[head]])
-    columns = {
-        "row_no": row,
-        "conversation_no": conversation,
-        "position": at - first,
-        "turn": turn,
+    return {
+        "conversation_no": pa.array(replies.conversation),
+        "position": pa.array(at - first),
+        "turn": pa.array(turn),
         "answers": pa.array(answers, mask=answers < 0),
-        "reply_absent": is_reply & (answered < 0),
-        "time_backwards": _backwards(messages["time"], conversation),
+        "reply_absent": pa.array(replies.is_reply & (answered < 0)),
+        "time_backwards": pa.array(_backwards(one_chunk(messages["time"]), replies.conversation)),
     }
-    return pa.table(columns)
+
+
+def _children_last(replies: _Replies) -> tuple[Integers, Flags]:
+    """An order of the messages in which none precedes the one that it replies to, and whether each is in a cycle.
+
+    In conversations with a reply that comes too early, it moves to just after the last message of its chain; everything
+    else keeps its order. A reply to a message that is not there counts as one to the first message that replies to
+    nothing, which opens the conversation, as a submission of Reddit does. Each round doubles the length of the jump
+    along the chain: `last` is the last message on the way, `steps` its length; what never ends leads into a cycle.
+    """
+    at, conversation = replies.at, replies.conversation
+    suspect = np.isin(conversation, conversation[replies.parent > at])
+    roots = np.full(conversation[-1] + 1, -1)
+    opening = np.flatnonzero(suspect & ~replies.is_reply)[::-1]
+    roots[conversation[opening]] = opening
+    fallback = np.where(replies.is_reply, roots[conversation], -1)
+    target = np.where(suspect, np.where(replies.parent >= 0, replies.parent, fallback), -1)
+    last, steps = np.maximum(at, target), (target >= 0).astype(np.int64)
+    for _ in range(int(np.ceil(np.log2(suspect.sum() + 1))) + 1):
+        on = target >= 0
+        last[on] = np.maximum(last[on], last[target[on]])
+        steps[on] += steps[target[on]]
+        target[on] = target[target[on]]
+    in_cycle = np.zeros(len(at), bool)
+    in_cycle[target[target >= 0]] = True
+    steps[~suspect], last[~suspect] = 0, at[~suspect]
+    return np.lexsort((at, steps, last, conversation)), in_cycle
+
+
+def one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    """The column as one array."""
+    joined = column.combine_chunks()
+    return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
+
+
+def differs(values: pa.Array) -> Flags:
+    """Whether each value differs from the one before it; the first one does. Of shape (values,)."""
+    different = np.ones(len(values), bool)
+    if len(values):
+        different[1:] = ~_flags(pc.equal(values[1:], values[:-1]))
+    return different
+
+
+def positions(wanted: pa.Array, values: pa.Array) -> Integers:
+    """Where each wanted value is first among the values, -1 if it is not there. Of shape (wanted,)."""
+    found = pc.fill_null(pc.index_in(wanted, value_set=values, skip_nulls=True), -1)
+    places: Integers = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    return places
+
+
+def _replaced(values: pa.Array, at: Integers, by: pa.Array) -> pa.Array:
+    """The values, with others at these places, which ascend."""
+    mask = np.zeros(len(values), bool)
+    mask[at] = True
+    return pc.replace_with_mask(values, pa.array(mask), by)
+
+
+def _flags(values: pa.Array | pa.ChunkedArray, null: bool = False) -> Flags:
+    """Booleans of Arrow as numpy's. null: what null stands for."""
+    column = one_chunk(values) if isinstance(values, pa.ChunkedArray) else values
+    flags: Flags = pc.fill_null(column, null).to_numpy(zero_copy_only=False)
+    return flags
 
 
 def _one_before(values: Integers) -> Integers:
     """The value before each one; -1 before the first."""
-    return np.concatenate([[-1], values[:-1]])
+    return np.concatenate([[-1], values])[:-1]
 
 
-def _differs(values: Integers) -> Flags:
-    """Whether each value differs from the one before it; the first one does."""
-    differs = np.ones(len(values), bool)
-    differs[1:] = values[1:] != values[:-1]
-    return differs
-
-
-def _positions(row: Integers, conversation: Integers, parent: Integers) -> Integers:
-    """Where among the rows the parents are; -1 for one that is not there, or in another conversation."""
-    order = np.argsort(row, kind="stable")
-    nearest = order[np.minimum(np.searchsorted(row[order], parent), len(row) - 1)]
-    return np.where((row[nearest] == parent) & (conversation[nearest] == conversation), nearest, -1)
-
-
-def _backwards(times: pa.ChunkedArray, conversation: Integers) -> Flags:
+def _backwards(times: pa.Array, conversation: Integers) -> Flags:
     """Whether each message is older than an earlier one of its conversation; without a time it is not."""
     backwards = np.zeros(len(conversation), bool)
-    valid = np.flatnonzero(times.is_valid().to_numpy())
+    valid = np.flatnonzero(times.is_valid().to_numpy(zero_copy_only=False))
     when = times.drop_null().to_numpy().astype(np.int64)
     which = conversation[valid]
     falls = (when[1:] < when[:-1]) & (which[1:] == which[:-1])
     suspect = np.isin(which, which[1:][falls])
-    _, rank = np.unique(when[suspect], return_inverse=True)
-    # In each conversation the ranks lie above all before, so that one running maximum serves for all.
-    rank = rank + np.cumsum(_differs(which[suspect])) * (len(rank) + 1)
-    highest = np.maximum.accumulate(rank)
-    backwards[valid[suspect][1:]] = rank[1:] < highest[:-1]
+    if suspect.any():
+        _, rank = np.unique(when[suspect], return_inverse=True)
+        of = which[suspect]
+        # In each conversation the ranks lie above all before, so that one running maximum serves for all.
+        rank = rank + np.cumsum(np.concatenate([[False], of[1:] != of[:-1]])) * (len(rank) + 1)
+        backwards[valid[suspect][1:]] = rank[1:] < np.maximum.accumulate(rank)[:-1]
     return backwards

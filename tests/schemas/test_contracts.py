@@ -32,6 +32,7 @@ VALUES: dict[str, Any] = {
     "source": "s",
     "sha256": "h",
     "bytes": 1,
+    "messages": 1,
     "speaker_scope": "person",
     "landed_at": datetime(2026, 1, 1),
     "seed": 0,
@@ -72,8 +73,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @lru_cache
 def empty_tables() -> duckdb.DuckDBPyConnection:
-    from ssrem.tables.places import PLACES
-    from ssrem.tables.row_numbers import SCHEMA
+    from ssrem.tables.landing import RECORDS
     from ssrem.tables.speaker_sets import define_macros
 
     opened = duckdb.connect()
@@ -83,10 +83,9 @@ def empty_tables() -> duckdb.DuckDBPyConnection:
     for name in TABLES:
         opened.execute(f"CREATE VIEW published.{name} AS FROM main.{name}")
     opened.execute("CREATE TABLE forgotten_people (id VARCHAR)")
-    opened.register("empty", SCHEMA.empty_table())
-    for records in ("raw", "without_files", "without_conversations"):
+    opened.register("empty", RECORDS.empty_table())
+    for records in ("aside", "raw", "without_files", "without_conversations"):
         opened.execute(f"CREATE TABLE {records} AS FROM empty")
-    opened.execute(PLACES)
     opened.execute("CREATE TABLE vector_norms (turn_id BIGINT, norm DOUBLE)")
     define_macros(opened)
     scratch = [name for name in STATEMENTS if filled(name) is None]

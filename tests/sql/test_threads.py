@@ -64,7 +64,7 @@ def dumps(draw: st.DrawFn) -> list[Message]:
 
 def landing(rows: Sequence[Message]) -> tuple[dict[str, str], dict[str, list[Message]]]:
     """Id → reason of the messages that do not land; conversation → the others, each behind what it replies to."""
-    by_id = {row["id"]: row for row in rows}
+    by_id = {row["id"]: row for row in rows if row["text"] != REMOVED}
     rejected = {}
     for row in rows:
         seen, at = [], row
@@ -151,8 +151,9 @@ def turns_of(conversations: Mapping[str, Sequence[Message]], everyone: Mapping[s
 
 
 def named(message: Message, everyone: Mapping[str, Message]) -> tuple[str, str] | None:
-    """Whom a message names, or replies to, and which of both; None where that is its speaker."""
-    answered = everyone.get(message.get("reply_to", ""), {}).get("speaker")
+    """Whom a message names, or replies to in its conversation, and which of both; None where that is its speaker."""
+    parent = everyone.get(message.get("reply_to", ""), {})
+    answered = parent.get("speaker") if parent.get("conversation") == message["conversation"] else None
     to = message.get("addressee") or answered
     if to is None or to == message["speaker"]:
         return None

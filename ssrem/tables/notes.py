@@ -1,0 +1,115 @@
+"""What a landed dump shows that its user should check or that stops it: seats, speakers who are no people, one-sided
+conversations, replies to nothing, times that run backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from ssrem.readers.people import NONE
+from ssrem.sql import statement
+from ssrem.tables.builder import TableBuilder
+from ssrem.tables.landing import Landed
+
+_MOST_NAMED = 5
+
+
+def seats(tables: TableBuilder, roles: Collection[str] | None) -> str | None:
+    """A sentence if the speaker ids name seats: two that both speak in nearly every conversation, or `roles`, the ids
+    of the dump if all are names of roles. None for people."""
+    if roles:
+        return f"speaker ids {' and '.join(map(repr, sorted(roles)))} are roles; they name seats, not people"
+    rows = tables.connection.execute(statement("1_ingest/seats")).fetchall()
+    if not rows:
+        return None
+    (first, count, conversations), (second, other, _) = rows
+    return (
+        f"speaker ids {first!r} and {second!r} speak in {min(count, other):,} of {conversations:,} conversations; they "
+        "seem to name seats, not people"
+    )
+
+
+def one_sided(tables: TableBuilder) -> str | None:
+    """A sentence if in nearly every conversation of several messages one speaker says everything; None if not. Fewer
+    than five such conversations are no evidence."""
+    query = "SELECT count_if(participants = 1), count(*) FROM conversations WHERE messages > 1"
+    ((alone, all_),) = tables.connection.execute(query).fetchall()
+    if all_ < 5 or alone < 0.95 * all_:
+        return None
+    return f"in {alone:,} of {all_:,} conversations of several messages one speaker says everything"
+
+
+def replies_notes(tables: TableBuilder, landed: Landed) -> Iterator[str]:
+    """A sentence on the messages that reply to themselves, if there are some, and one if most replies of the
+    `utterances` are to messages that have not landed."""
+    if landed.self_replies:
+        yield f"{landed.self_replies:,} messages reply to themselves, and are read as ones that reply to nothing"
+    query = statement("1_ingest/absent_replies")
+    absent, replies, example = tables.connection.execute(query).fetchall()[0]
+    if 2 * absent > replies:
+        such = f", such as {example!r}" if example else ""
+        way_out = "no column is taken for the id of a message; name it with --map id=COLUMN"
+        if landed.has_ids:
+            way_out = "compare what messages reply to with their ids"
+        yield (
+            f"{absent:,} of {replies:,} replies are to messages that have not landed{such}, and so answer nothing; "
+            f"{way_out}"
+        )
+
+
+def order_note(tables: TableBuilder) -> str | None:
+    """A sentence if most of the `utterances` are older than one before them, as in a dump that lists the newest
+    first; None if they are not."""
+    backwards, timed = tables.connection.execute(statement("1_ingest/backwards")).fetchall()[0]
+    if 2 * backwards <= timed:
+        return None
+    return (
+        f"{backwards:,} of {timed:,} messages are older than one before them in their conversation: the dump seems to "
+        "list the newest first, and contexts would hold what was said later; sort it by time and land it again"
+    )
+
+
+def people_notes(
+    tables: TableBuilder, scope: str, named: Sequence[str], option: Callable[[Sequence[str]], str]
+) -> list[str]:
+    """Notes on the speakers of the `utterances` that do not count as people, and on those that probably are not.
+
+    Each gives the counts and, by `option`, how to choose names. named: the names that were chosen; if they say that
+    everyone is a person, nobody is suspected. scope: person or conversation, as `corpora` have it.
+    """
+    notes, values = [], {"speaker_scope": scope}
+    if excluded := tables.connection.execute(statement("1_ingest/not_people"), values).fetchall():
+        counts = [
+            f"{speaker!r} ({messages:,} message{'s' * (messages != 1)})" for speaker, messages in excluded
+        ]
+        notes.append(
+            f"not counted as people, so their turns are context alone: {_listed(counts)}; "
+            f"{option([NONE])} counts everyone"
+        )
+    if NONE not in named and (
+        rows := tables.connection.execute(statement("1_ingest/probably_not_people"), values).fetchall()
+    ):
+        choice = option([speaker for speaker, *_ in rows[:_MOST_NAMED]])
+        notes.append(f"probably no people: {_listed([_suspect(*row) for row in rows])}; if so, give {choice}")
+    return notes
+
+
+def _suspect(
+    speaker: str,
+    conversations: int | None,
+    of_conversations: int | None,
+    texts: int | None,
+    same: int | None,
+    messages: int | None,
+) -> str:
+    """A row of 1_ingest/probably_not_people."""
+    reasons = []
+    if conversations is not None:
+        reasons.append(f"in {conversations:,} of {of_conversations:,} conversations")
+    if texts is not None:
+        reasons.append(f"{texts} text{'s' * (texts > 1)} in {same:,} of {messages:,} messages")
+    return f"{speaker!r} ({', '.join(reasons)})"
+
+
+def _listed(named: Sequence[str]) -> str:
+    more = f" and {len(named) - _MOST_NAMED:,} more" if len(named) > _MOST_NAMED else ""
+    return ", ".join(named[:_MOST_NAMED]) + more
