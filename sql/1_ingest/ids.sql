@@ -1,9 +1,7 @@
 -- One row is an id of messages of the dump. Grain: utterance_id.
 -- keeper is the message that lands under it: the first one without a problem of its own.
--- Forgotten messages are included, so that replies to them are accounted for.
 SELECT
     utterance_id,
-    min(row_no) AS row_no,
     min(row_no) FILTER (WHERE reason IS NULL) AS keeper,
     count(*) AS messages
 FROM raw

@@ -160,7 +160,7 @@ class _Landing:
         """Write both tables. in_order: conversations are in one piece, and no id repeats; if it is not known,
         _NotInOrderError may be raised at any time."""
         self.landed, self._conversations = Landed(), 0
-        seen = None if in_order else _Seen(self.tables.connection)
+        self._begun, self._ids = _Ids(self.tables.connection), _Ids(self.tables.connection)
         aside, utterances = (self.tables.file(name) for name in ("aside", "utterances"))
         with (
             pyarrow.parquet.ParquetWriter(aside, RECORDS, compression="none") as self._aside,
@@ -169,11 +169,11 @@ class _Landing:
             ) as self._utterances,
         ):
             for block in _whole_conversations(map(self._read, batches)):
-                if seen is not None:
-                    seen.check(block)
+                if not in_order:
+                    self._check_order(block)
                 self._place(block)
-            if seen is not None:
-                seen.check_all()
+            if not in_order and (self._begun.repeat() or self._ids.repeat()):
+                raise _NotInOrderError
         for name in ("aside", "utterances"):
             self.tables.show(name)
         self.tables.staged.append("utterances")
@@ -191,6 +191,14 @@ class _Landing:
             return table
         self._aside.write_table(table.filter(pc.invert(belongs)))
         return table.filter(belongs)
+
+    def _check_order(self, block: pa.Table) -> None:
+        ids = block["utterance_id"]
+        if block["reason"].null_count < len(block):
+            ids = ids.filter(pc.fill_null(pc.equal(block["reason"], FORGOTTEN), True))
+        begun = block["conversation_id"].take(pa.array(_opens(block)))
+        if self._begun.add(begun) or self._ids.add(ids):
+            raise _NotInOrderError
 
     def _place(self, block: pa.Table) -> None:
         refused = block.slice(0, 0)
@@ -267,37 +275,24 @@ def _opens(block: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
     return sound[opens]
 
 
-class _Seen:
-    """The conversations and ids of messages so far, by 64-bit hashes: of 5 million ids, two share one with probability
-    1e-6, and are then compared exactly as ids that repeat are."""
+class _Ids:
+    """Ids so far, by 64-bit hashes: of 5 million, two share one with probability 1e-6, and then count as repeated,
+    after which ids are compared exactly."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection.cursor()
-        self.conversations: set[int] = set()
-        self.ids: list[np.ndarray[Any, np.dtype[np.uint64]]] = []
+        self._hashes = [np.zeros(0, np.uint64)]
 
-    def check(self, block: pa.Table) -> None:
-        """Raise _NotInOrderError if a conversation goes on that had ended, or an id repeats in the block."""
-        starts = self._hashed(block["conversation_id"].take(pa.array(_opens(block)))).tolist()
-        before = len(self.conversations)
-        self.conversations.update(starts)
-        ids = block["utterance_id"]
-        if block["reason"].null_count < len(block):
-            ids = ids.filter(pc.fill_null(pc.equal(block["reason"], FORGOTTEN), True))
-        self.ids.append(np.sort(self._hashed(ids.drop_null())))
-        if len(self.conversations) < before + len(starts) or _repeats(self.ids[-1]):
-            raise _NotInOrderError
+    def add(self, values: pa.Array | pa.ChunkedArray) -> bool:
+        """Add ids, without nulls; returns whether one repeats among them."""
+        self.connection.register("values_to_hash", pa.table({"id": values.drop_null()}))
+        found = self.connection.sql("SELECT hash(id) AS h FROM values_to_hash").fetchnumpy()["h"]
+        self._hashes.append(np.sort(found))
+        return _repeats(self._hashes[-1])
 
-    def check_all(self) -> None:
-        """Raise _NotInOrderError if an id repeats."""
-        if self.ids and _repeats(np.sort(np.concatenate(self.ids))):
-            raise _NotInOrderError
-
-    def _hashed(self, values: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.uint64]]:
-        self.connection.register("ids_to_hash", pa.table({"id": values}))
-        hashes: np.ndarray[Any, np.dtype[np.uint64]]
-        hashes = self.connection.sql("SELECT hash(id) AS h FROM ids_to_hash").fetchnumpy()["h"]
-        return hashes
+    def repeat(self) -> bool:
+        """Whether an id repeats."""
+        return _repeats(np.sort(np.concatenate(self._hashes)))
 
 
 def _repeats(ordered: np.ndarray[Any, np.dtype[np.uint64]]) -> bool:
@@ -308,6 +303,7 @@ def _create_raw(
     tables: TableBuilder, read: Callable[[], Iterable[pa.RecordBatch]], unique: bool
 ) -> list[str]:
     """Create `raw`, the view of all records, and `ids`, of a dump that is to be sorted; returns what was scoped."""
+    ids = _Ids(tables.connection)
     with pyarrow.parquet.ParquetWriter(
         tables.file("raw"),
         RECORDS,
@@ -317,8 +313,14 @@ def _create_raw(
     ) as file:
         for batch in _records(read()):
             file.write_batch(batch)
+            ids.add(batch["utterance_id"])
     tables.show("raw")
-    return [note for note in (_scope_to_files(tables), _create_ids(tables, unique=unique)) if note]
+    notes = [_scope_to_files(tables)]
+    if ids.repeat():
+        notes.append(_create_ids(tables, unique=unique))
+    else:
+        tables.connection.execute("CREATE TABLE ids (utterance_id VARCHAR, keeper BIGINT, messages BIGINT)")
+    return [note for note in notes if note]
 
 
 def _scope(tables: TableBuilder, to: str) -> None:
