@@ -2,13 +2,13 @@
 -- id of a message, together with that of its conversation, or the id of a conversation that has messages without ids or
 -- lies in several folders. Grain: kind, id.
 WITH of_files AS (
-    SELECT source, file, record, problem, conversation_id, utterance_id FROM raw WHERE source IS NOT NULL
+    SELECT source, file, record, reason, conversation_id, utterance_id FROM raw WHERE source IS NOT NULL
 ),
 
 messages AS (
     SELECT utterance_id AS id, count(DISTINCT source) AS files
     FROM of_files
-    WHERE record = 'message' AND (problem IS NULL OR problem = 'forgotten') AND utterance_id IS NOT NULL
+    WHERE record = 'message' AND coalesce(reason, 'forgotten') = 'forgotten' AND utterance_id IS NOT NULL
     GROUP BY conversation_id, utterance_id
     HAVING min(source) <> max(source)
 ),
@@ -21,7 +21,7 @@ conversations AS (
     HAVING
         min(source) <> max(source)
         AND (
-            count(*) FILTER (WHERE record = 'message' AND problem IS NULL AND utterance_id IS NULL) > 0
+            count(*) FILTER (WHERE record = 'message' AND reason IS NULL AND utterance_id IS NULL) > 0
             OR bool_or(file <> source)
         )
 )

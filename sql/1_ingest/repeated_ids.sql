@@ -9,7 +9,6 @@ FROM raw
 SEMI JOIN shared ON raw.utterance_id = shared.utterance_id
 WHERE
     raw.record = 'message'
-    AND (raw.problem IS NULL OR raw.problem = 'forgotten')
-    AND raw.reason IS DISTINCT FROM 'no_conversation'
+    AND coalesce(raw.reason, 'forgotten') = 'forgotten'
 GROUP BY raw.utterance_id
 HAVING min(raw.conversation_id) <> max(raw.conversation_id)
