@@ -31,8 +31,12 @@ REQUIRED = (("conversation_id", "no_conversation"), ("speaker", "no_speaker"), (
 _ROWS = 131_072
 """Messages that are placed and written at a time, or those of one longer conversation."""
 
-_WORDS = ("corpus", "conversation_id", "speaker", "addressee", "addressee_from")
-"""Columns whose values repeat, so that a dictionary makes the file smaller."""
+_LAYOUT: dict[str, Any] = {
+    "compression": "snappy",
+    "use_dictionary": ["corpus", "conversation_id", "speaker", "addressee", "addressee_from"],
+    "write_statistics": ["corpus", "conversation_no", "time"],
+}
+"""How `utterances` is written: dictionaries of values that repeat, and statistics of columns that have an order."""
 
 _REMEDIES = {
     "duplicate_conversation": "give each conversation an id of its own",
@@ -164,9 +168,7 @@ class _Landing:
         aside, utterances = (self.tables.file(name) for name in ("aside", "utterances"))
         with (
             pyarrow.parquet.ParquetWriter(aside, RECORDS, compression="none") as self._aside,
-            pyarrow.parquet.ParquetWriter(
-                utterances, _utterances_schema(), compression="snappy", use_dictionary=_WORDS
-            ) as self._utterances,
+            pyarrow.parquet.ParquetWriter(utterances, _utterances_schema(), **_LAYOUT) as self._utterances,
         ):
             for block in _whole_conversations(map(self._read, batches)):
                 if not in_order:

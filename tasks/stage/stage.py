@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
-MEMORY_LIMITS = {"ingest": "1200MB", "tables": "1300MB"}
+MEMORY_LIMITS = {"ingest": "700MB", "tables": "1300MB"}
 """What DuckDB takes before it spills, by stage, 2 GB in others: with 5 M messages these two then stay under 2 GB."""
 
 
