@@ -1,6 +1,6 @@
 -- One row is a conversation with at least one landed message. Grain: conversation_id.
 WITH described AS (
-    SELECT conversation_id, arg_min(metadata, row_no) AS metadata
+    SELECT conversation_id, arg_min(metadata, coalesce(row_no, 0)) AS metadata
     FROM aside
     WHERE record = 'conversation' AND problem IS NULL
     GROUP BY conversation_id

@@ -1,5 +1,5 @@
 -- One row is a record of the dump that did not land, unabridged, with the reason. Grain: row_no.
--- Conversations in which only forgotten people spoke are left out.
+-- Left out are conversations that had landed, and have no number, where all who spoke in them were forgotten since.
 WITH of_forgotten AS (
     SELECT conversation_id FROM aside WHERE problem = 'forgotten'
 )
@@ -30,5 +30,7 @@ SELECT
     ) AS raw
 FROM aside AS a
 LEFT JOIN conversations AS c ON a.conversation_id = c.conversation_id
-WHERE a.record = 'message' OR a.problem IS NOT NULL OR c.conversation_id IS NULL
+WHERE
+    a.row_no IS NOT NULL
+    AND (a.record = 'message' OR a.problem IS NOT NULL OR c.conversation_id IS NULL)
 ORDER BY a.row_no

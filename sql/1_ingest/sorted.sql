@@ -1,25 +1,22 @@
--- One row is a record of the dump, those of a conversation together, in the order of their first message without a
--- reason of its own. Grain: row_no. Of the messages under one id, the first one without such a reason lands.
-WITH firsts AS (
-    SELECT conversation_id, min(row_no) AS first
+-- One row is a record of the dump, those of a conversation together, in the order of their first message that has no
+-- reason not to land. Grain: row_no. Of the messages under one id, the first one without a reason of its own lands.
+WITH repeated AS (
+    SELECT raw.row_no
     FROM raw
-    WHERE record = 'message' AND reason IS NULL
-    GROUP BY conversation_id
+    INNER JOIN ids ON raw.utterance_id = ids.utterance_id
+    WHERE ids.messages > 1 AND raw.record = 'message' AND raw.reason IS NULL AND raw.row_no > ids.keeper
 ),
 
-shared AS (
-    SELECT utterance_id, keeper FROM ids
-    WHERE messages > 1
+firsts AS (
+    SELECT conversation_id, min(row_no) AS first
+    FROM raw
+    ANTI JOIN repeated ON raw.row_no = repeated.row_no
+    WHERE record = 'message' AND reason IS NULL
+    GROUP BY conversation_id
 )
 
-SELECT
-    raw.* REPLACE (
-        CASE
-            WHEN raw.record = 'message' AND raw.reason IS NULL AND raw.row_no > shared.keeper THEN 'duplicate_id'
-            ELSE raw.reason
-        END AS reason
-    )
+SELECT raw.* REPLACE (CASE WHEN repeated.row_no IS NULL THEN raw.reason ELSE 'duplicate_id' END AS reason)
 FROM raw
 LEFT JOIN firsts ON raw.conversation_id = firsts.conversation_id
-LEFT JOIN shared ON raw.utterance_id = shared.utterance_id
+LEFT JOIN repeated ON raw.row_no = repeated.row_no
 ORDER BY firsts.first ASC NULLS LAST, raw.row_no ASC
