@@ -257,6 +257,8 @@ class Reader(ABC):
 
     def files(self) -> list[Path]:
         """Every file of the dump, sorted; the hash of its content covers them."""
+        if self.joins_files:
+            return self.parts or streams.files_of(self.path)
         names = (*self.required, *self.optional, *self.unread)
         return sorted(filter(Path.is_file, (self.path / name for name in names))) if names else [self.path]
 
@@ -365,9 +367,14 @@ def problem(reason: str, file: str, line: int, raw: bytes, **known: object) -> R
     return {"record": "message", "file": file, "line": line, **known, "problem": reason, "raw": raw}
 
 
+def malformed(file: str, line: int, raw: bytes, reason: str = "malformed_row") -> Record:
+    """The record of a line of text that has not the form of its format, or is not UTF-8."""
+    return problem(reason if is_utf8(raw) else "undecodable", file, line, raw)
+
+
 def no_object(file: str, line: int, raw: bytes) -> Record:
     """The record of a line that is not a JSON object."""
-    return problem("broken_json" if is_utf8(raw) else "undecodable", file, line, raw)
+    return malformed(file, line, raw, "broken_json")
 
 
 def _all_encodable(values: Mapping[str, object]) -> bool:
