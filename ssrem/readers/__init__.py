@@ -1,4 +1,4 @@
-"""Readers of dumps: each format, a file in `formats`, becomes a stream of Arrow record batches of one raw schema."""
+"""Readers of dumps: each format, a class in `formats`, becomes a stream of Arrow record batches of one raw schema."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 __all__ = ["FIELDS", "FORMATS", "guess_format", "open_dump", "parse_mapping", "prefetched", "reader_class"]
 
 _OWN = {
-    "chatgpt": "ssrem.readers.formats.logs.chatgpt:ChatgptReader",
-    "mattermost": "ssrem.readers.formats.mattermost:MattermostReader",
-    "openai": "ssrem.readers.formats.logs.openai:OpenaiReader",
-    "sharegpt": "ssrem.readers.formats.logs.sharegpt:SharegptReader",
-    "reddit": "ssrem.readers.formats.logs.reddit:RedditReader",
-    "irc": "ssrem.readers.formats.logs.irc:IrcReader",
+    "chatgpt": "ssrem.readers.formats.chats:ChatgptReader",
+    "mattermost": "ssrem.readers.formats.exports:MattermostReader",
+    "openai": "ssrem.readers.formats.chats:OpenaiReader",
+    "sharegpt": "ssrem.readers.formats.chats:SharegptReader",
+    "reddit": "ssrem.readers.formats.reddit:RedditReader",
+    "irc": "ssrem.readers.formats.irc:IrcReader",
     "convokit": "ssrem.readers.formats.convokit:ConvokitReader",
-    "cornell": "ssrem.readers.formats.cornell:CornellReader",
-    "slack": "ssrem.readers.formats.slack:SlackReader",
-    "chitchat": "ssrem.readers.formats.chitchat:ChitchatReader",
-    "topical-chat": "ssrem.readers.formats.topical_chat:TopicalChatReader",
-    "discord": "ssrem.readers.formats.discord:DiscordReader",
-    "telegram": "ssrem.readers.formats.telegram:TelegramReader",
-    "dailydialog": "ssrem.readers.formats.dailydialog:DailyDialogReader",
-    "personachat": "ssrem.readers.formats.personachat:PersonaChatReader",
-    "empathetic-dialogues": "ssrem.readers.formats.empathetic_dialogues:EmpatheticDialoguesReader",
+    "cornell": "ssrem.readers.formats.corpora:CornellReader",
+    "slack": "ssrem.readers.formats.exports:SlackReader",
+    "chitchat": "ssrem.readers.formats.corpora:ChitchatReader",
+    "topical-chat": "ssrem.readers.formats.corpora:TopicalChatReader",
+    "discord": "ssrem.readers.formats.exports:DiscordReader",
+    "telegram": "ssrem.readers.formats.exports:TelegramReader",
+    "dailydialog": "ssrem.readers.formats.corpora:DailyDialogReader",
+    "personachat": "ssrem.readers.formats.corpora:PersonaChatReader",
+    "empathetic-dialogues": "ssrem.readers.formats.corpora:EmpatheticDialoguesReader",
     "jsonl": "ssrem.readers.formats.jsonl:JsonlReader",
     "parquet": "ssrem.readers.formats.parquet:ParquetReader",
     "tsv": "ssrem.readers.formats.delimited:TsvReader",

@@ -1,1 +1,1 @@
-"""One file a format: how its content is recognised, and what its records are."""
+"""Formats: how the content of each is recognised, and what its records are."""

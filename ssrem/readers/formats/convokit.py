@@ -9,6 +9,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from ssrem.readers.base import Record
+from ssrem.readers.fields import ALIASES
 from ssrem.readers.formats.jsonl import JsonlReader
 
 _UTTERANCES, _CONVERSATIONS = "utterances.jsonl", "conversations.json"
@@ -24,15 +25,7 @@ class ConvokitReader(JsonlReader):
     format: ClassVar[str] = "convokit"
     describes: ClassVar[str] = "a folder that ConvoKit dumped"
     takes_mapping: ClassVar[bool] = False
-    # Versions before 2.0 wrote `root` and `user`.
-    aliases: ClassVar = {
-        "conversation": ("conversation_id", "root"),
-        "id": ("id",),
-        "speaker": ("speaker", "speaker_id", "user"),
-        "reply_to": ("reply_to",),
-        "text": ("text",),
-        "time": ("timestamp",),
-    }
+    aliases: ClassVar = {**ALIASES, "conversation": ("conversation_id", "root")}  # `root` before version 2.0
     ignored: ClassVar = ("vectors",)
     unwrapped: ClassVar = "meta"
     required: ClassVar = (_UTTERANCES,)

@@ -181,17 +181,11 @@ def test_a_reader_says_what_it_reads() -> None:
         ),
         ("2008-04-23T14:55:00.000Z\tann\t\thi\n", "line 1 is a row, not a header: '2008-04-23T14:55:00.000Z"),
         ("L1 +++$+++ u0 +++$+++ m0 +++$+++ ANN +++$+++ Hi\n", "cornell: a file alone, with +++$+++ between"),
-        ("Hi . __eou__ Ho . __eou__\nmore\n", "dailydialog: line 2 does not end with __eou__: 'more'"),
         ("a,a\n1,2\n", "csv: line 1, the header, holds a column twice: 'a,a'"),
         (
             '{"messages": [{"author": "a"}]}\n',
             "text; the keys are messages, author; a row is {'messages': [{'author': 'a'}]}; say which is which with "
-            "--map, for example --map text=KEY or KEY.KEY; or what it lacks for openai: row 1 has 'messages', but its "
-            "entries have no 'role'",
-        ),
-        (
-            '{"conversations": [{"who": "a"}]}\n',
-            "sharegpt: row 1 has 'conversations', but its entries have no 'from'",
+            "--map, for example --map text=KEY or KEY.KEY",
         ),
     ],
 )

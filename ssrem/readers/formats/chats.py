@@ -1,0 +1,224 @@
+"""Chat logs: a row is a conversation with a list of messages, whose speakers are roles.
+
+ChatReader serves exports of chat programs, too, whose messages lie among entries that nobody said.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ssrem.errors import DumpError
+from ssrem.readers.base import SAMPLE_ROWS, Reader, Record, no_object, problem
+from ssrem.readers.fields import ALIASES, SILENT_ROLES, Layout, check_header
+from ssrem.readers.json.rows import first_objects
+from ssrem.readers.metadata import escaped
+from ssrem.readers.rows import MalformedRowError, joined_text
+
+_LISTS = ("messages", "conversation", "conversations", "items")
+"""The keys of a row that may hold its messages, best first."""
+_SILENT = (*SILENT_ROLES, "function_call", "tool_call", "observation", "function_response")
+_SPOKEN = ("text", "input_text", "output_text", "refusal")
+"""Types of parts of a content with words."""
+_OWNERS = {
+    "conversation": (*ALIASES["conversation"], "conversation_hash", "id"),
+    "speaker": (*ALIASES["speaker"], "owner", "owner_id", "hashed_ip"),
+}
+"""Field → the keys of a row, or of its `metadata`, that hold it, best first."""
+
+
+class ChatReader(Reader):
+    """Reads chats entry by entry."""
+
+    @abstractmethod
+    def said(self, entry: Any, chat: str | None) -> dict[str, Any] | list[str]:
+        """The fields of a message, and `is_person` and `in_thread` where it says so; for an entry that nobody said the
+        kinds of what is left out. Raises an error for an entry of another form."""
+
+    def entry(self, file: str, line: int, entry: object, chat: str | None) -> Iterator[Record]:
+        """The record of an entry of the conversation `chat`, unless it is left out."""
+        known: dict[str, object] = {} if chat is None else {"conversation_id": chat}
+        try:
+            fields = self.said(entry, chat)
+        except (MalformedRowError, AttributeError, KeyError, TypeError):
+            yield problem("malformed_row", file, line, escaped(entry), **known)
+            return
+        if isinstance(fields, dict) and fields["text"] == "":
+            fields = ["messages without text"]
+        if isinstance(fields, list):
+            self.left_out.update(fields)
+            return
+        known |= {name: fields.pop(name) for name in ("is_person", "in_thread") if name in fields}
+        yield self.message(file, line, fields, escaped(entry), **known)
+
+
+class OpenaiReader(ChatReader):
+    """Rows as OpenAI's interfaces have them, and as WildChat and LMSYS-Chat-1M are published: a 'conversation' record
+    for each row, then its messages; all with the number of the row.
+
+    A conversation's id is that of the row, or the row's number if the first rows have no ids. Speakers are roles; but
+    if the first rows name an owner, such as `user_id`, the owner speaks the turns of the role user, and the others are
+    seats of the conversation. A message's own `name` takes precedence over both. Messages of systems and tools, calls
+    of tools, and parts of contents without text, such as images, are left out and counted. A row with the id of an
+    earlier one is a 'duplicate_conversation', since its messages would continue another one; the ids are in memory.
+    """
+
+    format: ClassVar[str] = "openai"
+    describes: ClassVar[str] = "chat logs, JSON lines or an array, with `messages` of `role` and `content`"
+    takes_mapping: ClassVar[bool] = True
+    aliases: ClassVar = {
+        "id": ("id", "message_id"),
+        "time": ALIASES["time"],
+        **{field: (field,) for field in ("speaker", "person", "text")},
+    }
+    keys: ClassVar[tuple[str, str]] = ("role", "content")
+    """The keys of a message that hold its role and its text."""
+
+    @classmethod
+    def sniff(cls, path: Path) -> bool:
+        messages = (message for row in first_objects(path) for message in _messages(row) or ())
+        return any(isinstance(message, dict) and cls.keys[0] in message for message in messages)
+
+    def check(self) -> None:
+        if self.mapping.keys() - _OWNERS.keys() or self.conversations:
+            raise DumpError(
+                f"{self.format} takes --map conversation=KEY and speaker=KEY alone, with keys of a conversation"
+            )
+        self.layout.map({})  # not of messages
+        owners = self._sources.get("speaker", ())
+        self.persons = bool(owners)
+        if owners and "speaker" not in self.mapping:
+            self.notes.append(
+                f"the turns of users are those of {owners[0]!r} of their conversation; --map speaker=KEY names another"
+            )
+
+    @property
+    def ways_to_people(self) -> str:
+        return "name the key of who speaks as user with --map speaker=KEY, or give conversations one such as user_id"
+
+    @cached_property
+    def _sources(self) -> Mapping[str, tuple[str, ...]]:
+        """Field of _OWNERS → the keys that hold it in the first rows, or in their `metadata`."""
+        rows = (row for _, row, _ in islice(self.rows(self.path), SAMPLE_ROWS))
+        keys = list(dict.fromkeys(key for row in rows if isinstance(row, dict) for key in _fields(row)))
+        self.bytes_read = 0
+        check_header(self.path, keys, self.mapping, DumpError, "key")
+        return Layout(self.mapping, _OWNERS, _LISTS).plan(tuple(keys)).sources
+
+    def records(self) -> Iterator[Record]:
+        sources = self._sources
+        self.persons = "speaker" in sources
+        owned = {key for keys in sources.values() for key in keys}
+        ids: set[str | None] = set()
+        for number, row, raw in self.rows(self.path):
+            if not isinstance(row, dict):
+                yield no_object(self.file, number, raw)
+                continue
+            messages = _messages(row)
+            try:
+                id, owner = (_named(row, sources.get(field, ()), field) for field in _OWNERS)
+            except MalformedRowError:
+                messages = None
+            if messages is None:
+                yield problem("malformed_row", self.file, number, raw)
+                continue
+            if "conversation" not in sources:
+                id = str(number)
+            about = {key: row[key] for key in row if row[key] is not messages and key not in owned}
+            conversation = self.conversation(self.file, number, id, about, row)
+            if id in ids and id is not None and "problem" not in conversation:
+                conversation = problem("duplicate_conversation", self.file, number, raw, conversation_id=id)
+            ids.add(id)
+            yield conversation
+            self._owner = owner
+            for message in messages if "problem" not in conversation else ():
+                yield from self.entry(self.file, number, message, id)
+
+    def said(self, entry: Any, chat: str | None) -> dict[str, Any] | list[str]:
+        role, name, content = entry.get(self.keys[0]), entry.get("name"), entry.get(self.keys[1])
+        if not isinstance(role, str | None) or not isinstance(content, str | list | None):
+            raise MalformedRowError
+        if role in _SILENT:
+            return [f"messages of {role}"]
+        calls = entry.get("tool_calls") or entry.get("function_call") or []
+        left_out = ["calls of tools"] * (len(calls) if isinstance(calls, list) else 1)
+        texts = []
+        for part in content if isinstance(content, list) else [content or ""]:
+            about: Mapping[str, Any] = part if isinstance(part, dict) else {"type": "text", "text": part}
+            kind = about.get("type", about.get("content_type"))
+            if kind in _SPOKEN:
+                texts.append(about.get("text", about.get("refusal")))
+            else:
+                left_out.append(f"parts of type {kind[:40]}")
+        text = "\n".join(texts) or None
+        if left_out and text is None:
+            return left_out
+        self.left_out.update(left_out)
+        taken = (*self.keys, "name", "tool_calls", "function_call")
+        fields = {key: value for key, value in entry.items() if key not in taken}
+        if isinstance(name, str) and name:
+            return {**fields, "role": role, "speaker": name, "text": text}
+        role_of_owner = {} if self._owner is None else {"role": role, "person": self._owner}
+        return {**fields, **role_of_owner, "speaker": role, "text": text}
+
+
+class SharegptReader(OpenaiReader):
+    """Chat logs in the form of ShareGPT."""
+
+    format: ClassVar[str] = "sharegpt"
+    describes: ClassVar[str] = "chat logs, JSON lines or an array, with `conversations` of `from` and `value`"
+    keys: ClassVar[tuple[str, str]] = ("from", "value")
+
+
+class ChatgptReader(OpenaiReader):
+    """The export of ChatGPT, conversations.json: of each conversation the branch that ends in `current_node`, read as
+    the messages of a chat log. Answers that were regenerated, and what followed them, are left out."""
+
+    format: ClassVar[str] = "chatgpt"
+    describes: ClassVar[str] = "ChatGPT's export, conversations with a tree of messages under `mapping`"
+
+    @classmethod
+    def sniff(cls, path: Path) -> bool:
+        return any({"mapping", "current_node"} <= row.keys() for row in first_objects(path))
+
+    def rows(self, path: Path) -> Iterator[tuple[int, object, bytes]]:
+        for number, row, raw in super().rows(path):
+            if isinstance(row, dict) and isinstance(nodes := row.pop("mapping", None), dict):
+                row["messages"] = list(_branch(nodes, row.pop("current_node", None)))[::-1]
+            yield number, row, raw
+
+
+def _branch(nodes: Mapping[str, Any], last: object) -> Iterator[dict[str, Any]]:
+    """The messages from the node `last` up to the first one; empty ones, such as the root's, are left out."""
+    for _ in nodes:
+        node = nodes.get(last) if isinstance(last, str) else None
+        if not isinstance(node, dict):
+            return
+        last, message = node.get("parent"), node.get("message")
+        if isinstance(message, dict):
+            parts = (message.get(key) for key in ("author", "content"))
+            author, content = (part if isinstance(part, dict) else {} for part in parts)
+            yield {
+                "id": message.get("id"),
+                "role": author.get("role"),
+                "content": content.get("parts", content.get("text")),
+                "create_time": message.get("create_time"),
+            }
+
+
+def _messages(row: Mapping[str, Any]) -> list[Any] | None:
+    return next((row[key] for key in _LISTS if isinstance(row.get(key), list)), None)
+
+
+def _fields(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a row says of its conversation: its members, and those of its `metadata`."""
+    about = row.get("metadata")
+    return {**row, **about, **row} if isinstance(about, dict) else {**row}
+
+
+def _named(row: Mapping[str, Any], columns: tuple[str, ...], field: str) -> str | None:
+    return joined_text(dict.fromkeys(columns) | _fields(row), columns, field) or None

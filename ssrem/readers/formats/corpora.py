@@ -1,0 +1,240 @@
+"""Corpora of research as published: conversations in one JSON object, in lines of text, or in two files."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import ClassVar
+
+from ssrem.errors import DumpError
+from ssrem.files import package_folder
+from ssrem.readers.base import Reader, Record, malformed, problem
+from ssrem.readers.fields import ALIASES
+from ssrem.readers.files.streams import head, is_utf8
+from ssrem.readers.json.values import one_object
+from ssrem.readers.metadata import escaped_member
+
+
+def _first_line(path: Path) -> str:
+    return head(path).lstrip().partition(b"\n")[0].decode("utf-8", "replace").rstrip()
+
+
+class TopicalChatReader(Reader):
+    """Topical-Chat (Gopalakrishnan et al. 2019): for each conversation its 'conversation' record (metadata: article,
+    configuration, ratings), then its messages.
+
+    `agent_1` and `agent_2` are seats: who the workers were is not published. `line` counts the messages of the file, or
+    the conversations for a conversation's own record.
+    """
+
+    format: ClassVar[str] = "topical-chat"
+    describes: ClassVar[str] = "a file of conversations of Topical-Chat, as published"
+    aliases: ClassVar = {"speaker": ("agent",), "text": ("message",)}
+    messages: ClassVar[str] = "content"
+    """The key of a conversation that lists its messages, or groups of them."""
+
+    @classmethod
+    def sniff(cls, path: Path) -> bool:
+        first = next(iter(one_object(path).values()), None)
+        return isinstance(first, dict) and cls.messages in first
+
+    def records(self) -> Iterator[Record]:
+        line = 0
+        for ordinal, (id, content) in enumerate(self.members(self.path), 1):
+            about = dict(content) if isinstance(content, dict) else {}
+            groups = about.pop(self.messages, None)
+            conversation = self.conversation(self.file, ordinal, id, about, content)
+            if "problem" not in conversation and not isinstance(groups, list):
+                raw = escaped_member(id, content)
+                conversation = problem("malformed_row", self.file, ordinal, raw, conversation_id=id)
+            yield conversation
+            for group in groups if isinstance(groups, list) and "problem" not in conversation else ():
+                for message in group if isinstance(group, list) else [group]:
+                    line += 1
+                    yield self.message(self.file, line, message, conversation_id=id)
+
+
+class ChitchatReader(TopicalChatReader):
+    """The ChitChat corpus, with ratings, prompt and start as metadata. Messages come in groups of one speaker, which
+    the table `turns` restores later, and have no ids."""
+
+    format: ClassVar[str] = "chitchat"
+    describes: ClassVar[str] = "the ChitChat corpus (name it chitchat) or a JSON file of its shape"
+    aliases: ClassVar = {"speaker": ("sender",), "text": ("text",), "time": ("timestamp",)}
+    messages: ClassVar[str] = "messages"
+
+    @classmethod
+    def packaged(cls) -> Path:
+        """The corpus as the package chitchat-dataset ships it; DumpError if the package is not installed."""
+        folder = package_folder("chitchat_dataset")
+        if folder is None or not (folder / "dataset.json").is_file():
+            raise DumpError(
+                "chitchat: the corpus is not installed; pip install 'ssrem[train]', or give a path"
+            )
+        return folder / "dataset.json"
+
+
+class _LinesReader(Reader):
+    """A file of lines, each of which holds messages of one conversation."""
+
+    first: ClassVar[re.Pattern[str]]
+    """How the first line begins."""
+
+    @classmethod
+    def sniff(cls, path: Path) -> bool:
+        return cls.first.match(_first_line(path)) is not None
+
+    @abstractmethod
+    def said(self, number: int, line: str) -> Iterable[dict[str, str | None]] | None:
+        """The messages of a line; None if it has another form."""
+
+    def records(self) -> Iterator[Record]:
+        for number, raw in self.lines(self.path):
+            if raw.strip():
+                messages = self.said(number, raw.decode().rstrip("\r")) if is_utf8(raw) else None
+                if messages is None:
+                    yield malformed(self.file, number, raw)
+                for message in messages or ():
+                    yield self.message(self.file, number, message, raw)
+
+
+class DailyDialogReader(_LinesReader):
+    """DailyDialog (Li et al. 2017), dialogues_text.txt: one conversation a line, with the line's number as its id; two
+    seats, A and B, speak in turn."""
+
+    format: ClassVar[str] = "dailydialog"
+    describes: ClassVar[str] = "lines of utterances that end with __eou__, as DailyDialog is published"
+    first: ClassVar = re.compile(".*__eou__$")
+
+    def said(self, number: int, line: str) -> Iterable[dict[str, str | None]] | None:
+        *texts, rest = line.split("__eou__")
+        if not texts or rest.strip():
+            return None
+        return [
+            {"conversation_id": str(number), "speaker": "AB"[at % 2], "text": text.strip()}
+            for at, text in enumerate(texts)
+        ]
+
+
+class PersonaChatReader(_LinesReader):
+    """PersonaChat (Zhang et al. 2018) as ParlAI has it, numbered lines `N TEXT ⇥ ANSWER ⇥ ⇥ CANDIDATES`: what `partner`
+    says, then what `self` answers; both are seats.
+
+    A number that does not grow starts a new conversation, which is called FILE:ORDINAL. Candidates are dropped; lines
+    of personas, and `__SILENCE__` where `self` speaks first, are left out.
+    """
+
+    format: ClassVar[str] = "personachat"
+    describes: ClassVar[str] = "a text file of PersonaChat or ConvAI2, as ParlAI publishes it"
+    first: ClassVar = re.compile(r"1 ((your|partner's) persona: |[^\t]*\t([^\t]*\t[^\t]*\t)?[^\t]*$)")
+    numbered: ClassVar = re.compile(r"([0-9]{1,9}) ((?:your|partner's) persona: )?(.*)", re.DOTALL)
+
+    def records(self) -> Iterator[Record]:
+        self._conversations = self._last = 0
+        yield from super().records()
+
+    def said(self, number: int, line: str) -> Iterable[dict[str, str | None]] | None:
+        numbered = self.numbered.fullmatch(line)
+        if numbered is None:
+            return None
+        self._conversations += int(numbered[1]) <= self._last or not self._conversations
+        self._last = int(numbered[1])
+        if numbered[2]:
+            self.left_out["lines of personas"] += 1
+            return ()
+        id = f"{self.file.partition('.')[0]}:{self._conversations}"
+        said = dict(zip(("partner", "self"), numbered[3].split("\t"), strict=False))
+        if said["partner"] == "__SILENCE__":
+            self.left_out["silences"] += 1
+            del said["partner"]
+        return [{"conversation_id": id, "speaker": who, "text": text} for who, text in said.items()]
+
+
+class EmpatheticDialoguesReader(_LinesReader):
+    """EmpatheticDialogues (Rashkin et al. 2019): rows of eight cells, or nine where candidates follow, which are
+    dropped. Cells are not quoted, and a comma in one is written `_comma_`."""
+
+    format: ClassVar[str] = "empathetic-dialogues"
+    describes: ClassVar[str] = "a CSV file of EmpatheticDialogues, as published"
+    aliases: ClassVar = {**ALIASES, "speaker": ("speaker_idx",)}
+    ignored: ClassVar = ("utterance_idx",)
+    header: ClassVar = "conv_id,utterance_idx,context,prompt,speaker_idx,utterance,selfeval,tags"
+    first: ClassVar = re.compile(header)
+
+    def said(self, number: int, line: str) -> Iterable[dict[str, str | None]] | None:
+        if number == 1 and self.first.match(line):
+            return ()
+        cells = [cell.replace("_comma_", ",").strip() or None for cell in line.split(",")]
+        if len(cells) not in (8, 9):
+            return None
+        row = dict(zip(self.header.split(","), cells, strict=False))
+        whole = row["conv_id"] and row["utterance_idx"]
+        return [{**row, "id": f"{row['conv_id']}/{row['utterance_idx']}" if whole else None}]
+
+
+_LINES, _CONVERSATIONS = "movie_lines.txt", "movie_conversations.txt"
+_SEPARATOR = re.compile(r" \+\+\+\$\+\+\+ ?")
+_LINE_IDS = re.compile(r"\[ *'[^']+' *(?:, *'[^']+' *)*\]")
+
+
+class CornellReader(Reader):
+    """Cornell Movie-Dialogs: conversations in the order of movie_conversations.txt, each a record and its messages.
+
+    A conversation's id is that of its first line; speaker and addressee are its two characters. A line that a
+    conversation names but the corpus lacks is a 'malformed_row' with the conversation's bytes. Lines of no conversation
+    and malformed rows of movie_lines.txt come last. The rows of movie_lines.txt (35 MB as distributed) are in memory.
+    """
+
+    format: ClassVar[str] = "cornell"
+    describes: ClassVar[str] = "the folder of the Cornell Movie-Dialogs Corpus, as distributed"
+    is_text: ClassVar[bool] = False  # Latin-1, by its publisher
+    required: ClassVar = (_LINES, _CONVERSATIONS)
+    unread: ClassVar = ("movie_characters_metadata.txt", "movie_titles_metadata.txt")
+
+    @classmethod
+    def near_miss(cls, path: Path) -> str | None:
+        if path.is_file() and _SEPARATOR.search(_first_line(path)):
+            return f"a file alone, with +++$+++ between its fields; give the folder with {_LINES} and {_CONVERSATIONS}"
+        return super().near_miss(path)
+
+    def records(self) -> Iterator[Record]:
+        self.check()
+        rows = dict(self._rows(_LINES))
+        # Of several lines with an id, the first one.
+        numbers = {_SEPARATOR.split(row, 1)[0]: number for number, row in reversed(rows.items())}
+        unnamed = dict.fromkeys(rows)  # numbers of the lines that no conversation has named yet
+        for number, row in self._rows(_CONVERSATIONS):
+            fields, raw = _SEPARATOR.split(row), row.encode("latin-1")
+            if len(fields) != 4 or not _LINE_IDS.fullmatch(fields[3].strip()):
+                yield problem("malformed_row", _CONVERSATIONS, number, raw)
+                continue
+            *pair, movie, listed = fields
+            ids = re.findall("'([^']+)'", listed)
+            about = {"movie": movie, "characters": pair}
+            yield self.conversation(_CONVERSATIONS, number, ids[0], about)
+            for id in ids:
+                if id in numbers:
+                    unnamed.pop(numbers[id], None)
+                    yield self._message(numbers[id], rows[numbers[id]], pair, conversation_id=ids[0])
+                else:
+                    known = {"conversation_id": ids[0], "utterance_id": id}
+                    yield problem("malformed_row", _CONVERSATIONS, number, raw, **known)
+        for number in unnamed:
+            yield self._message(number, rows[number], [])
+
+    def _rows(self, name: str) -> Iterator[tuple[int, str]]:
+        for number, line in self.lines(self.path / name):
+            if line.strip():
+                yield number, line.rstrip(b"\r").decode("latin-1")
+
+    def _message(self, number: int, row: str, pair: list[str], **known: str) -> Record:
+        columns, raw = ("id", "speaker", "movie", "character", "text"), row.encode("latin-1")
+        fields = dict(zip(columns, _SEPARATOR.split(row, 4), strict=False))
+        if len(fields) < 4 or not (fields["id"] and fields["speaker"]):
+            return problem("malformed_row", _LINES, number, raw)
+        others = [character for character in pair if character != fields["speaker"]]
+        if len(others) == 1:
+            known["addressee"] = others[0]
+        return self.message(_LINES, number, fields, raw, **known)

@@ -1,0 +1,235 @@
+"""Exports of chat programs: Slack, Mattermost, Discord and Telegram. A conversation is a channel, chat or thread.
+
+Speakers are ids, with the names shown as metadata. Notices, and messages without text such as pictures, are left out.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ssrem.readers.base import Reader, Record, no_object, problem
+from ssrem.readers.files.streams import text_name
+from ssrem.readers.formats.chats import ChatReader
+from ssrem.readers.json.rows import first_objects
+from ssrem.readers.json.values import one_object, parse_json
+from ssrem.readers.rows import MalformedRowError
+
+_DAYS = "*/[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].json"
+_LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
+
+
+def _scoped(chat: str | None, id: object) -> str | None:
+    """The id of a message, which is unique in its chat alone."""
+    if isinstance(id, bool) or not isinstance(id, str | int | float | None):
+        raise MalformedRowError
+    return None if id is None else f"{chat}/{id}"
+
+
+class SlackReader(ChatReader):
+    """A folder a channel, in it a file a day; one conversation a channel, with ids of messages CHANNEL/TIME.
+
+    Slack states only which message opened a thread, and lists all messages by time. A message of a thread is read as a
+    reply to the thread's message before it; messages of the channel state no reply. Bots, which have ids of their own,
+    are not people. `line` counts the messages of a file. In texts, `<@U1>` is read as `@U1`, `<URL|label>` as its
+    label, and `&amp;` as `&`.
+    """
+
+    format: ClassVar[str] = "slack"
+    describes: ClassVar[str] = "the folder of a Slack export"
+    not_people: ClassVar = ("USLACKBOT",)
+    optional: ClassVar = ("users.json", "org_users.json")
+    broadcasts: ClassVar = ("thread_broadcast", "reply_broadcast")
+    """Subtypes of messages of a thread that the channel shows, too."""
+    written: ClassVar = (None, "me_message", "file_share", "bot_message", "tombstone", *broadcasts)
+    """Subtypes of messages that people or bots wrote, deleted ones included; all others are notices (joins, topics)."""
+
+    @classmethod
+    def sniff(cls, path: Path) -> bool:
+        return path.is_dir() and next(path.glob(_DAYS), None) is not None
+
+    def files(self) -> list[Path]:
+        return sorted([*super().files(), *filter(Path.is_file, self.path.glob(_DAYS))])
+
+    def records(self) -> Iterator[Record]:
+        self._latest: dict[str, str | None] = {}  # the first message of each thread → its latest one so far
+        users = super().files()
+        self._users = dict(user for path in users for user in _users(parse_json(self.content(path))))
+        for path in (path for path in self.files() if path not in users):
+            channel = text_name(path.parent)
+            file, content = f"{channel}/{path.name}", self.content(path)
+            rows = parse_json(content)
+            if isinstance(rows, list):
+                for number, row in enumerate(rows, 1):
+                    yield from self.entry(file, number, row, channel)
+            else:
+                reason = "broken_json" if rows is None else "malformed_row"
+                yield problem(reason, file, 1, content, conversation_id=channel)
+
+    def said(self, entry: Any, chat: str | None) -> dict[str, Any] | list[str]:
+        kind, text, user = entry.get("subtype"), entry.get("text"), entry.get("user")
+        if kind not in self.written:
+            return ["notices"]
+        if not text:
+            return {"text": text}
+        speaks_as_bot = entry.get("bot_id") or kind == "bot_message"
+        if speaks_as_bot:
+            user = entry.get("bot_id") or entry.get("username") or user
+        name, is_bot = self._users.get(user, (None, False))
+        id, opener = (_scoped(chat, entry.get(key)) for key in ("ts", "thread_ts"))
+        fields = {"id": id, "speaker": user, "time": entry.get("ts"), "name": name or entry.get("username")}
+        fields["text"] = html.unescape(_LINK.sub(_shown, text))
+        if speaks_as_bot or is_bot:
+            fields["is_person"] = False
+        if opener is not None and opener != id:
+            fields |= {"reply_to": self._latest.get(opener, opener), "in_thread": kind not in self.broadcasts}
+            self._latest[opener] = id
+        return fields
+
+
+def _users(users: object) -> Iterator[tuple[str, tuple[object, bool]]]:
+    """Id of each user in users.json, with the name shown, and whether it is a bot."""
+    for user in users if isinstance(users, list) else ():
+        if isinstance(user, dict) and isinstance(user.get("id"), str):
+            profile = user.get("profile")
+            shown = profile.get("display_name") if isinstance(profile, dict) else None
+            yield user["id"], (shown or user.get("real_name") or user.get("name"), user.get("is_bot") is True)
+
+
+def _shown(link: re.Match[str]) -> str:
+    """A link, mention or channel as Slack displays it, but people by their ids."""
+    sign, target, label = link.groups()
+    return f"@{target}" if sign == "@" else {"#": "#", "!": "@"}.get(sign, "") + (label or target)
+
+
+class DiscordReader(ChatReader):
+    """A channel as DiscordChatExporter writes it: its 'conversation' record (metadata: guild, channel), then its
+    messages; `line` is their number in the file.
+
+    The metadata of messages hold `bot` if the author is a bot. Bots are not people, nor is 'Deleted User', the one
+    account in place of all deleted ones.
+    """
+
+    format: ClassVar[str] = "discord"
+    describes: ClassVar[str] = "a channel that DiscordChatExporter wrote as JSON"
+    not_people: ClassVar[tuple[str, ...]] = ("456226577798135808",)  # Deleted User
+    chats: ClassVar[tuple[str, ...]] = ("",)
+    """Places of chats in the file."""
+    about: ClassVar[tuple[str, ...]] = ("guild", "channel")
+    """What precedes the messages of a chat."""
+    replies: ClassVar = ("Reply", "19")
+    """Types of replies; versions of the exporter that did not know them write Discord's number. Of other types people
+    write `Default` alone; the rest are notices (joins, pins, calls, boosts) or commands to bots."""
+
+    @classmethod
+    def sniff(cls, path: Path) -> bool:
+        return {"guild", "channel"} <= one_object(path).keys()
+
+    def records(self) -> Iterator[Record]:
+        line, last, about = 0, "", dict[str, Any]()
+        places = [chat + name for chat in self.chats for name in (*self.about, "messages.item")]
+        for place, value in self.elements(self.path, places):
+            name = place.rpartition(".")[2]
+            if name == "item":
+                line += 1
+                channel = about.get("channel", about)
+                id = channel.get("id", channel.get("name")) if isinstance(channel, dict) else None
+                chat = str(id) if isinstance(id, str | int) else None
+                if last != "item":
+                    yield self.conversation(self.file, line, chat, about)
+                yield from self.entry(self.file, line, value, chat)
+            else:
+                begins = name == "name" or (name == "type" and last != "name")  # of Telegram
+                about = {**({} if begins else about), name: value}
+            last = name
+
+    def said(self, entry: Any, chat: str | None) -> dict[str, Any] | list[str]:
+        author, kind = entry["author"], entry.get("type", "Default")
+        if kind not in ("Default", *self.replies):
+            return ["notices"]
+        reference = entry.get("reference") if kind in self.replies else None
+        fields = {
+            "id": entry.get("id"),
+            "speaker": author.get("id"),
+            "text": entry.get("content"),
+            "time": entry.get("timestamp"),
+            "reply_to": reference.get("messageId") if reference else None,
+            "name": author.get("nickname") or author.get("name"),
+        }
+        return {**fields, "bot": True, "is_person": False} if author.get("isBot") is True else fields
+
+
+class TelegramReader(DiscordReader):
+    """One chat as Telegram Desktop exports it, or all; the metadata of their records are name and type.
+
+    Ids of messages, which start again in each chat, become CHAT/ID. Times are those in UTC where the export has them.
+    """
+
+    format: ClassVar[str] = "telegram"
+    describes: ClassVar[str] = "result.json of Telegram Desktop, of one chat or of all"
+    # Telegram's notifications, and the accounts in place of anonymous administrators, channels and replies.
+    not_people = ("user777000", "user1087968824", "user136817688", "user1271266957")
+    chats = ("", "chats.list.item.", "left_chats.list.item.")
+    about = ("name", "type", "id")
+
+    @classmethod
+    def sniff(cls, path: Path) -> bool:
+        names = one_object(path).keys()
+        return {"name", "type", "id", "messages"} <= names or bool({"chats", "left_chats"} & names)
+
+    def said(self, entry: Any, chat: str | None) -> dict[str, Any] | list[str]:
+        text = entry.get("text")
+        if entry.get("type") != "message":
+            return ["notices"]
+        if isinstance(text, list):  # links, mentions and styles are objects
+            text = "".join(part["text"] if isinstance(part, dict) else part for part in text)
+        here = entry.get("reply_to_peer_id") is None  # else the message answered is in another chat
+        return {
+            "id": _scoped(chat, entry.get("id")),
+            "speaker": entry.get("from_id"),
+            "text": text,
+            "time": entry.get("date_unixtime") or entry.get("date"),
+            "reply_to": _scoped(chat, entry.get("reply_to_message_id")) if here else None,
+            "name": entry.get("from"),
+        }
+
+
+class MattermostReader(Reader):
+    """A bulk export of Mattermost: JSON lines, of which those of type `post` and `direct_post` hold threads, a post and
+    its replies. Lines of other types (users, channels, teams) are left out.
+
+    A post has no id: its conversation is CHANNEL/TIME/USER, of a direct one MEMBERS/TIME/USER.
+    """
+
+    format: ClassVar[str] = "mattermost"
+    describes: ClassVar[str] = "a bulk export of Mattermost, JSON lines with a `type`"
+    aliases: ClassVar = {"speaker": ("user",), "text": ("message",), "time": ("create_at",)}
+    ignored: ClassVar = ("replies",)
+    posts: ClassVar = ("post", "direct_post")
+
+    @classmethod
+    def sniff(cls, path: Path) -> bool:
+        rows = first_objects(path)
+        return any(row.get("type") in cls.posts and isinstance(row.get(row["type"]), dict) for row in rows)
+
+    def records(self) -> Iterator[Record]:
+        for number, row, raw in self.rows(self.path):
+            if not isinstance(row, dict):
+                yield no_object(self.file, number, raw)
+                continue
+            if row.get("type") not in self.posts:
+                self.left_out["lines that are no posts"] += 1
+                continue
+            post = row.get(row["type"])
+            if not isinstance(post, dict) or not isinstance(replies := post.get("replies") or [], list):
+                yield problem("malformed_row", self.file, number, raw)
+                continue
+            members = post.get("channel_members")
+            where = "+".join(map(str, members)) if isinstance(members, list) else post.get("channel")
+            names = (post.get("team"), where, post.get("create_at"), post.get("user"))
+            thread = "/".join(str(name) for name in names if name)
+            for message in (post, *replies):
+                yield self.message(self.file, number, message, raw, conversation_id=thread)

@@ -1,0 +1,313 @@
+"""Corpora of research in the layouts of their publishers; of ChitChat the packaged corpus to the message."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssrem.errors import DumpError
+from ssrem.readers import open_dump
+from ssrem.readers.formats.corpora import ChitchatReader, CornellReader
+from support.exports import EMPATHETIC_DIALOGUES, PERSONACHAT, TOPICAL_CHAT, write_dump
+from support.reader_rows import rows_of
+
+
+def _message(sender: Any, text: Any, second: int) -> dict[str, Any]:
+    return {"text": text, "timestamp": f"2018-05-02T19:38:{second:02}Z", "sender": sender}
+
+
+DUMP = {
+    "c1": {
+        "messages": [[_message("ann", "Hello", 1), _message("ann", "you", 2)], [_message("bob", "hi", 3)]],
+        "prompt": "tea?",
+        "ratings": {"witty": 5, "upbeat": 7.5},
+        "start": "2018-05-02T19:38:00Z",
+    },
+    "c2": {"messages": [["oops", _message(["ann"], "x", 4)]], "start": "s"},
+    "c3": 7,
+    "c4": {"messages": []},
+}
+
+
+def test_conversations_with_their_ratings_and_then_their_messages(tmp_path: Path) -> None:
+    path = tmp_path / "any.json"
+    path.write_text(json.dumps(DUMP))
+    rows = rows_of(open_dump(path))
+    message = {"record": "message", "file": "any.json", "conversation_id": "c1"}
+    times = [datetime(2018, 5, 2, 19, 38, second) for second in (1, 2, 3)]
+    metadata = '{"prompt":"tea?","ratings":{"upbeat":7.5,"witty":5},"start":"2018-05-02T19:38:00Z"}'
+    assert rows[:4] == [
+        {
+            "record": "conversation",
+            "file": "any.json",
+            "line": 1,
+            "conversation_id": "c1",
+            "metadata": metadata,
+        },
+        {**message, "line": 1, "speaker": "ann", "text": "Hello", "time": times[0]},
+        {**message, "line": 2, "speaker": "ann", "text": "you", "time": times[1]},
+        {**message, "line": 3, "speaker": "bob", "text": "hi", "time": times[2]},
+    ]
+    assert [(r["conversation_id"], r["record"], r.get("problem"), r["line"]) for r in rows[4:]] == [
+        ("c2", "conversation", None, 2),
+        ("c2", "message", "malformed_row", 4),
+        ("c2", "message", "malformed_row", 5),
+        ("c3", "message", "malformed_row", 3),
+        ("c4", "conversation", None, 4),
+    ]
+    assert rows[5]["raw"] == b'"oops"'
+    assert rows[7]["raw"] == b'{"c3":7}'
+
+
+def test_broken_json_says_how_far_it_came(tmp_path: Path) -> None:
+    path = tmp_path / "any.json"
+    path.write_text(json.dumps(DUMP)[:-20])
+    with pytest.raises(DumpError, match=r"any\.json: broken JSON after 3 members"):
+        rows_of(ChitchatReader(path))
+
+
+@pytest.mark.parametrize("half", ["\ud800", "\udc00", "\ud83dA", "\ud800\ud800"])
+def test_half_a_surrogate_pair_costs_the_message_or_the_conversation_that_holds_it(
+    tmp_path: Path, half: str
+) -> None:
+    good = _message("ann", "\U0001f600", 1)
+    talks = {
+        f"{half}": {"messages": [[good]]},
+        "prompt": {"messages": [[good]], "prompt": half},
+        "text": {"messages": [[_message("ann", half, 1), good, {"sender": "ann", "text": "x", half: 1}]]},
+        "shape": half,
+    }
+    path = tmp_path / "any.json"
+    path.write_text(json.dumps(talks))
+    rows = rows_of(open_dump(path))
+    records = [(r.get("conversation_id"), r["record"], r.get("problem"), r["line"]) for r in rows]
+    assert records == [
+        (None, "message", "undecodable", 1),
+        (None, "message", "undecodable", 2),
+        ("text", "conversation", None, 3),
+        ("text", "message", "undecodable", 1),
+        ("text", "message", None, 2),
+        ("text", "message", "undecodable", 3),
+        ("shape", "message", "malformed_row", 4),
+    ]
+    assert rows[4]["text"] == "\U0001f600"
+    assert json.loads(rows[1]["raw"]) == {"prompt": talks["prompt"]}
+
+
+@pytest.mark.parametrize("ahead", range(40))
+def test_pairs_of_surrogates_are_whole_wherever_the_file_is_cut_into_pieces(
+    tmp_path: Path, ahead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ssrem.readers.json.values._CHUNK", 37)
+    text = "x" * ahead + "\U0001f600" * 9
+    path = tmp_path / "any.json"
+    path.write_text(json.dumps({"c": {"messages": [[_message("ann", text, 1)]]}}))
+    assert rows_of(open_dump(path))[1]["text"] == text
+
+
+def test_batches_stay_small_and_the_file_is_read_as_they_are_taken(tmp_path: Path) -> None:
+    path = tmp_path / "any.json"
+    path.write_text(json.dumps({f"c{i}": {**DUMP["c1"], "pad": "x" * 5000} for i in range(1000)}))  # type: ignore[dict-item]
+    reader = ChitchatReader(path, batch_rows=10)
+    next(iter(reader))
+    assert 0 < reader.bytes_read < reader.total_bytes / 2
+    assert len(rows_of(reader)) == 4000
+    assert reader.bytes_read == reader.total_bytes
+
+
+@pytest.mark.slow
+def test_the_packaged_corpus_to_the_message() -> None:
+    pytest.importorskip("chitchat_dataset")
+    counts: Counter[tuple[str, bool]] = Counter()
+    rated = 0
+    for batch in open_dump("chitchat"):
+        columns = [batch.column(name).to_pylist() for name in ("record", "problem", "time", "metadata")]
+        for record, problem, time, metadata in zip(*columns, strict=True):
+            assert problem is None
+            counts[record, time is not None] += 1
+            rated += record == "conversation" and '"ratings":' in metadata
+    assert counts == {("conversation", False): 7_168, ("message", True): 258_145}
+    assert rated == 5_988
+
+
+LINES = [
+    b"L4 +++$+++ u2 +++$+++ m0 +++$+++ CAMERON +++$+++ Caf\xe9?",
+    b"L3 +++$+++ u0 +++$+++ m0 +++$+++ BIANCA +++$+++ They do not! +++$+++ Really",
+    b"L2 +++$+++ u0 +++$+++ m0 +++$+++ BIANCA +++$+++ ",
+    b"L1 +++$+++ u2 +++$+++ m0 +++$+++ CAMERON",
+    b"L9 +++$+++ u9 +++$+++ m1 +++$+++ NOBODY +++$+++ alone",
+    b"no fields at all",
+    b"L3 +++$+++ u0 +++$+++ m0 +++$+++ BIANCA +++$+++ twice",
+]
+CONVERSATIONS = [
+    b"u0 +++$+++ u2 +++$+++ m0 +++$+++ ['L3', 'L4', 'L404']",
+    b"u0 +++$+++ u2 +++$+++ m0 +++$+++ ['L1', 'L2']",
+    b"u0 +++$+++ u2 +++$+++ m0 +++$+++ L1, L2",
+]
+
+
+def _folder(tmp_path: Path, lines: list[bytes], conversations: list[bytes], end: bytes = b"\n") -> Path:
+    (tmp_path / "movie_lines.txt").write_bytes(end.join([*lines, b""]))
+    (tmp_path / "movie_conversations.txt").write_bytes(end.join([*conversations, b""]))
+    return tmp_path
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("batch_rows", [2, 65_536])
+def test_rows_of_both_files(tmp_path: Path, end: bytes, batch_rows: int) -> None:
+    reader = open_dump(_folder(tmp_path, LINES, CONVERSATIONS, end), batch_rows=batch_rows)
+    assert reader.format == "cornell"
+    rows = rows_of(reader)
+    conversation = {"record": "conversation", "file": "movie_conversations.txt"}
+    conversation["metadata"] = '{"characters":["u0","u2"],"movie":"m0"}'
+    message = {"record": "message", "file": "movie_lines.txt"}
+    bad = {"record": "message", "problem": "malformed_row"}
+    bianca = {"speaker": "u0", "addressee": "u2", "metadata": '{"character":"BIANCA","movie":"m0"}'}
+    cameron = {"speaker": "u2", "addressee": "u0", "metadata": '{"character":"CAMERON","movie":"m0"}'}
+    assert rows == [
+        {**conversation, "line": 1, "conversation_id": "L3"},
+        {
+            **message,
+            **bianca,
+            "line": 2,
+            "conversation_id": "L3",
+            "utterance_id": "L3",
+            "text": "They do not! +++$+++ Really",
+        },
+        {**message, **cameron, "line": 1, "conversation_id": "L3", "utterance_id": "L4", "text": "Café?"},
+        {
+            **bad,
+            "file": "movie_conversations.txt",
+            "line": 1,
+            "conversation_id": "L3",
+            "utterance_id": "L404",
+            "raw": CONVERSATIONS[0],
+        },
+        {**conversation, "line": 2, "conversation_id": "L1"},
+        {**message, **cameron, "line": 4, "conversation_id": "L1", "utterance_id": "L1"},
+        {**message, **bianca, "line": 3, "conversation_id": "L1", "utterance_id": "L2", "text": ""},
+        {**bad, "file": "movie_conversations.txt", "line": 3, "raw": CONVERSATIONS[2]},
+        {
+            **message,
+            "line": 5,
+            "utterance_id": "L9",
+            "speaker": "u9",
+            "text": "alone",
+            "metadata": '{"character":"NOBODY","movie":"m1"}',
+        },
+        {**bad, "file": "movie_lines.txt", "line": 6, "raw": LINES[5]},
+        {
+            **message,
+            "line": 7,
+            "utterance_id": "L3",
+            "speaker": "u0",
+            "text": "twice",
+            "metadata": '{"character":"BIANCA","movie":"m0"}',
+        },
+    ]
+    assert reader.bytes_read == reader.total_bytes
+
+
+def test_thousands_of_lines_are_found_by_their_ids(tmp_path: Path) -> None:
+    lines = [b"L%d +++$+++ u%d +++$+++ m0 +++$+++ N +++$+++ text %d" % (i, i % 2, i) for i in range(5000)]
+    conversations = [
+        b"u0 +++$+++ u1 +++$+++ m0 +++$+++ ['L%d', 'L%d']" % (i, i + 1) for i in range(4998, -1, -2)
+    ]
+    rows = rows_of(CornellReader(_folder(tmp_path, lines, conversations), batch_rows=100))
+    messages = [row for row in rows if row["record"] == "message"]
+    assert len(messages) == 5000
+    assert all(row["text"] == f"text {row['utterance_id'][1:]}" for row in messages)
+    assert [row["line"] for row in messages[:2]] == [4999, 5000]
+
+
+def test_an_empty_file_is_one_line(tmp_path: Path) -> None:
+    folder = _folder(tmp_path, LINES, CONVERSATIONS)
+    (folder / "movie_lines.txt").write_bytes(b"")
+    with pytest.raises(DumpError, match=r"movie_lines\.txt: the file is empty"):
+        open_dump(folder)
+
+
+def test_lines_become_conversations_of_two_seats(tmp_path: Path) -> None:
+    path = tmp_path / "dialogues_text.txt"
+    path.write_bytes(
+        "Hi , Ann . __eou__ Hello ’ all . __eou__ Bye . __eou__\n\nno end\n".encode() + b"\xff __eou__\n"
+    )
+    (tmp_path / "dialogues_act.txt").write_text("3 4 1\n")
+    for source, format in ((tmp_path, None), (path, "dailydialog")):
+        rows = rows_of(open_dump(source, format=format))
+        assert [
+            (row.get("conversation_id"), row.get("speaker"), row.get("text", row.get("problem")))
+            for row in rows
+        ] == [
+            ("1", "A", "Hi , Ann ."),
+            ("1", "B", "Hello ’ all ."),
+            ("1", "A", "Bye ."),
+            (None, None, "malformed_row"),
+            (None, None, "undecodable"),
+        ]
+        assert rows[-1]["raw"] == b"\xff __eou__" and rows[-1]["line"] == 4
+
+
+def test_rows_of_eight_or_nine_cells(tmp_path: Path) -> None:
+    *said, unread = rows_of(open_dump(write_dump(EMPATHETIC_DIALOGUES, tmp_path / "train.csv")))
+    assert [(row["utterance_id"], row["speaker"], row["text"]) for row in said] == [
+        ("hit:7_conv:14/1", "12", 'He swam, at last. "Hurrah"'),
+        ("hit:7_conv:14/2", "31", "How far?"),
+        ("hit:7_conv:14/3", "12", "A mile"),
+    ]
+    assert {row["conversation_id"] for row in said} == {"hit:7_conv:14"}
+    assert (
+        said[0]["metadata"]
+        == '{"context":"proud","prompt":"My son said , well done.","selfeval":"5|5|5_2|2|5"}'
+    )
+    assert "Yes" not in said[2]["metadata"]
+    assert (unread["line"], unread["problem"], unread["raw"]) == (
+        5,
+        "malformed_row",
+        b"hit:7_conv:14,4,proud",
+    )
+
+
+def test_conversations_begin_where_the_numbers_do(tmp_path: Path) -> None:
+    reader = open_dump(write_dump(PERSONACHAT, tmp_path / "train_self_original.txt"))
+    *said, unread = rows_of(reader)
+    assert [(row["line"], row["conversation_id"], row["speaker"], row["text"]) for row in said] == [
+        (3, "train_self_original:1", "partner", "hello , what do you do ?"),
+        (3, "train_self_original:1", "self", "i row . and you ?"),
+        (4, "train_self_original:1", "partner", "i bake ."),
+        (4, "train_self_original:1", "self", "bread ?"),
+        (6, "train_self_original:2", "self", "good evening"),
+    ]
+    assert (unread["line"], unread["problem"], unread["raw"]) == (7, "malformed_row", b"no number")
+    assert reader.left_out == {"lines of personas": 3, "silences": 1}
+
+
+def test_a_file_without_personas_is_recognised(tmp_path: Path) -> None:
+    content = b"1 hi\thello\t\thello|bye\n2 how are you ?\tfine\t\tfine|bye\n"
+    assert len(rows_of(open_dump(write_dump({"": content}, tmp_path / "train_none.txt")))) == 4
+
+
+def test_conversations_and_messages(tmp_path: Path) -> None:
+    rows = rows_of(open_dump(write_dump(TOPICAL_CHAT, tmp_path / "train.json")))
+    assert [row["record"] for row in rows] == ["conversation", "message", "message"] * 2
+    assert '"conversation_rating":{"agent_1":"Good","agent_2":"Excellent"}' in rows[0]["metadata"]
+    said = rows[1]
+    assert (said["conversation_id"], said["speaker"], said["text"]) == (
+        "t_1",
+        "agent_1",
+        "Do you like boats?",
+    )
+    assert '"knowledge_source":["FS1"]' in said["metadata"]
+    assert [row["line"] for row in rows] == [1, 1, 2, 2, 3, 4]
+
+
+def test_a_conversation_without_messages_is_a_problem(tmp_path: Path) -> None:
+    content = b'{"t": {"content": [{"agent": "agent_1", "message": "x"}, 5]}, "u": {"content": null}, "v": 7}'
+    rows = rows_of(open_dump(write_dump({"": content}, tmp_path / "train.json")))
+    problems = [(row["line"], row["raw"]) for row in rows if "problem" in row]
+    assert problems == [(2, b"5"), (2, b'{"u":{}}'), (3, b'{"v":7}')]
