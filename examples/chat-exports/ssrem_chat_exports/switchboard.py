@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from ssrem.readers.base import Reader, Record, problem
+from ssrem.readers.base import Reader, Record, malformed, problem
 from ssrem.readers.cells import Lines, rows_of_cells
 from ssrem.readers.files.streams import head, is_utf8, text_name
 
@@ -111,7 +111,7 @@ class SwitchboardReader(Reader):
         raw = b"\n".join(lines)
         match = _UTTERANCE.fullmatch(raw.decode("utf-8", "replace").strip())
         if match is None or not is_utf8(raw):
-            yield problem("malformed_row" if is_utf8(raw) else "undecodable", file, number, raw)
+            yield malformed(file, number, raw)
             return
         caller = match["caller"]
         fields: dict[str, str | None]

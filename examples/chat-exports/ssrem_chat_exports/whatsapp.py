@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ssrem.errors import DumpError
-from ssrem.readers.base import Reader, Record, problem
+from ssrem.readers.base import Reader, Record, malformed, problem
 from ssrem.readers.date_order import DateOrder
 from ssrem.readers.fields import Layout
 from ssrem.readers.files.streams import LONGEST_ROW, blocks, head, is_utf8, too_long
@@ -103,8 +103,7 @@ class WhatsappReader(Reader):
             if opens:
                 number, size, held = ordinal, len(line), [line]
             elif line.strip():
-                reason = "malformed_row" if is_utf8(line) else "undecodable"
-                yield problem(reason, self.file, ordinal, line)
+                yield malformed(self.file, ordinal, line)
         if held:
             yield from self._message(number, b"\n".join(held), order)
 

@@ -13,7 +13,7 @@ from ssrem.readers.files.streams import files_of, text_name
 from ssrem.readers.json.rows import first_objects
 from ssrem.readers.rows import MalformedRowError
 
-_GONE = (None, "", "[deleted]", "[removed]")
+_GONE = ("[deleted]", "[removed]")
 
 
 class RedditReader(Reader):
@@ -30,19 +30,16 @@ class RedditReader(Reader):
     describes: ClassVar[str] = "comments and submissions of Reddit as Pushshift wrote them, one object a line"
     joins_files: ClassVar[bool] = True
     aliases: ClassVar = {"speaker": ("author",), "time": ("created_utc",)}
-    not_people: ClassVar = ("[deleted]", "[removed]", "AutoModerator")
+    not_people: ClassVar = (*_GONE, "AutoModerator")
     ignored: ClassVar = ("id", "name", "link_id", "parent_id", "title", "selftext", "body")
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
         heads = [rows for file in files_of(path) if (rows := first_objects(file))]
-        return bool(heads) and all(
-            any(_is_comment(row) or _is_submission(row) for row in rows) for rows in heads
-        )
+        return bool(heads) and all(any(map(_prefix, rows)) for rows in heads)
 
     def records(self) -> Iterator[Record]:
-        files = {file: any(map(_is_comment, first_objects(file))) for file in self.files()}
-        for file in sorted(files, key=lambda file: files[file]):  # submissions precede comments
+        for file in sorted(self.files(), key=_has_comments):  # submissions precede comments
             name = text_name(file, self.path)
             for number, row, raw in self.rows(file):
                 if not isinstance(row, dict):
@@ -56,34 +53,35 @@ class RedditReader(Reader):
                     yield self.message(name, number, row, raw, **known)
 
 
-def _is_comment(row: Mapping[str, Any]) -> bool:
-    return {"body", "link_id"} <= row.keys()
+def _prefix(row: Mapping[str, Any]) -> str | None:
+    """`t1_` for a comment, `t3_` for a submission, None for something else."""
+    if {"body", "link_id"} <= row.keys():
+        return "t1_"
+    return "t3_" if {"title", "selftext", "author"} <= row.keys() else None
 
 
-def _is_submission(row: Mapping[str, Any]) -> bool:
-    return {"title", "selftext", "author"} <= row.keys()
+def _has_comments(file: Path) -> bool:
+    return any(_prefix(row) == "t1_" for row in first_objects(file))
 
 
 def _known(row: Mapping[str, Any]) -> dict[str, str | None]:
     """The fields that are computed from the row. Raises MalformedRowError."""
-    id, parent = _text(row, "id"), row.get("parent_id")
-    if not id or not isinstance(parent, str | int | None):
+    prefix, id, parent = _prefix(row), _text(row, "id"), row.get("parent_id")
+    if not prefix or not id or not isinstance(parent, str | int | None):
         raise MalformedRowError
-    if _is_comment(row):
-        if isinstance(parent, int):  # some dumps write ids of comments as numbers, without a prefix
-            parent = np.base_repr(parent, 36).lower() if parent > 0 else None
-        return {
-            "conversation_id": _prefixed("t3_", _text(row, "link_id")),
-            "utterance_id": _prefixed("t1_", id),
-            "reply_to": parent if parent and parent.startswith("t3_") else _prefixed("t1_", parent),
-            "text": _text(row, "body"),
-        }
-    if not _is_submission(row):
-        raise MalformedRowError
-    own = _prefixed("t3_", id)
-    parts = [_text(row, "title"), _text(row, "selftext")]
-    text = "\n\n".join(part for part in parts if part not in _GONE)
-    return {"conversation_id": own, "utterance_id": own, "text": text or None}
+    own = _prefixed(prefix, id)
+    if prefix == "t3_":
+        title, text = _text(row, "title"), _text(row, "selftext")
+        text = "\n\n".join(filter(None, (title, None if text in _GONE else text)))
+        return {"conversation_id": own, "utterance_id": own, "text": text or None}
+    if isinstance(parent, int):  # some dumps write ids of comments as numbers, without a prefix
+        parent = np.base_repr(parent, 36).lower() if parent > 0 else None
+    return {
+        "conversation_id": _prefixed("t3_", _text(row, "link_id")),
+        "utterance_id": own,
+        "reply_to": parent if parent and parent.startswith("t3_") else _prefixed("t1_", parent),
+        "text": _text(row, "body"),
+    }
 
 
 def _text(row: Mapping[str, Any], key: str) -> str | None:

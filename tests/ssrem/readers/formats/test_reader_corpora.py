@@ -12,7 +12,7 @@ import pytest
 
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
-from ssrem.readers.formats.corpora import ChitchatReader, CornellReader
+from ssrem.readers.formats.corpora import ChitchatReader
 from support.exports import EMPATHETIC_DIALOGUES, PERSONACHAT, TOPICAL_CHAT, write_dump
 from support.reader_rows import rows_of
 
@@ -211,18 +211,6 @@ def test_rows_of_both_files(tmp_path: Path, end: bytes, batch_rows: int) -> None
         },
     ]
     assert reader.bytes_read == reader.total_bytes
-
-
-def test_thousands_of_lines_are_found_by_their_ids(tmp_path: Path) -> None:
-    lines = [b"L%d +++$+++ u%d +++$+++ m0 +++$+++ N +++$+++ text %d" % (i, i % 2, i) for i in range(5000)]
-    conversations = [
-        b"u0 +++$+++ u1 +++$+++ m0 +++$+++ ['L%d', 'L%d']" % (i, i + 1) for i in range(4998, -1, -2)
-    ]
-    rows = rows_of(CornellReader(_folder(tmp_path, lines, conversations), batch_rows=100))
-    messages = [row for row in rows if row["record"] == "message"]
-    assert len(messages) == 5000
-    assert all(row["text"] == f"text {row['utterance_id'][1:]}" for row in messages)
-    assert [row["line"] for row in messages[:2]] == [4999, 5000]
 
 
 def test_an_empty_file_is_one_line(tmp_path: Path) -> None:
