@@ -31,29 +31,30 @@ _OWNERS = {
 """Field → the keys of a row, or of its `metadata`, that hold it, best first."""
 
 
+Said = tuple[dict[str, Any], dict[str, Any]]
+"""The fields of a message, as `Reader.message` takes a row, and the columns of RAW_SCHEMA that are known beside it."""
+
+
 class ChatReader(Reader):
     """Reads chats entry by entry."""
 
     @abstractmethod
-    def said(self, entry: Any, chat: str | None) -> dict[str, Any] | list[str]:
-        """The fields of a message, and `is_person` and `in_thread` where it says so; for an entry that nobody said the
-        kinds of what is left out. Raises an error for an entry of another form."""
+    def said(self, entry: Any, chat: str | None) -> Said | list[str]:
+        """What a message holds; for an entry that nobody said the kinds of what is left out. Raises an error for one of
+        another form."""
 
     def entry(self, file: str, line: int, entry: object, chat: str | None) -> Iterator[Record]:
         """The record of an entry of the conversation `chat`, unless it is left out."""
         known: dict[str, object] = {} if chat is None else {"conversation_id": chat}
         try:
-            fields = self.said(entry, chat)
+            said = self.said(entry, chat)
         except (MalformedRowError, AttributeError, KeyError, TypeError):
             yield problem("malformed_row", file, line, escaped(entry), **known)
             return
-        if isinstance(fields, dict) and fields["text"] == "":
-            fields = ["messages without text"]
-        if isinstance(fields, list):
-            self.left_out.update(fields)
-            return
-        known |= {name: fields.pop(name) for name in ("is_person", "in_thread") if name in fields}
-        yield self.message(file, line, fields, escaped(entry), **known)
+        if isinstance(said, list):
+            self.left_out.update(said)
+        else:
+            yield self.message(file, line, said[0], escaped(entry), **known, **said[1])
 
 
 class OpenaiReader(ChatReader):
@@ -70,11 +71,7 @@ class OpenaiReader(ChatReader):
     format: ClassVar[str] = "openai"
     describes: ClassVar[str] = "chat logs, JSON lines or an array, with `messages` of `role` and `content`"
     takes_mapping: ClassVar[bool] = True
-    aliases: ClassVar = {
-        "id": ("id", "message_id"),
-        "time": ALIASES["time"],
-        **{field: (field,) for field in ("speaker", "person", "text")},
-    }
+    aliases: ClassVar = {"id": ("id", "message_id"), "time": ALIASES["time"]}
     keys: ClassVar[tuple[str, str]] = ("role", "content")
     """The keys of a message that hold its role and its text."""
 
@@ -118,27 +115,25 @@ class OpenaiReader(ChatReader):
             if not isinstance(row, dict):
                 yield no_object(self.file, number, raw)
                 continue
-            messages = _messages(row)
+            messages, fields = _messages(row), dict.fromkeys(owned) | _fields(row)
             try:
-                id, owner = (_named(row, sources.get(field, ()), field) for field in _OWNERS)
+                named = {field: joined_text(fields, keys, field) for field, keys in sources.items()}
             except MalformedRowError:
                 messages = None
             if messages is None:
                 yield problem("malformed_row", self.file, number, raw)
                 continue
-            if "conversation" not in sources:
-                id = str(number)
+            id, self._owner = named.get("conversation", str(number)) or None, named.get("speaker") or None
             about = {key: row[key] for key in row if row[key] is not messages and key not in owned}
             conversation = self.conversation(self.file, number, id, about, row)
             if id in ids and id is not None and "problem" not in conversation:
                 conversation = problem("duplicate_conversation", self.file, number, raw, conversation_id=id)
             ids.add(id)
             yield conversation
-            self._owner = owner
             for message in messages if "problem" not in conversation else ():
                 yield from self.entry(self.file, number, message, id)
 
-    def said(self, entry: Any, chat: str | None) -> dict[str, Any] | list[str]:
+    def said(self, entry: Any, chat: str | None) -> Said | list[str]:
         role, name, content = entry.get(self.keys[0]), entry.get("name"), entry.get(self.keys[1])
         if not isinstance(role, str | None) or not isinstance(content, str | list | None):
             raise MalformedRowError
@@ -160,10 +155,11 @@ class OpenaiReader(ChatReader):
         self.left_out.update(left_out)
         taken = (*self.keys, "name", "tool_calls", "function_call")
         fields = {key: value for key, value in entry.items() if key not in taken}
-        if isinstance(name, str) and name:
-            return {**fields, "role": role, "speaker": name, "text": text}
-        role_of_owner = {} if self._owner is None else {"role": role, "person": self._owner}
-        return {**fields, **role_of_owner, "speaker": role, "text": text}
+        named = isinstance(name, str) and name
+        if named or self._owner is not None:
+            fields["role"] = role
+        speaker, person = (name, None) if named else (role, self._owner)
+        return fields, {"speaker": speaker, "person": person, "text": text}
 
 
 class SharegptReader(OpenaiReader):
@@ -218,7 +214,3 @@ def _fields(row: Mapping[str, Any]) -> dict[str, Any]:
     """What a row says of its conversation: its members, and those of its `metadata`."""
     about = row.get("metadata")
     return {**row, **about, **row} if isinstance(about, dict) else {**row}
-
-
-def _named(row: Mapping[str, Any], columns: tuple[str, ...], field: str) -> str | None:
-    return joined_text(dict.fromkeys(columns) | _fields(row), columns, field) or None

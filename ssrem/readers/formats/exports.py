@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from ssrem.readers.base import Reader, Record, no_object, problem
 from ssrem.readers.files.streams import text_name
-from ssrem.readers.formats.chats import ChatReader
+from ssrem.readers.formats.chats import ChatReader, Said
 from ssrem.readers.json.rows import first_objects
 from ssrem.readers.json.values import one_object, parse_json
 from ssrem.readers.rows import MalformedRowError
@@ -69,12 +69,12 @@ class SlackReader(ChatReader):
                 reason = "broken_json" if rows is None else "malformed_row"
                 yield problem(reason, file, 1, content, conversation_id=channel)
 
-    def said(self, entry: Any, chat: str | None) -> dict[str, Any] | list[str]:
+    def said(self, entry: Any, chat: str | None) -> Said | list[str]:
         kind, text, user = entry.get("subtype"), entry.get("text"), entry.get("user")
         if kind not in self.written:
             return ["notices"]
-        if not text:
-            return {"text": text}
+        if text == "":
+            return ["messages without text"]
         speaks_as_bot = entry.get("bot_id") or kind == "bot_message"
         if speaks_as_bot:
             user = entry.get("bot_id") or entry.get("username") or user
@@ -82,12 +82,11 @@ class SlackReader(ChatReader):
         id, opener = (_scoped(chat, entry.get(key)) for key in ("ts", "thread_ts"))
         fields = {"id": id, "speaker": user, "time": entry.get("ts"), "name": name or entry.get("username")}
         fields["text"] = html.unescape(_LINK.sub(_shown, text))
-        if speaks_as_bot or is_bot:
-            fields["is_person"] = False
+        known = {"is_person": False} if speaks_as_bot or is_bot else {}
         if opener is not None and opener != id:
-            fields |= {"reply_to": self._latest.get(opener, opener), "in_thread": kind not in self.broadcasts}
-            self._latest[opener] = id
-        return fields
+            fields["reply_to"], self._latest[opener] = self._latest.get(opener, opener), id
+            known["in_thread"] = kind not in self.broadcasts
+        return fields, known
 
 
 def _users(users: object) -> Iterator[tuple[str, tuple[object, bool]]]:
@@ -146,10 +145,12 @@ class DiscordReader(ChatReader):
                 about = {**({} if begins else about), name: value}
             last = name
 
-    def said(self, entry: Any, chat: str | None) -> dict[str, Any] | list[str]:
+    def said(self, entry: Any, chat: str | None) -> Said | list[str]:
         author, kind = entry["author"], entry.get("type", "Default")
         if kind not in ("Default", *self.replies):
             return ["notices"]
+        if entry.get("content") == "":
+            return ["messages without text"]
         reference = entry.get("reference") if kind in self.replies else None
         fields = {
             "id": entry.get("id"),
@@ -159,7 +160,9 @@ class DiscordReader(ChatReader):
             "reply_to": reference.get("messageId") if reference else None,
             "name": author.get("nickname") or author.get("name"),
         }
-        return {**fields, "bot": True, "is_person": False} if author.get("isBot") is True else fields
+        return (
+            ({**fields, "bot": True}, {"is_person": False}) if author.get("isBot") is True else (fields, {})
+        )
 
 
 class TelegramReader(DiscordReader):
@@ -180,14 +183,16 @@ class TelegramReader(DiscordReader):
         names = one_object(path).keys()
         return {"name", "type", "id", "messages"} <= names or bool({"chats", "left_chats"} & names)
 
-    def said(self, entry: Any, chat: str | None) -> dict[str, Any] | list[str]:
+    def said(self, entry: Any, chat: str | None) -> Said | list[str]:
         text = entry.get("text")
         if entry.get("type") != "message":
             return ["notices"]
         if isinstance(text, list):  # links, mentions and styles are objects
             text = "".join(part["text"] if isinstance(part, dict) else part for part in text)
+        if text == "":
+            return ["messages without text"]
         here = entry.get("reply_to_peer_id") is None  # else the message answered is in another chat
-        return {
+        fields = {
             "id": _scoped(chat, entry.get("id")),
             "speaker": entry.get("from_id"),
             "text": text,
@@ -195,6 +200,7 @@ class TelegramReader(DiscordReader):
             "reply_to": _scoped(chat, entry.get("reply_to_message_id")) if here else None,
             "name": entry.get("from"),
         }
+        return fields, {}
 
 
 class MattermostReader(Reader):

@@ -16,7 +16,7 @@ _LINE = re.compile(
     r"""
     (?P<stamp>\[?(?:(?P<day>\d{4}-\d\d-\d\d|\d\d\.\d\d\.\d{4}|[A-Z][a-z]{2}\ +\d{1,2})[T\ ])?
         (?P<clock>\d{1,2}:\d\d(?::\d\d)?(?:\ ?[AaPp][Mm])?(?:[+-]\d\d:?\d\d)?)Z?\]?\s+)?
-    (?:(?(stamp)|(?!<(?P<tag>\S+)>.*</(?P=tag)>$))  # a line of XML or HTML has no time
+    (?:(?(stamp)|(?!<(?P<tag>[^\s<>]+)>.*</(?P=tag)>$))  # a line of XML or HTML has no time
         (?:<[\ @+%&~!]*(?P<nick>[^\s<>/="]+)>\s?
             |(?(stamp)[@+%&~]?(?P<column>[^\s<>*=-][^\s<>]*)\t|(?!)))  # the columns of WeeChat
         (?P<text>.*)

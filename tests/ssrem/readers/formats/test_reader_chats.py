@@ -115,9 +115,9 @@ def test_a_mapping_of_other_fields_or_absent_keys_is_refused(write: Callable[...
 
 
 def test_ids_and_times_of_messages(write: Callable[..., Path]) -> None:
-    message = {"role": "user", "content": "Hi", "id": "m1", "create_time": 0, "weight": 1}
+    message = {"role": "user", "content": "Hi", "id": "m1", "create_time": 0, "person": 5}
     (row,) = rows_of(open_dump(write({"messages": [message]})))[1:]
-    assert (row["utterance_id"], row["time"].year, row["metadata"]) == ("m1", 1970, '{"weight":1}')
+    assert (row["utterance_id"], row["time"].year, row["metadata"]) == ("m1", 1970, '{"person":5}')
 
 
 @pytest.mark.parametrize(
