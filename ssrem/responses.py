@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.annotated_sets.base import more_references
-from ssrem.annotated_sets.columns import ALIASES, ContextColumns
+from ssrem.annotated_sets.columns import ContextColumns, checked
 from ssrem.annotated_sets.evidence import known_columns
 from ssrem.errors import AnnotationError, say
 from ssrem.files import temporary_folder
-from ssrem.readers.fields import check_header, normalise, turn_text, unknown_columns
+from ssrem.readers.fields import ALIASES, SIGNS, check_header, normalise, turn_text, unknown_columns
 from ssrem.readers.files.streams import is_utf8
 from ssrem.readers.table_rows import FORMATS as TABLES
 from ssrem.readers.table_rows import TableFile
@@ -29,7 +29,7 @@ FIELDS = ("context", "response", "reference", "id", "separator")
 
 _NAMES = {
     **{field: ALIASES[field] for field in ("context", "response", "reference")},
-    "id": ("id", "response_id", "example_id"),
+    "id": ALIASES["response_id"],
 }
 _NEEDED = ("context", "response")
 _SEPARATOR = "separator"
@@ -138,7 +138,7 @@ def _of_table(file: TableFile, format: str, mapping: Mapping[str, str]) -> Itera
 def _columns(
     file: TableFile, header: Sequence[str], rows: Sequence[Mapping[str, Any]], mapping: Mapping[str, str]
 ) -> _Columns:
-    fields = {name: tuple(text.split("+")) for name, text in mapping.items() if name != _SEPARATOR}
+    fields = {name: columns for name, columns in checked(mapping, FIELDS).items() if name not in SIGNS}
     check_header(Path(file.name), header, fields, AnnotationError)
     aliases = {name: names for name, names in _NAMES.items() if name not in fields}
     known = known_columns(aliases, header, rows, _columns_of(mapping), _NEEDED)

@@ -17,7 +17,7 @@ from ssrem.agreement.inputs import Floats, Responses
 from ssrem.agreement.raters.reliability import Ratings
 from ssrem.annotated_sets import EVAL, AnnotatedSet, read_set
 from ssrem.annotated_sets.base import dataset_name
-from ssrem.annotated_sets.columns import parse
+from ssrem.annotated_sets.columns import checked
 from ssrem.annotated_sets.known import known_set, known_sets
 from ssrem.annotated_sets.pairwise import CRITERION as PREFERENCE
 from ssrem.errors import AnnotationError, say
@@ -65,7 +65,8 @@ def annotated_file(
     Raises AnnotationError if it cannot be read, if the mapping has an unknown field, or if `file` names a set that was
     not pulled or has changed since.
     """
-    mapping = parse(f"{field}={columns}" for field, columns in (mapping or {}).items())
+    mapping = dict(mapping or {})
+    checked(mapping)
     path, known = Path(file), None
     if not path.exists() and (file in known_sets() or (not path.suffix and path.name == file)):
         known = known_set(file)
@@ -78,7 +79,7 @@ def annotated_file(
     read = read_set(path, layout, mapping)
     name = known.name if known else dataset_name(path.resolve() if path.is_dir() else path)
     part = f"-{read.part}" if read.part and known is None else ""
-    how = {"part": read.part, "mapping": dict(mapping) if read.mapped else {}}
+    how = {"part": read.part, "mapping": mapping if read.mapped else {}}
     # Names within the folder, not paths: a copy elsewhere is the same set.
     files = [
         (str(one.relative_to(path)) if path in one.parents else one.name, sha256(one)) for one in read.files

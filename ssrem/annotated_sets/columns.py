@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,86 +14,47 @@ from tokenize import TokenError, generate_tokens
 from typing import Any
 
 from ssrem.annotated_sets.evidence import known_columns
-from ssrem.errors import AnnotationError, DumpError
+from ssrem.errors import AnnotationError
 from ssrem.readers.evidence import told
-from ssrem.readers.fields import check_header, normalise, parse_mapping, turn_text, unknown_columns
+from ssrem.readers.fields import (
+    ALIASES,
+    OF_RESPONSES,
+    SCORE_OF,
+    SIGNS,
+    check_header,
+    checked_mapping,
+    normalise,
+    turn_text,
+    unknown_columns,
+)
 
-FIELDS: Mapping[str, str] = {
-    "context": "turns, oldest first: one column, split by the separator, or A+B, a turn each",
-    "response": "the response",
-    "score": "its score, by a criterion named like the column; A+B are two criteria",
-    "criterion": "the criterion of a row's score, in tables of one score a row",
-    "rater": "the rater who gave it, in tables of one rater's score a row",
-    "model": "the system that gave the response",
-    "reference": "the true response",
-    "dialogue": "dialogue that the response belongs to",
-    "separator": "no column, but the text between turns (default: a line break, \\n)",
-    "decimal": "no column, but the sign before a score's decimals (default: a point)",
-}
-"""Fields of `--map` for annotated sets; `score.NAME=A+B` names the columns of two raters by the criterion NAME."""
-
-ALIASES: Mapping[str, tuple[str, ...]] = {
-    "context": ("context", "history", "dialogue_context", "prompt"),
-    "response": ("response", "reply", "completion"),
-    "score": ("score", "rating", "overall"),
-    "criterion": ("criterion",),
-    "rater": ("rater", "rater_id", "annotator", "annotator_id", "worker_id", "workerid"),
-    "model": ("model", "model_name", "system"),
-    "reference": ("reference", "references"),
-    "dialogue": ("dialogue_id", "dialogue", "dialog_id", "conversation_id"),
-}
-"""Names that need no `--map`, best first, as `normalise` writes them."""
-
-_SCORE_OF = "score."
-_SEPARATOR, _DECIMAL = "separator", "decimal"
-_SIGNS = {
-    _SEPARATOR: "what stands between turns, once, such as separator='|||'",
-    _DECIMAL: "one sign, once, such as decimal=,",
-}
-"""Fields that are no columns → what to give."""
 _ESCAPES = (("\\n", "\n"), ("\\t", "\t"))
 _NEEDED = ("context", "response", "score")
 _MANY = ("context", "score")
 
 
-def concerns(pair: str) -> bool:
-    """Whether a value of `--map`, or a field, is one of annotated sets rather than of dumps."""
-    name = pair.partition("=")[0]
-    return name in FIELDS or name.startswith(_SCORE_OF)
-
-
 def divided(mapping: Mapping[str, str] | None) -> tuple[dict[str, str] | None, dict[str, str] | None]:
     """A mapping divided into the fields of dumps and those of annotated sets, which share none."""
-    sets = {name: columns for name, columns in (mapping or {}).items() if concerns(name)}
+    sets = {
+        name: columns
+        for name, columns in (mapping or {}).items()
+        if name in OF_RESPONSES or name.startswith(SCORE_OF)
+    }
     dump = {name: columns for name, columns in (mapping or {}).items() if name not in sets}
     return dump or None, sets or None
 
 
-def parse(pairs: Iterable[str], known: Collection[str] = FIELDS.keys()) -> dict[str, str]:
-    """Parse values of `--map` to field → columns, joined by +. AnnotationError on another form or an unknown field."""
-    pairs = list(pairs)
-    signs = [pair for pair in pairs if pair.partition("=")[0] in _SIGNS and pair.partition("=")[0] in known]
-    named = [pair for pair in pairs if pair.startswith(_SCORE_OF) and "score" in known]
-    others = [pair for pair in pairs if pair not in signs and pair not in named]
-    try:
-        fields = parse_mapping(others, [name for name in known if name not in _SIGNS])
-        fields |= parse_mapping(named, {pair.partition("=")[0] for pair in named})
-    except DumpError as error:
-        raise AnnotationError(str(error)) from None
-    single = next((name for name, columns in fields.items() if len(columns) > 1 and not _several(name)), None)
-    if single:
-        raise AnnotationError(f"--map {single}={'+'.join(fields[single])}: {single} is one column")
-    mapping = {name: "+".join(columns) for name, columns in fields.items()}
-    for pair in signs:
-        name, _, sign = pair.partition("=")
-        if not sign or name in mapping or (name == _DECIMAL and len(sign) > 1):
-            raise AnnotationError(f"--map {name}=…: give {_SIGNS[name]}")
-        mapping[name] = sign
-    return mapping
-
-
-def _several(name: str) -> bool:
-    return name in _MANY or name.startswith(_SCORE_OF)
+def checked(
+    mapping: Mapping[str, str] | None, fields: Collection[str] = OF_RESPONSES
+) -> dict[str, tuple[str, ...]]:
+    """The mapping as columns; AnnotationError on an unknown field, or several columns where one is expected."""
+    columns = checked_mapping(mapping, fields, AnnotationError)
+    for name, several in columns.items():
+        if len(several) > 1 and not (name in _MANY or name.startswith(SCORE_OF)):
+            raise AnnotationError(f"--map {name}={'+'.join(several)}: {name} is one column")
+    if len(columns.get("decimal", ".")[0]) > 1:
+        raise AnnotationError(f"--map decimal={columns['decimal'][0]}: give one sign, such as decimal=,")
+    return columns
 
 
 @dataclass(frozen=True)
@@ -108,7 +69,7 @@ class ContextColumns:
     @classmethod
     def of(cls, columns: tuple[str, ...], mapping: Mapping[str, str] | None) -> ContextColumns:
         """With the separator of `--map`, by default a line break."""
-        separator = (mapping or {}).get(_SEPARATOR, "\n")
+        separator = (mapping or {}).get("separator", "\n")
         for written, meant in _ESCAPES:
             separator = separator.replace(written, meant)
         return cls(columns, separator)
@@ -175,18 +136,16 @@ class Columns:
         aliases: Mapping[str, Sequence[str]] = ALIASES,
     ) -> Columns:
         """AnnotationError on a repeated column, a mapped column that is missing, or a needed field without one."""
-        fields = {
-            name: tuple(value.split("+")) for name, value in (mapping or {}).items() if name not in _SIGNS
-        }
+        fields = {name: columns for name, columns in checked(mapping).items() if name not in SIGNS}
         named = [column for column in header if column]
         check_header(path, named, fields, AnnotationError)
-        aliases = {name: names for name, names in aliases.items() if name not in fields}
-        if any(name.startswith(_SCORE_OF) for name in fields):
+        aliases = {name: aliases[name] for name in OF_RESPONSES if name in aliases and name not in fields}
+        if any(name.startswith(SCORE_OF) for name in fields):
             aliases.pop("score", None)
         mapped = {column for columns in fields.values() for column in columns}
         known = known_columns(aliases, named, rows, mapped, _NEEDED)
         fields |= {name: (column,) for name, column in known.items()}
-        scores = {name.removeprefix(_SCORE_OF): fields[name] for name in fields if name.startswith(_SCORE_OF)}
+        scores = {name.removeprefix(SCORE_OF): fields[name] for name in fields if name.startswith(SCORE_OF)}
         scores |= {column: (column,) for column in fields.get("score", ())}
         missing = [name for name in _NEEDED if name not in fields and (name != "score" or not scores)]
         if missing:
@@ -196,11 +155,11 @@ class Columns:
                 f"{path}: with a criterion column a row has one score, not {len(scores)} ({', '.join(scores)}); "
                 "name one with --map score=COLUMN"
             )
-        single = {name: columns[0] for name, columns in fields.items() if not _several(name)}
+        single = {name: columns[0] for name, columns in fields.items()}
         context = ContextColumns.of(fields["context"], mapping)
         last_parts = {normalise(column.rpartition(".")[2]) for column in named}
         unnamed = "rater" not in fields and not last_parts.isdisjoint(ALIASES["rater"])
-        decimal = (mapping or {}).get(_DECIMAL, ".")
+        decimal = (mapping or {}).get("decimal", ".")
         used = {column for columns in fields.values() for column in columns}
         unused = [column for column in header if column not in used]
         return cls(context, scores, single, decimal, unnamed, told(fields, unused))

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ssrem.annotated_sets.base import Content, Row
-from ssrem.annotated_sets.columns import ALIASES
 from ssrem.annotated_sets.evidence import WORDS
 from ssrem.annotated_sets.tables import TableLayout
 from ssrem.errors import AnnotationError
+from ssrem.readers.fields import ALIASES
 
 SKIPPED = "task that an annotator skipped"
 NO_RATING = "answer that is no rating"

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ssrem.annotated_sets.base import NO_RESPONSE, Content, Layout, Response, Row
-from ssrem.annotated_sets.columns import ALIASES, Columns
+from ssrem.annotated_sets.columns import Columns
 from ssrem.annotated_sets.evidence import WORDS
 from ssrem.errors import AnnotationError
-from ssrem.readers.fields import normalise
+from ssrem.readers.fields import ALIASES, normalise
 
 MOST_RATINGS = 20_000_000
 """Most raters times responses whose names are told apart: every rater has a place in the table of ratings."""

@@ -119,8 +119,8 @@ def _read(
     reference: str | None,
 ) -> tuple[Responses, str]:
     """The responses that the options give, and the name of their source in messages."""
-    from ssrem.annotated_sets import base, columns
-    from ssrem.responses import FIELDS, Responses, Row, read_responses
+    from ssrem.annotated_sets import base
+    from ssrem.responses import Responses, Row, read_responses
     from ssrem.samples import Sample
 
     if response is not None:
@@ -132,8 +132,7 @@ def _read(
         raise UsageError("--context and --reference belong to --response; give it, too, and no file")
     if file is None:
         raise UsageError("give a file of responses, - for standard input, or one response by --response")
-    mapping = columns.parse([f"{key}={value}" for key, value in (map or {}).items()], FIELDS)
-    return read_responses(file, format, mapping), "standard input" if file == "-" else file
+    return read_responses(file, format, map), "standard input" if file == "-" else file
 
 
 def _scored(evaluator: Evaluator, rows: Sequence[Row]) -> list[dict[str, Any]]:

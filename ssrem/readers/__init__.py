@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ssrem.errors import DumpError
-from ssrem.readers.fields import FIELDS, checked_mapping, parse_mapping
+from ssrem.readers.fields import FIELDS, checked_mapping
 from ssrem.readers.files.archives import Unpacked, as_given, dump_in, is_archive
 from ssrem.readers.files.encodings import checked_encoding, declare_guess
 from ssrem.readers.files.sources import common_folder, located
@@ -21,7 +21,7 @@ from ssrem.registry import did_you_mean, registered, with_installed
 if TYPE_CHECKING:
     from ssrem.readers.base import Reader
 
-__all__ = ["FIELDS", "FORMATS", "guess_format", "open_dump", "parse_mapping", "prefetched", "reader_class"]
+__all__ = ["FIELDS", "FORMATS", "guess_format", "open_dump", "prefetched", "reader_class"]
 
 _OWN = {
     "chatgpt": "ssrem.readers.formats.chats:ChatgptReader",
@@ -95,7 +95,7 @@ def open_dump(
     or for the corpus that a package ships with a format's name (`chitchat`).
 
     format: a key of FORMATS; recognised from the content if None. mapping: field → column, or columns (a sequence, or
-    joined by +) that form a composite; see `parse_mapping`. encoding, time_format: those of every text and time in the
+    joined by +) that form a composite. encoding, time_format: those of every text and time in the
     dump; guessed if None. DumpError if a path does not exist or is empty, the format is unknown or not that of the
     content, files differ in format, a mapped column is missing, or a needed field has no column.
     """

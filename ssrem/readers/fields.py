@@ -24,6 +24,18 @@ FIELDS: Mapping[str, str] = {
 }
 """Fields of `--map` → columns of SOURCE_SCHEMA. person: who holds the seat that `speaker` names, such as user."""
 
+OF_RESPONSES = (
+    *("context", "response", "score", "criterion", "rater", "model", "reference", "dialogue"),
+    *("separator", "decimal"),
+)
+"""Fields of `--map` for rated responses, of which those to score have some; docs/annotated-sets.md explains them."""
+
+SCORE_OF = "score."
+"""Begins a field of raters' columns: `score.NAME=A+B` are two raters' scores by the criterion NAME."""
+
+SIGNS = ("separator", "decimal")
+"""Fields that are no columns: the text between turns, and the sign before a score's decimals."""
+
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "conversation": (
         *("conversation_id", "conversation", "dialogue_id", "dialog_id", "conv_id", "thread_id"),
@@ -51,8 +63,18 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
         *("time", "timestamp", "created_at", "datetime", "date", "created_date", "create_time", "created"),
         *("created_utc", "sent_at", "tstamp", "timestamp_ms", "ts"),
     ),
+    "context": ("context", "history", "dialogue_context", "prompt"),
+    "response": ("response", "reply", "completion"),
+    "score": ("score", "rating", "overall"),
+    "criterion": ("criterion",),
+    "rater": ("rater", "rater_id", "annotator", "annotator_id", "worker_id", "workerid"),
+    "model": ("model", "model_name", "system"),
+    "reference": ("reference", "references"),
+    "dialogue": ("dialogue_id", "dialogue", "dialog_id", "conversation_id"),
+    "response_id": ("id", "response_id", "example_id"),
 }
-"""Names that need no `--map`, best first, as `normalise` writes them."""
+"""Field of dumps, of rated responses or of responses to score → names that need no `--map`, best first, as `normalise`
+writes them."""
 
 IDS_OF_PEOPLE = ("id_str", "id", "user_id", "username", "screen_name", "login", "name", "email")
 """The member of an object in place of a speaker that names the person, best first."""
@@ -74,41 +96,27 @@ SILENT_ROLES = ("system", "developer", "tool", "function")
 _MOST_LISTED = 30
 
 
-def parse_mapping(
-    options: Iterable[str], fields: Collection[str] = FIELDS.keys()
-) -> dict[str, tuple[str, ...]]:
-    """Parse values of `--map`, such as `conversation=Season+Episode`, to field → the columns that it is made of.
-
-    fields: the names allowed. Raises DumpError on a value of another form, an unknown field, or a field given twice.
-    """
-    mapping: dict[str, tuple[str, ...]] = {}
-    for option in options:
-        field, equals, columns = option.partition("=")
-        parts = tuple(columns.split("+"))
-        if not equals or not all(parts):
-            raise DumpError(
-                f"--map {option}: write FIELD=COLUMN or FIELD=COLUMN+COLUMN, for example speaker=Name"
-            )
-        if field in mapping:
-            raise DumpError(f"--map gives {field} twice; join columns with +, as in {field}=A+B")
-        mapping[field] = parts
-    return checked_mapping(mapping, fields)
-
-
 def checked_mapping(
-    mapping: Mapping[str, str | Sequence[str]] | None, fields: Collection[str] = FIELDS.keys()
+    mapping: Mapping[str, str | Sequence[str]] | None,
+    fields: Collection[str] = FIELDS.keys(),
+    error: type[SsremError] = DumpError,
 ) -> dict[str, tuple[str, ...]]:
-    """The mapping with every value a tuple of columns ("A+B" is split); DumpError on an unknown field."""
-    for field in mapping or {}:
-        if field not in fields:
-            raise DumpError(
+    """The mapping with every value a tuple of columns: "A+B" is split, unless the field is one of SIGNS.
+
+    fields: those allowed, with `score` also SCORE_OF and any name. Raises `error` on another field or an empty column.
+    """
+    checked: dict[str, tuple[str, ...]] = {}
+    for field, columns in (mapping or {}).items():
+        if field not in fields and not (field.startswith(SCORE_OF) and "score" in fields):
+            raise error(
                 f"--map {field}=…: there is no field {field!r}{did_you_mean(field, fields)}; the fields are "
                 f"{', '.join(fields)}"
             )
-    return {
-        field: tuple(columns.split("+") if isinstance(columns, str) else columns)
-        for field, columns in (mapping or {}).items()
-    }
+        texts = columns.split("+") if isinstance(columns, str) and field not in SIGNS else columns
+        checked[field] = (texts,) if isinstance(texts, str) else tuple(texts)
+        if not all(checked[field]):
+            raise error(f"--map {field}={columns}: write FIELD=COLUMN or FIELD=COLUMN+COLUMN")
+    return checked
 
 
 _OF_TURNS = ("content", "text", "value", "utterance", "message")

@@ -12,14 +12,14 @@ import pytest
 from ssrem.agreement.annotated import labels_of
 from ssrem.annotated_sets import AnnotatedSet, read_set
 from ssrem.annotated_sets.base import dataset_name
-from ssrem.annotated_sets.columns import divided, parse
+from ssrem.annotated_sets.columns import checked, divided
 from ssrem.errors import AnnotationError
 
 
 def read(tmp_path: Path, content: str, *pairs: str, name: str = "t.csv") -> AnnotatedSet:
     path = tmp_path / name
     path.write_text(content, encoding="utf-8")
-    return read_set(path, mapping=parse(pairs))
+    return read_set(path, mapping=dict(pair.split("=", 1) for pair in pairs))
 
 
 def said(tmp_path: Path, content: str, *pairs: str, name: str = "t.csv") -> str:
@@ -76,7 +76,7 @@ def test_a_score_that_is_nan_is_absent(tmp_path: Path, name: str) -> None:
         (tmp_path / name).write_text(json.dumps(row))
     else:
         pq.write_table(pa.Table.from_pylist([row]), tmp_path / name)
-    annotated = read_set(tmp_path / name, mapping=parse(["score.overall=r1+r2"]))
+    annotated = read_set(tmp_path / name, mapping={"score.overall": "r1+r2"})
     assert annotated.rows[0].ratings == {"overall": (None, 4.0)}
     assert annotated.left_out == {"rating given as N/A or left empty": 1}
 
@@ -361,7 +361,7 @@ def test_a_message_names_file_line_and_way_out(
     # csv's own sniffing is of no interest here
     (tmp_path / "t.csv").write_text(content, encoding="utf-8")
     with pytest.raises(AnnotationError) as raised:
-        read_set(tmp_path / "t.csv", "csv", parse(pairs))
+        read_set(tmp_path / "t.csv", "csv", dict(pair.split("=", 1) for pair in pairs))
     assert named in str(raised.value)
     assert str(raised.value).startswith(str(tmp_path / "t.csv"))
 
@@ -374,28 +374,18 @@ def test_json_lines_that_hold_no_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pairs", "named"),
+    ("mapping", "named"),
     [
-        (["score"], "write FIELD=COLUMN"),
-        (
-            ["scores=a"],
-            "there is no field 'scores'; did you mean score?; the fields are context, response, score",
-        ),
-        (["score=a", "score=b"], "gives score twice"),
-        (["response=a+b"], "response is one column"),
-        (["separator="], "what stands between turns"),
-        (["separator=a", "separator=b"], "what stands between turns, once"),
-        (["decimal=,,"], "one sign"),
+        ({"scores": "a"}, "no field 'scores'; did you mean score?; the fields are context, response, score"),
+        ({"response": "a+b"}, "response is one column"),
+        ({"separator": ""}, "write FIELD=COLUMN"),
+        ({"decimal": ",,"}, "one sign"),
     ],
 )
-def test_a_mapping_that_is_none(pairs: list[str], named: str) -> None:
+def test_a_mapping_that_is_none(mapping: dict[str, str], named: str) -> None:
     with pytest.raises(AnnotationError, match="--map") as raised:
-        parse(pairs)
+        checked(mapping)
     assert named in str(raised.value)
-
-
-def test_a_separator_may_hold_any_sign() -> None:
-    assert parse(["separator= +++$+++ ", "score=a+b"]) == {"separator": " +++$+++ ", "score": "a+b"}
 
 
 def test_one_mapping_for_a_dump_and_annotated_sets() -> None:

@@ -10,41 +10,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssrem.errors import DumpError
-from ssrem.readers import parse_mapping
-from ssrem.readers.fields import Layout, turn_text
+from ssrem.readers.fields import OF_RESPONSES, Layout, checked_mapping, turn_text
 from ssrem.readers.metadata import canonical_object, json_objects
 
 
-def test_options_become_fields_of_columns() -> None:
-    assert parse_mapping(["conversation=Season+Episode", "text=Line text"]) == {
+def test_texts_become_columns() -> None:
+    mapping = {"conversation": "Season+Episode", "text": "Line text", "id": ("a+b",)}
+    assert checked_mapping(mapping) == {
         "conversation": ("Season", "Episode"),
         "text": ("Line text",),
+        "id": ("a+b",),
+    }
+    of_responses = {"score.overall": "a+b", "separator": " +++$+++ "}
+    assert checked_mapping(of_responses, OF_RESPONSES) == {
+        "score.overall": ("a", "b"),
+        "separator": (" +++$+++ ",),
     }
 
 
 @pytest.mark.parametrize(
-    ("option", "says"),
+    ("field", "columns", "says"),
     [
         (
-            "speeker=A",
+            *("speeker", "A"),
             "no field 'speeker'; did you mean speaker?; the fields are conversation, id, speaker, "
             "addressee, reply_to, text, time",
         ),
-        ("speaker", "write FIELD=COLUMN"),
-        ("speaker=", "write FIELD=COLUMN"),
-        ("conversation=A++B", "write FIELD=COLUMN"),
+        ("speaker", "", "write FIELD=COLUMN"),
+        ("conversation", "A++B", "write FIELD=COLUMN"),
+        ("score.overall", "A", "no field 'score.overall'"),
     ],
 )
-def test_an_option_that_is_none_is_one_line(option: str, says: str) -> None:
+def test_a_mapping_that_is_none_is_one_line(field: str, columns: str, says: str) -> None:
     with pytest.raises(DumpError) as error:
-        parse_mapping([option])
+        checked_mapping({field: columns})
     assert says in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_a_field_twice_is_refused() -> None:
-    with pytest.raises(DumpError, match="gives text twice"):
-        parse_mapping(["text=a", "text=b"])
 
 
 def test_well_known_names_need_no_mapping_and_the_best_wins() -> None:
