@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ssrem.annotated_sets.columns import ContextColumns
+from ssrem.annotated_sets.columns import turns
 from ssrem.encoders import DEFAULT_ENCODER, Encoder, load_encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import EVALUATORS, evaluator_class, load_evaluator, packaged, route
@@ -21,8 +21,6 @@ from ssrem.samples import Floats, Sample
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
     from ssrem.samples import Progress
-
-_CONTEXT = ContextColumns.of(("context",), None)
 
 
 class Model:
@@ -173,14 +171,14 @@ def _sample(item: Any, where: str) -> Sample:
         raise _shape(f"{where} is {item!r:.60}")
     context, response, reference = (*item, None)[:3]
     try:
-        turns = _CONTEXT.turns({"context": _listed(context)})
+        before = turns(_listed(context))
     except ValueError:
         raise _shape(f"{where}: the context is {context!r:.60}") from None
     if isinstance(reference, float) and math.isnan(reference):
         reference = None
     if not isinstance(response, str) or not isinstance(reference, str | None):
         raise _shape(f"{where}: the response and reference are {response!r:.60} and {reference!r:.60}")
-    return Sample(turns, response, reference)
+    return Sample(before, response, reference)
 
 
 def _listed(value: Any) -> Any:

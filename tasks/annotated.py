@@ -17,7 +17,6 @@ from ssrem.agreement.inputs import Floats, Responses
 from ssrem.agreement.raters.reliability import Ratings
 from ssrem.annotated_sets import EVAL, AnnotatedSet, read_set
 from ssrem.annotated_sets.base import dataset_name
-from ssrem.annotated_sets.columns import checked
 from ssrem.annotated_sets.known import known_set, known_sets
 from ssrem.annotated_sets.pairwise import CRITERION as PREFERENCE
 from ssrem.errors import AnnotationError, say
@@ -65,8 +64,7 @@ def annotated_file(
     Raises AnnotationError if it cannot be read, if the mapping has an unknown field, or if `file` names a set that was
     not pulled or has changed since.
     """
-    mapping = dict(mapping or {})
-    checked(mapping)
+    mapping = {field: str(columns) for field, columns in (mapping or {}).items()}
     path, known = Path(file), None
     if not path.exists() and (file in known_sets() or (not path.suffix and path.name == file)):
         known = known_set(file)

@@ -1,44 +1,44 @@
-"""What the layouts of annotated sets share: their contract, what they return, and how a rating is read."""
+"""What the layouts of annotated sets share: what they read, what they return, and how a rating is read."""
 
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isnan
 from pathlib import Path
-from typing import Any, ClassVar, TypeGuard
+from typing import Any
 
 from ssrem.agreement.annotated import Annotated
+from ssrem.annotated_sets.columns import WORDS, Values, more_references, sample_of, text_in
 from ssrem.errors import AnnotationError, short_repr
+from ssrem.readers.json.values import parse_json
 from ssrem.readers.table_rows import NOT_UTF8, TableFile
 
-_JSON = ("json", "jsonl")
-_NAMED_JSON = re.compile(r"\.jsonl?(\.(gz|zst|bz2))?\Z", re.IGNORECASE)
 _ABSENT = re.compile(r"(?:n/?a\b.*|nan|none|null|-+|\?)?", re.IGNORECASE | re.DOTALL)
 """How files write that a rater gave no score: nothing, N/A with or without a reason, or a table's word for null."""
-
 _LABELLED = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*[-–—:=.)(]\s*[^\W\d][^\d]*", re.DOTALL)
 """A number and what it means, such as `4 - good`, `4: good` or `4 (good)`."""
-
 _OUT_OF = re.compile(r"\s*(\d+(?:\.\d+)?)\s*/\s*(\d+)\s*")
 """A number of points and the most that there are: `4/5`."""
-
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
-
-Row = tuple[str, Mapping[str, Any]]
-"""The place of a row, for messages, and its values."""
-
-LARGEST_RATING = 1e9
-"""Ratings beyond it, of either sign, are refused: their squares would overflow, or drown all other ratings."""
 
 NO_RESPONSE = "row without a response"
 UNRATED = "response without any rating"
 NOT_APPLICABLE = "rating given as N/A or left empty"
-_MORE_REFERENCES = "reference beyond the first of a response"
+MORE_REFERENCES = "reference beyond the first of a response"
+RATER_NAMES = "column of too many raters to tell apart"
+
+LARGEST_RATING = 1e9
+"""Ratings beyond it, of either sign, are refused: their squares would overflow, or drown all other ratings."""
+MOST_RATINGS = 20_000_000
+"""Most raters times responses whose names are told apart: every rater has a place in the table of ratings."""
+
+Row = tuple[str, Values]
+"""A response's place, for messages, and its fields: context, response, `annotations` (criterion → scores) and, where
+they are known, dialogue, reference, model and rater."""
 
 
 @dataclass(frozen=True)
@@ -66,23 +66,33 @@ class AnnotatedSet:
         out, and a guessed encoding."""
         systems = len({row.system for row in self.rows} - {None})
         size = counted(len(self.rows), "response") + (f" of {counted(systems, 'system')}" if systems else "")
-        out = ", ".join(counted(number, what) for what, number in self.left_out.items() if number)
+        out = ", ".join(counted(number, what) for what, number in self.left_out.items())
         layout = f"{self.layout}:{self.part}" if self.part else self.layout
         parts = [f"read as {layout}: {size}", self.columns, out and f"left out: {out}", self.encoding]
         return "; ".join(filter(None, parts))
 
 
-class Content:
-    """What a layout is recognised by, and reads.
+@dataclass
+class Source:
+    """What a layout is recognised by, and reads: a file or folder.
 
-    file: None for a folder. first: the values of the first row of JSON or of a table, empty where there is none.
+    layout: as which it is read. mapping: field → column. part: which set to read of a file that holds several. file:
+    None for a folder. first: the values of the first row of JSON or of a table, empty where there is none. Layouts
+    write: left_out, what they skip; files, those that they read; columns, a sentence about the columns of a table.
     """
 
-    def __init__(self, path: Path) -> None:
+    path: Path
+    mapping: Mapping[str, str] | None = None
+    layout: str = ""
+    part: str | None = None
+    first: Values = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+    columns: str = ""
+
+    def __post_init__(self) -> None:
         """AnnotationError if it is neither a folder nor a file that can be read."""
-        self.path = path
-        self.file = None if path.is_dir() else TableFile(path)
-        self.first: Mapping[str, Any] = {}
+        self.files = [self.path]
+        self.file = None if self.path.is_dir() else TableFile(self.path)
         if self.file is not None and self.file.format is not None:
             with suppress(AnnotationError):  # broken JSON: its layout says so
                 self.first = next((row.values for row in self.file.table().rows), {})
@@ -93,154 +103,149 @@ class Content:
         return self.file.format if self.file else None
 
     @property
-    def is_json(self) -> bool:
-        """Whether it starts as JSON, or is named so and no table."""
-        named = self.format is None and _NAMED_JSON.search(self.path.name) is not None
-        return self.file is not None and (named or self.format in _JSON)
-
-    @property
     def text(self) -> str:
         """The text of a file, "" of a folder; AnnotationError if it is not UTF-8."""
         return self.file.text if self.file else ""
 
-
-@dataclass
-class Response:
-    """A response as a layout reads it.
-
-    where: its place in the file, for messages. scores: criterion → list of the raters' scores as written. system:
-    who responded, None if unknown. raters: criterion → number of the rater of each score, from 0; by default its
-    position in the list.
-    """
-
-    where: str
-    dialogue: str
-    context: tuple[str, ...]
-    text: str
-    scores: dict[str, Any]
-    system: object = None
-    reference: str | None = None
-    raters: dict[str, list[int]] = field(default_factory=dict)
-
-
-class Layout(ABC):
-    """How one kind of annotated set is laid out; an instance reads one file or folder.
-
-    mapping: field → column, used with `takes_mapping` only. part: which set to read of a file that holds several,
-    as layouts with `holds_parts` do. left_out: what `responses` skips and counts. files: those that were read.
-    columns: a sentence about the columns of a table. out_of: criterion → the m of its scores n/m.
-    """
-
-    name: ClassVar[str]
-    takes_mapping: ClassVar[bool] = False
-    holds_parts: ClassVar[bool] = False
-
-    def __init__(
-        self, content: Content, mapping: Mapping[str, str] | None = None, part: str | None = None
-    ) -> None:
-        self.content = content
-        self.path = content.path
-        self.mapping = mapping
-        self.part = part
-        self.files = [content.path]
-        self.left_out: Counter[str] = Counter()
-        self.columns = ""
-        self.out_of: dict[str, str] = {}
-
-    @classmethod
-    @abstractmethod
-    def looks_like(cls, content: Content) -> bool:
-        """Whether the content is of this layout."""
-
-    @abstractmethod
-    def responses(self) -> Iterator[Response]:
-        """The responses, in the file's order; AnnotationError names the file and row that cannot be read."""
-
-    def objects(self, fields: str) -> Iterator[Row]:
-        """The place and the values of each row of JSON, or of a table of the same fields; AnnotationError for a row
-        that cannot be read. fields: the expected ones, for that message."""
-        for where, row in self.table(None if self.content.format else "json")[1]:
-            if not row:
-                raise AnnotationError(f"{where}: expected an object with {fields}")
-            yield where, row
-
     def table(self, format: str | None = None) -> tuple[Sequence[str], list[Row]]:
-        """The header, and the place and the values of each row; errors as in `objects`."""
-        if self.content.file is None:
-            raise AnnotationError(f"{self.path} is a folder; the layout {self.name} reads a file")
-        table = self.content.file.table(format)
-        fault = next((row for row in table.rows if row.fault), None)
-        if fault is not None:
+        """The header, and the place and the values of each row; AnnotationError for a row that cannot be read."""
+        if self.file is None:
+            raise AnnotationError(f"{self.path} is a folder; the layout {self.layout} reads a file")
+        table = self.file.table(format)
+        if fault := next((row for row in table.rows if row.fault), None):
             way_out = "; save the file as UTF-8" if fault.fault == NOT_UTF8 else ""
             raise AnnotationError(f"{self.path}, {fault.where}: {fault.fault}{way_out}")
         return table.header, [(f"{self.path}, {row.where}", row.values) for row in table.rows]
 
-    def read(self) -> AnnotatedSet:
+    def objects(self) -> list[Row]:
+        """The place and the values of each row of JSON, or of a table of the same fields; errors as in `table`."""
+        return self.table(None if self.format else "json")[1]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How one kind of annotated set is laid out, made by `layout`.
+
+    looks_like: whether a source is of the layout. rows: its responses, in the file's order; AnnotationError names the
+    file and row that cannot be read.
+    """
+
+    looks_like: Callable[[Source], bool]
+    rows: Callable[[Source], Iterator[Row]]
+    takes_mapping: bool
+
+    def read(self, source: Source) -> AnnotatedSet:
         """The set, without the responses and ratings that are missing, which are counted.
 
         AnnotationError for a score that is neither a number nor N/A, for a set without a response, and for half a
         surrogate pair, which no table can store.
         """
-        rows = [row for response in self.responses() if (row := self._rated(response))]
-        counts = {what: number for what, number in self.left_out.items() if number}
-        files = tuple(self.files)
-        guess = self.content.file.encoding if self.content.file else None
-        result = AnnotatedSet(
-            self.name, tuple(rows), counts, files, self.part, self.takes_mapping, guess, self.columns
+        rows = _rated(source, self.rows(source))
+        guess = source.file.encoding if source.file else None
+        left_out = {what: number for what, number in source.left_out.items() if number}
+        read = AnnotatedSet(
+            *(source.layout, tuple(rows), left_out, tuple(source.files), source.part),
+            *(self.takes_mapping, guess, source.columns),
         )
         if not rows:
-            raise AnnotationError(f"{files[0]}: {result.summary}; there is nothing to compare with")
-        for number, row in enumerate(rows, 1):
-            texts = (row.dialogue_id, *row.context, row.response, row.reference, row.system, *row.ratings)
-            try:
-                "".join(text or "" for text in texts).encode()
-            except UnicodeEncodeError:
-                escape = "an escape such as \\ud800, half of a pair, which is no text"
-                raise AnnotationError(
-                    f"{files[0]}: response {number} holds {escape}; repair the file"
-                ) from None
-        return result
+            raise AnnotationError(f"{source.files[0]}: {read.summary}; there is nothing to compare with")
+        return read
 
-    def _count_references(self, written: object) -> None:
-        """Count the references of a response beyond the first as left out."""
-        self.left_out[_MORE_REFERENCES] += more_references(written)
 
-    def _rated(self, response: Response) -> Annotated | None:
-        """The response with its ratings as numbers; None if nobody rated it."""
-        where, ratings = response.where, {}
-        for criterion, written in response.scores.items():
-            listed = [written] if is_rating(written) or _is_absent(written) else written
-            if not isinstance(listed, Sequence) or isinstance(listed, str):
-                raise AnnotationError(
-                    f"{where}: ratings of {criterion!r} are {listed!r}, not a list of scores"
-                )
-            values = [_rating(where, criterion, self._points(where, criterion, value)) for value in listed]
-            self.left_out[NOT_APPLICABLE] += values.count(None) if values else 1
-            raters = response.raters.get(criterion, range(len(values)))
-            given = {rater: one for rater, one in zip(raters, values, strict=True) if one is not None}
-            if given:
-                ratings[criterion] = tuple(given.get(rater) for rater in range(max(given) + 1))
-        self.left_out[UNRATED] += not ratings
-        if not ratings:
-            return None
-        system = None if response.system is None else str(response.system)
-        return Annotated(
-            response.dialogue, response.context, response.text, response.reference, system, ratings
+def layout(
+    looks_like: Callable[[Source], bool], *, takes_mapping: bool = False
+) -> Callable[[Callable[[Source], Iterator[Row]]], Layout]:
+    """Make a function that yields a source's rows a `Layout`. takes_mapping: whether it uses the source's mapping."""
+    return lambda rows: Layout(looks_like, rows, takes_mapping)
+
+
+@dataclass
+class _Response:
+    """A response while it is read. where: its first row. scores: criterion → (rater's name, position in the row, score)
+    of each rating."""
+
+    where: str
+    annotated: Annotated
+    scores: dict[str, list[tuple[str | None, int, float | None]]] = field(default_factory=dict)
+
+
+def _rated(source: Source, rows: Iterator[Row]) -> list[Annotated]:
+    """The responses with their ratings as numbers.
+
+    Where rows name raters, those with the same dialogue, context, response, model and reference are one response;
+    otherwise each row is. Raters with names are numbered by these, unless the table of their ratings would be larger
+    than MOST_RATINGS; others by position.
+    """
+    responses: dict[tuple[Any, ...], _Response] = {}
+    out_of: dict[str, str] = {}
+    for number, (where, row) in enumerate(rows):
+        one = _response(where, row, number)
+        if one is None:
+            source.left_out[NO_RESPONSE] += 1
+            continue
+        key = (
+            (row.get("dialogue"), one.annotated.sample, one.annotated.system) if "rater" in row else (number,)
         )
+        if key not in responses:
+            source.left_out[MORE_REFERENCES] += more_references(row)
+        one, rater = responses.setdefault(key, one), row.get("rater")
+        for criterion, written in row["annotations"].items():
+            given = one.scores.setdefault(criterion, [])
+            if rater is not None and any(rater == by for by, _, _ in given):
+                raise AnnotationError(
+                    f"{where}: rater {rater} scores the response of {one.where.rpartition(', ')[2]} by "
+                    f"{criterion!r} again; tell the rows apart with --map dialogue=COLUMN"
+                )
+            for at, score in enumerate(_flat(written)):
+                given.append((rater, at, _rating(where, criterion, score, out_of)))
+    every = [given for one in responses.values() for given in one.scores.values()]
+    names = sorted({(rater, at) for given in every for rater, at, _ in given if rater is not None})
+    numbers = {name: number for number, name in enumerate(names)}
+    if len(numbers) * len(responses) > MOST_RATINGS:
+        numbers = {}
+        source.left_out[RATER_NAMES] += 1
+    rated = []
+    for one in responses.values():
+        ratings: dict[str, tuple[float | None, ...]] = {}
+        for criterion, given in one.scores.items():
+            source.left_out[NOT_APPLICABLE] += sum(score is None for _, _, score in given) if given else 1
+            by_rater = {
+                numbers.get((rater or "", at), place): score
+                for place, (rater, at, score) in enumerate(given)
+                if score is not None
+            }
+            if by_rater:
+                ratings[criterion] = tuple(by_rater.get(number) for number in range(max(by_rater) + 1))
+        source.left_out[UNRATED] += not ratings
+        if ratings:
+            rated.append(replace(one.annotated, ratings=ratings))
+    return rated
 
-    def _points(self, where: str, criterion: str, value: object) -> object:
-        """n of a score that is written n/m, if n is at most m; any other value unchanged. AnnotationError for another m
-        than that of the criterion's scores before."""
-        found = _OUT_OF.fullmatch(value) if isinstance(value, str) else None
-        if found is None or float(found[1]) > float(found[2]):
-            return value
-        most = self.out_of.setdefault(criterion, found[2])
-        if float(most) != float(found[2]):
-            raise AnnotationError(
-                f"{where}: rating {value!r} of {criterion!r} is out of {found[2]}, those before are out of {most}; "
-                "write all of them on one scale"
-            )
-        return found[1]
+
+def _response(where: str, row: Values, number: int) -> _Response | None:
+    """The response of a row without its ratings; None where it is blank."""
+    try:
+        if not text_in(row, "response").strip():
+            return None
+        sample, system = sample_of(row), text_in(row, "model") or None
+        dialogue = text_in(row, "dialogue") or str(number)
+    except ValueError as error:
+        raise AnnotationError(f"{where}: {error}") from None
+    if "context" not in row or not isinstance(row.get("annotations"), dict):
+        missing = "annotations" if "context" in row else "context"
+        raise AnnotationError(
+            f"{where}: no {missing}; expected context, response and annotations such as {{'overall': [4, 5, 3]}}, the "
+            f"keys are {', '.join(list(row)[:20])}; --layout jsonl takes --map context=KEY and others"
+        )
+    one = Annotated(dialogue, sample.context, sample.response, sample.reference, system, {})
+    try:
+        "".join(
+            (dialogue, *one.context, one.response, one.reference or "", system or "", *row["annotations"])
+        ).encode()
+    except UnicodeEncodeError:
+        escape = "an escape such as \\ud800, half of a pair, which is no text"
+        raise AnnotationError(f"{where} holds {escape}; repair the file") from None
+    return _Response(where, one)
 
 
 def counted(number: int, what: str) -> str:
@@ -249,57 +254,60 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}{blank}{rest}"
 
 
-def more_references(written: object) -> int:
-    """How many references follow the first, which alone is read, where a row has a list of them."""
-    return max(0, len(written) - 1) if isinstance(written, list | tuple) else 0
-
-
-def turns(context: str, separator: str = "\n") -> tuple[str, ...]:
-    """The turns of a context that is written as one text, oldest first, stripped, without empty ones."""
-    return tuple(turn.strip() for turn in context.split(separator) if turn.strip())
-
-
 def dataset_name(path: Path) -> str:
     """Name of an annotated set: of its file without `_eval.json` or another layout's suffix, or of its folder."""
     suffixes = r"(\.(jsonl?|csv|tsv|txt|parquet))?(\.(gz|zst|bz2))?\Z"
     return re.sub(suffixes, "", path.name, count=1, flags=re.IGNORECASE).removesuffix("_eval")
 
 
-def text_of(where: str, row: Mapping[str, Any], name: str) -> str:
-    """The value of a field that must be text; AnnotationError if it is missing or anything else."""
-    if name not in row:
-        raise AnnotationError(f"{where}: no {name}")
-    if not isinstance(row[name], str):
-        raise AnnotationError(f"{where}: {name} is not text")
-    return str(row[name])
+def text_of(where: str, row: Values, name: str) -> str:
+    """The value of a field that must be text, stripped; AnnotationError if it is missing or anything else."""
+    if not isinstance(row.get(name), str):
+        raise AnnotationError(f"{where}: {f'{name} is not text' if name in row else f'no {name}'}")
+    return str(row[name]).strip()
 
 
-def is_rating(value: object) -> TypeGuard[int | float]:
-    """Whether the value is a finite number from -LARGEST_RATING to LARGEST_RATING, and not a boolean."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST_RATING
+def _flat(written: Any) -> Iterator[Any]:
+    """The scores that are written: one, a list of them, or text that is such a list as JSON."""
+    if isinstance(written, str) and written.lstrip().startswith("["):
+        listed = parse_json(written.encode(errors="replace"))
+        written = listed if isinstance(listed, list) else written
+    if isinstance(written, list | tuple):
+        for one in written:
+            yield from _flat(one)
+    else:
+        yield written
 
 
-def _is_absent(value: object) -> bool:
-    """Whether a value says that a rater gave no score."""
-    if isinstance(value, str):
-        return _ABSENT.fullmatch(value.strip()) is not None
-    return value is None or (isinstance(value, float) and isnan(value))
-
-
-def _rating(where: str, criterion: str, value: object) -> float | None:
-    """A rater's score; None for N/A; AnnotationError for anything else that is no rating."""
-    if _is_absent(value):
+def _rating(where: str, criterion: str, value: Any, out_of: dict[str, str]) -> float | None:
+    """A rater's score; None for N/A; AnnotationError for anything else that is no rating, or points of another most
+    than those of the criterion before, which `out_of` remembers."""
+    if (
+        value is None
+        or (isinstance(value, float) and isnan(value))
+        or (isinstance(value, str) and _ABSENT.fullmatch(value.strip()))
+    ):
         return None
     score: object = value
-    if isinstance(value, str):
-        labelled = _LABELLED.fullmatch(value)
+    if isinstance(value, str | bool):
+        score = WORDS.get(str(value).strip().lower(), value)
+    if isinstance(score, str):
+        labelled, points = _LABELLED.fullmatch(score), _OUT_OF.fullmatch(score)
+        if points and float(points[1]) <= float(points[2]):
+            most = out_of.setdefault(criterion, points[2])
+            if float(most) != float(points[2]):
+                raise AnnotationError(
+                    f"{where}: rating {value!r} of {criterion!r} is out of {points[2]}, those before are out of "
+                    f"{most}; write all of them on one scale"
+                )
+            labelled = points
         with suppress(ValueError):
-            score = float(labelled[1] if labelled else value)
-    if not is_rating(score):
-        decimal = isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value)
-        comma = ", or say --map decimal=, if commas stand before decimals" if decimal else ""
-        raise AnnotationError(
-            f"{where}: rating {short_repr(value)} of {criterion!r} is neither a number up to {LARGEST_RATING:g} nor "
-            f"N/A; write it as a number, such as 4, '4 - good' or '4/5'{comma}"
-        )
-    return float(score)
+            score = float(labelled[1] if labelled else score)
+    if isinstance(score, int | float) and not isinstance(score, bool) and abs(score) <= LARGEST_RATING:
+        return float(score)
+    decimal = isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value)
+    comma = ", or say --map decimal=, if commas stand before decimals" if decimal else ""
+    raise AnnotationError(
+        f"{where}: rating {short_repr(value)} of {criterion!r} is neither a number up to {LARGEST_RATING:g} nor N/A; "
+        f"write it as a number, such as 4, '4 - good' or '4/5'{comma}"
+    )

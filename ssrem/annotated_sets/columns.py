@@ -1,10 +1,12 @@
-"""Which column of a table of scores is which field: by `--map`, as for dumps, or by well-known names."""
+"""Which column of rated responses, or of responses to score, is which field: by `--map`, or by well-known names as far
+as the values bear them out."""
 
 from __future__ import annotations
 
 import ast
 import io
 import json
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,9 +15,8 @@ from token import STRING
 from tokenize import TokenError, generate_tokens
 from typing import Any
 
-from ssrem.annotated_sets.evidence import known_columns
 from ssrem.errors import AnnotationError
-from ssrem.readers.evidence import told
+from ssrem.readers.evidence import FEW, told
 from ssrem.readers.fields import (
     ALIASES,
     OF_RESPONSES,
@@ -27,139 +28,218 @@ from ssrem.readers.fields import (
     turn_text,
     unknown_columns,
 )
+from ssrem.samples import Sample
 
+WORDS: Mapping[str, float] = {"pass": 1, "fail": 0, "true": 1, "false": 0, "yes": 1, "no": 0}
+"""Labels of two values as files write them, in any case; JSON's true and false too."""
+
+_LONGEST_NAME = 100
+"""Most characters of a system's or a criterion's name on average: longer texts are instructions or utterances."""
+_LONGEST_SCORE = 40
 _ESCAPES = (("\\n", "\n"), ("\\t", "\t"))
-_NEEDED = ("context", "response", "score")
-_MANY = ("context", "score")
+
+Values = Mapping[str, Any]
 
 
 def divided(mapping: Mapping[str, str] | None) -> tuple[dict[str, str] | None, dict[str, str] | None]:
     """A mapping divided into the fields of dumps and those of annotated sets, which share none."""
-    sets = {
-        name: columns
-        for name, columns in (mapping or {}).items()
-        if name in OF_RESPONSES or name.startswith(SCORE_OF)
-    }
-    dump = {name: columns for name, columns in (mapping or {}).items() if name not in sets}
-    return dump or None, sets or None
+    given = mapping or {}
+    sets = {name: given[name] for name in given if name in OF_RESPONSES or name.startswith(SCORE_OF)}
+    return {name: given[name] for name in given if name not in sets} or None, sets or None
 
 
-def checked(
-    mapping: Mapping[str, str] | None, fields: Collection[str] = OF_RESPONSES
-) -> dict[str, tuple[str, ...]]:
-    """The mapping as columns; AnnotationError on an unknown field, or several columns where one is expected."""
-    columns = checked_mapping(mapping, fields, AnnotationError)
-    for name, several in columns.items():
-        if len(several) > 1 and not (name in _MANY or name.startswith(SCORE_OF)):
-            raise AnnotationError(f"--map {name}={'+'.join(several)}: {name} is one column")
-    if len(columns.get("decimal", ".")[0]) > 1:
-        raise AnnotationError(f"--map decimal={columns['decimal'][0]}: give one sign, such as decimal=,")
-    return columns
-
-
-@dataclass(frozen=True)
-class ContextColumns:
-    """Where the turns of a context are: one column each, or one column with a list, or with text that the separator
-    splits. The turns of a list are texts, or messages of a chat log, of which those of systems and tools are no turns.
-    """
-
-    columns: tuple[str, ...]
-    separator: str
-
-    @classmethod
-    def of(cls, columns: tuple[str, ...], mapping: Mapping[str, str] | None) -> ContextColumns:
-        """With the separator of `--map`, by default a line break."""
-        separator = (mapping or {}).get("separator", "\n")
-        for written, meant in _ESCAPES:
-            separator = separator.replace(written, meant)
-        return cls(columns, separator)
-
-    def turns(self, row: Mapping[str, Any]) -> tuple[str, ...]:
-        """The turns of a row, oldest first, stripped, without blank ones; ValueError, with the reason, for no text."""
-        values = [row.get(column) for column in self.columns]
-        if len(values) == 1 and isinstance(values[0], list | tuple):
-            values = list(values[0])
-        elif len(values) == 1 and isinstance(values[0], str):
-            values = listed_in(values[0]) or list(values[0].split(self.separator))
-        values = [turn_text(value) for value in values]
-        if not all(value is None or isinstance(value, str) for value in values):
-            raise ValueError("context is neither text nor a list of turns")
-        return tuple(value.strip() for value in values if value and value.strip())
-
-
-def listed_in(cell: str) -> list[Any]:
-    """The list of turns that a cell's text is, as JSON or as Python prints lists and arrays; empty for other text."""
-    if cell.strip()[:1] == "[":
+def listed(text: str, separator: str = "\n") -> list[Any]:
+    """The turns in a text: a list, as JSON or as Python prints lists and arrays, or what the separator splits."""
+    if text.strip()[:1] == "[":
         for parsed in (json.loads, _printed):
             with suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError, TokenError):
-                turns = parsed(cell.strip())
-                if isinstance(turns, list) and all(isinstance(turn, str | dict) for turn in turns):
+                turns = parsed(text.strip())
+                if turns and isinstance(turns, list) and all(isinstance(turn, str | dict) for turn in turns):
                     return turns
-    return []
+    return list(text.split(separator))
 
 
-def _printed(cell: str) -> Any:
+def _printed(text: str) -> Any:
     """What Python printed; an array of texts, which has no commas between them, as a list."""
-    value = ast.literal_eval(cell)
+    value = ast.literal_eval(text)
     if not isinstance(value, list) or not all(isinstance(turn, str) for turn in value):
         return value
-    tokens = generate_tokens(io.StringIO(cell).readline)
+    tokens = generate_tokens(io.StringIO(text).readline)
     return [ast.literal_eval(token.string) for token in tokens if token.type == STRING]
+
+
+def turns(context: Any) -> tuple[str, ...]:
+    """The turns of a context, oldest first, stripped, without blank ones: of a text, or of a list of texts or messages
+    of a chat log, of which those of systems and tools are none. ValueError, with the reason, for anything else."""
+    values = listed(context) if isinstance(context, str) else context
+    texts = [turn_text(value) for value in (values if isinstance(values, list | tuple) else [values])]
+    if not all(text is None or isinstance(text, str) for text in texts):
+        raise ValueError("context is neither text nor a list of turns")
+    return tuple(text.strip() for text in texts if text and text.strip())
+
+
+def more_references(row: Values) -> int:
+    """How many references follow the first, which alone is read, where a row has a list of them."""
+    written = row.get("reference")
+    return max(0, len(written) - 1) if isinstance(written, list | tuple) else 0
+
+
+def text_in(row: Values, name: str) -> str:
+    """The text of a field: numbers are texts, of a list the first is, null is empty. ValueError for anything else."""
+    value = row.get(name)
+    if name == "reference" and isinstance(value, list | tuple):
+        value = value[0] if value else None
+    value = turn_text(value) if name == "response" else value
+    if isinstance(value, bool) or not isinstance(value, str | int | float | None):
+        raise ValueError(f"{name} is not text")
+    return "" if value is None else str(value)
+
+
+def sample_of(row: Values) -> Sample:
+    """What a row with the fields context, response and reference asks about; ValueError says what is no text."""
+    return Sample(turns(row.get("context")), text_in(row, "response"), text_in(row, "reference") or None)
 
 
 @dataclass(frozen=True)
 class Columns:
     """Which columns of a table hold which field.
 
-    scores: criterion → its columns, one a rater. single: each other field → its column. unnamed_raters: whether a
-    column is called like one of raters, but has another value in nearly every row. told: a sentence about it all.
+    fields: field → its columns. scores: criterion → its columns, one a rater. separator, decimal: the SIGNS.
+    unnamed_raters: whether a column is called like one of raters, but has another value in nearly every row. told: a
+    sentence about it all.
     """
 
-    context: ContextColumns
+    fields: Mapping[str, tuple[str, ...]]
     scores: Mapping[str, tuple[str, ...]]
-    single: Mapping[str, str]
-    decimal: str = "."
-    unnamed_raters: bool = False
-    told: str = ""
-
-    def with_point(self, cell: Any) -> Any:
-        """A score's cell with a point before decimals."""
-        return cell.replace(self.decimal, ".") if isinstance(cell, str) and self.decimal != "." else cell
+    separator: str
+    decimal: str
+    unnamed_raters: bool
+    told: str
 
     @classmethod
     def of(
         cls,
         path: Path,
         header: Sequence[str],
-        rows: Sequence[Mapping[str, Any]],
+        rows: Sequence[Values],
         mapping: Mapping[str, str] | None,
         aliases: Mapping[str, Sequence[str]] = ALIASES,
+        known: Sequence[str] = OF_RESPONSES,
     ) -> Columns:
-        """AnnotationError on a repeated column, a mapped column that is missing, or a needed field without one."""
-        fields = {name: columns for name, columns in checked(mapping).items() if name not in SIGNS}
+        """known: the fields that there are. AnnotationError on another one, a repeated column, a mapped column that is
+        missing, or a field without a column that is needed: context, response and, if known, score."""
+        fields = checked_mapping(mapping, known, AnnotationError)
+        signs = {name: fields.pop(name)[0] for name in SIGNS if name in fields}
+        several = {"context", "score", *(name for name in fields if name.startswith(SCORE_OF))}
+        if wrong := [name for name in fields if len(fields[name]) > 1 and name not in several]:
+            raise AnnotationError(f"--map {wrong[0]}={'+'.join(fields[wrong[0]])}: {wrong[0]} is one column")
+        if len(signs.get("decimal", ".")) > 1:
+            raise AnnotationError(f"--map decimal={signs['decimal']}: give one sign, such as decimal=,")
         named = [column for column in header if column]
         check_header(path, named, fields, AnnotationError)
-        aliases = {name: aliases[name] for name in OF_RESPONSES if name in aliases and name not in fields}
-        if any(name.startswith(SCORE_OF) for name in fields):
-            aliases.pop("score", None)
-        mapped = {column for columns in fields.values() for column in columns}
-        known = known_columns(aliases, named, rows, mapped, _NEEDED)
-        fields |= {name: (column,) for name, column in known.items()}
+        needed = [name for name in ("context", "response", "score") if name in known]
+        given = {*fields, "score"} if len(several) > 2 else {*fields}
+        guessed = {name: aliases[name] for name in known if name in aliases and name not in given}
+        fields |= known_columns(guessed, named, rows, {c for of in fields.values() for c in of}, needed)
         scores = {name.removeprefix(SCORE_OF): fields[name] for name in fields if name.startswith(SCORE_OF)}
         scores |= {column: (column,) for column in fields.get("score", ())}
-        missing = [name for name in _NEEDED if name not in fields and (name != "score" or not scores)]
-        if missing:
+        if missing := [name for name in needed if name not in fields and not (name == "score" and scores)]:
             raise unknown_columns(path, named, missing, AnnotationError)
         if "criterion" in fields and len(scores) > 1:
             raise AnnotationError(
                 f"{path}: with a criterion column a row has one score, not {len(scores)} ({', '.join(scores)}); "
                 "name one with --map score=COLUMN"
             )
-        single = {name: columns[0] for name, columns in fields.items()}
-        context = ContextColumns.of(fields["context"], mapping)
-        last_parts = {normalise(column.rpartition(".")[2]) for column in named}
-        unnamed = "rater" not in fields and not last_parts.isdisjoint(ALIASES["rater"])
-        decimal = (mapping or {}).get("decimal", ".")
+        separator = signs.get("separator", "\n")
+        for written, meant in _ESCAPES:
+            separator = separator.replace(written, meant)
+        unnamed = "rater" not in fields and any(_last_part(column) in ALIASES["rater"] for column in named)
         used = {column for columns in fields.values() for column in columns}
-        unused = [column for column in header if column not in used]
-        return cls(context, scores, single, decimal, unnamed, told(fields, unused))
+        sentence = told(fields, [column for column in header if column not in used])
+        return cls(fields, scores, separator, signs.get("decimal", "."), unnamed, sentence)
+
+    def values(self, row: Values) -> dict[str, Any]:
+        """A row by field, without the scores. Of several columns of a context each is a turn."""
+        found = {
+            name: row.get(of[0]) if len(of) == 1 else [row.get(c) for c in of]
+            for name, of in self.fields.items()
+        }
+        if isinstance(found["context"], str):
+            found["context"] = listed(found["context"], self.separator)
+        return found
+
+    def cells(self, row: Values) -> dict[str, list[Any]]:
+        """Criterion → the cells of a row with its scores, with a point before decimals."""
+        cells = {name: [row.get(column) for column in columns] for name, columns in self.scores.items()}
+        if self.decimal == ".":
+            return cells
+        return {
+            name: [cell.replace(self.decimal, ".") if isinstance(cell, str) else cell for cell in of]
+            for name, of in cells.items()
+        }
+
+
+def _last_part(column: str) -> str:
+    return normalise(column.rpartition(".")[2])
+
+
+def known_columns(
+    aliases: Mapping[str, Sequence[str]],
+    header: Sequence[str],
+    rows: Sequence[Values],
+    mapped: Collection[str],
+    needed: Collection[str],
+) -> dict[str, tuple[str]]:
+    """Field → the column that is taken for it by its well-known names, of which the values decide.
+
+    aliases: field → its names, best first. mapped: columns that `--map` names, which are no others. A needed field
+    whose columns are all contradicted keeps the first, so that a message can name the value that is wrong.
+    """
+    free = [column for column in reversed(header) if column not in mapped]
+    last = Counter(map(_last_part, free))  # such as Input.context
+    by_name = {_last_part(column): column for column in free if last[_last_part(column)] == 1}
+    by_name |= {normalise(column): column for column in free}
+    known: dict[str, tuple[str]] = {}
+    for field, names in aliases.items():
+        candidates = [by_name[name] for name in names if name in by_name]
+        texts = [known[name][0] for name in ("context", "response") if name in known]
+        kept = [column for column in candidates if _may_hold(field, column, rows, texts)]
+        if kept or (candidates and field in needed):
+            known[field] = ((kept or candidates)[0],)
+    return known
+
+
+def _may_hold(field: str, column: str, rows: Sequence[Values], texts: Sequence[str]) -> bool:
+    """Whether the values of a column may be those of a field. texts: the columns of contexts and responses.
+
+    Texts are no numbers, mostly: a survey calls the answer on its scale a response, too. Scores are short, with a
+    digit, or one of WORDS, or lists of scores. A system, a rater and a criterion have short names and concern several
+    responses each; where all responses have one context, nothing is known.
+    """
+    given = [row for row in rows if row.get(column) not in (None, "")]
+    values = [row[column] for row in given]
+    if field in ("context", "response", "reference"):
+        return len(values) < FEW or 2 * sum(map(_is_number, values)) <= len(values)
+    if field == "score":
+        labels = [value.strip().lower() for value in values if isinstance(value, str)]
+        none = [one for one in labels if one not in WORDS and not _has_short_number(one)]
+        return 2 * len(none) <= len(values)
+    if field in ("model", "rater", "criterion"):
+        names = [str(value) for value in values]
+        about = [tuple(str(row.get(text)) for text in texts) for row in given]
+        uses = len(set(zip(names, about, strict=True)))
+        short = sum(map(len, names)) <= _LONGEST_NAME * len(names)
+        return short and (uses < FEW or 2 * len(set(names)) <= uses or len({one[:1] for one in about}) == 1)
+    return True
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _has_short_number(text: str) -> bool:
+    return len(text) <= _LONGEST_SCORE and any(map(str.isdigit, text))

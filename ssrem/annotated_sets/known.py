@@ -1,4 +1,5 @@
-"""The public annotated sets that `ssrem ratings` lists: where their authors publish them, and their checksums."""
+"""The public annotated sets that `ssrem ratings` lists: where their authors publish them, their checksums, and their
+download, which appears at its place only after its checksum was verified."""
 
 from __future__ import annotations
 
@@ -10,8 +11,15 @@ from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
+from ssrem import __version__
 from ssrem.errors import AnnotationError
+from ssrem.files import sha256, temporary_folder
 from ssrem.registry import did_you_mean
+
+TIMEOUT = 30.0
+"""Seconds without a byte after which a download fails."""
+
+_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -39,10 +47,7 @@ class KnownSet:
 
     def same(self, path: Path) -> bool:
         """Whether the file has the registered checksum; True if none is registered."""
-        if self.sha256 is None:
-            return True
-        with path.open("rb") as handle:
-            return hashlib.file_digest(handle, "sha256").hexdigest() == self.sha256
+        return self.sha256 in (None, sha256(path))
 
 
 def known_set(name: str) -> KnownSet:
@@ -58,3 +63,60 @@ def known_sets() -> Mapping[str, KnownSet]:
     """Name → set, in the order of the listing."""
     written = files("ssrem.annotated_sets").joinpath("known.json").read_text(encoding="utf-8")
     return {row["name"]: KnownSet(**row) for row in json.loads(written)}
+
+
+def pull(known: KnownSet, folder: Path) -> tuple[Path, bool]:
+    """Fetch the set into the folder; returns its file, and whether it was fetched now.
+
+    AnnotationError, with the URL and the path, if it cannot be fetched, its checksum is not the registered one, or
+    another file has its name; nothing is left behind then.
+    """
+    from http.client import HTTPException
+
+    target = known.file(folder)
+    by_hand = f"fetch {known.url} by hand to {target}"
+    if target.exists():
+        if known.same(target):
+            return target, False
+        raise AnnotationError(f"{known.name}: {target} is something else; remove it, or use another --to")
+    if known.sha256 is None:
+        raise AnnotationError(f"{known.name}: no checksum is registered to verify a download; {by_hand}")
+    folder.mkdir(parents=True, exist_ok=True)
+    with temporary_folder(folder) as scratch:
+        part = scratch / "part"
+        try:
+            digest, size = _stream(known, part)
+        except (OSError, HTTPException) as error:
+            raise AnnotationError(f"{known.name}: cannot be fetched ({_reason(error)}); {by_hand}") from None
+        if digest == known.sha256:
+            part.replace(target)
+            return target, True
+    if known.bytes is not None and size < known.bytes:
+        ended = f"the connection ended after {size:,} of {known.bytes:,} bytes"
+        raise AnnotationError(f"{known.name}: cannot be fetched ({ended}); try again, or {by_hand}")
+    raise AnnotationError(
+        f"{known.name}: what {known.url} holds is not what was registered (sha256 {digest[:12]}…, not "
+        f"{known.sha256[:12]}…), so it was deleted; look there what has changed"
+    )
+
+
+def _stream(known: KnownSet, part: Path) -> tuple[str, int]:
+    """sha256 and size in bytes of the download, which stops after one chunk more than registered."""
+    import urllib.request
+
+    digest, size = hashlib.sha256(), 0
+    request = urllib.request.Request(known.url, headers={"User-Agent": f"ssrem/{__version__}"})
+    with urllib.request.urlopen(request, timeout=TIMEOUT) as answer, part.open("wb") as draft:
+        while chunk := answer.read(_CHUNK):
+            draft.write(chunk)
+            digest.update(chunk)
+            size += len(chunk)
+            if known.bytes is not None and size > known.bytes:
+                break
+    return digest.hexdigest(), size
+
+
+def _reason(error: Exception) -> str:
+    reason = getattr(error, "reason", error)
+    text = " ".join(str(getattr(reason, "strerror", None) or reason).split()) or type(error).__name__
+    return f"HTTP {error.code} {text}" if hasattr(error, "code") else text

@@ -1,161 +1,107 @@
-"""Tables of scores: CSV, TSV, Parquet or one JSON object a line; a row is a response, or one rater's score of one."""
+"""Tables of scores, as CSV, TSV, Parquet, JSON or Label Studio's exports: a row is a response, or a rater's score."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
-from ssrem.annotated_sets.base import NO_RESPONSE, Content, Layout, Response, Row
-from ssrem.annotated_sets.columns import Columns
-from ssrem.annotated_sets.evidence import WORDS
+from ssrem.annotated_sets.base import Layout, Row, Source, layout
+from ssrem.annotated_sets.columns import WORDS, Columns
 from ssrem.errors import AnnotationError
 from ssrem.readers.fields import ALIASES, normalise
 
-MOST_RATINGS = 20_000_000
-"""Most raters times responses whose names are told apart: every rater has a place in the table of ratings."""
+SKIPPED = "task that an annotator skipped"
+NO_RATING = "answer that is no rating"
 
-RATER_NAMES = "column of too many raters to tell apart"
-
-
-class TableLayout(Layout):
-    """Columns are found by `--map` or by well-known names (`Columns`)."""
-
-    takes_mapping: ClassVar[bool] = True
-    aliases: ClassVar[Mapping[str, Sequence[str]]] = ALIASES
-
-    def rows(self) -> tuple[Sequence[str], list[Row]]:
-        """The header, and the place and the values by column of each row."""
-        listed = self.name == JsonLinesLayout.name and self.content.format == "json"
-        return self.table("json" if listed else self.name)
-
-    def responses(self) -> Iterator[Response]:
-        """Where a row is one rater's or one criterion's score, rows with the same dialogue, context, response, model
-        and reference are one response; otherwise each row is. Raters that rows name are numbered by name, unless the
-        table of their ratings would be larger than MOST_RATINGS; else by position."""
-        header, rows = self.rows()
-        columns = Columns.of(self.path, header, [row for _, row in rows], self.mapping, self.aliases)
-        self.columns = columns.told
-        long = columns.unnamed_raters or "rater" in columns.single or "criterion" in columns.single
-        responses: dict[tuple[Any, ...], Response] = {}
-        raters: dict[tuple[Any, str], list[tuple[str, int]]] = {}  # by name and position in the row
-        for number, (where, row) in enumerate(rows):
-            one = _response(where, row, columns, str(number))
-            if not one.text.strip():
-                self.left_out[NO_RESPONSE] += 1
-                continue
-            dialogue = row.get(columns.single.get("dialogue", ""))
-            key = (dialogue, one.context, one.text, one.system, one.reference) if long else (number,)
-            if key not in responses:
-                self._count_references(row.get(columns.single.get("reference", "")))
-            response = responses.setdefault(key, one)
-            for rater, criterion, scores in _scores(where, row, columns):
-                response.scores.setdefault(criterion, []).extend(scores)
-                if rater is None:
-                    continue
-                named = raters.setdefault((key, criterion), [])
-                if (rater, 0) in named:
-                    raise AnnotationError(
-                        f"{where}: rater {rater} scores the response of {response.where.rpartition(', ')[2]} by "
-                        f"{criterion!r} again; tell the rows apart with --map dialogue=COLUMN"
-                    )
-                named.extend((rater, at) for at in range(len(scores)))
-        known = sorted({rater for named in raters.values() for rater in named})
-        numbers = {rater: number for number, rater in enumerate(known)}
-        if len(known) * len(responses) > MOST_RATINGS:
-            raters.clear()
-            self.left_out[RATER_NAMES] += 1
-        for (key, criterion), named in raters.items():
-            responses[key].raters[criterion] = [numbers[rater] for rater in named]
-        yield from responses.values()
+_LABEL_STUDIO = {"dialogue": "task", "criterion": "from_name", "rater": "completed_by", "score": "value"}
+_OF_DATA = {**ALIASES, "context": (*ALIASES["context"], "dialogue", "dialog", "conversation")}
 
 
-class CsvLayout(TableLayout):
-    """Cells between commas, semicolons or bars under a header."""
+def _mapped(
+    source: Source,
+    header: Sequence[str],
+    rows: Sequence[Row],
+    mapping: Mapping[str, str] | None,
+    aliases: Mapping[str, Sequence[str]] = ALIASES,
+) -> Iterator[Row]:
+    """The rows by field. Columns are found by `--map` or by well-known names (`Columns`)."""
+    columns = Columns.of(source.path, header, [row for _, row in rows], mapping, aliases)
+    source.columns = columns.told
+    for where, row in rows:
+        values, scores = columns.values(row), columns.cells(row)
+        blank = values["response"] is None or not str(values["response"]).strip()
+        for name in ("rater", "criterion"):
+            if name in values and values[name] in (None, "") and not blank:
+                raise AnnotationError(f"{where}: no {name} in the column {columns.fields[name][0]!r}")
+        if "criterion" in values:
+            scores = {str(values["criterion"]): cells for cells in scores.values()}
+        if columns.unnamed_raters or "rater" in values or "criterion" in values:
+            values["rater"] = None if values.get("rater") is None else str(values["rater"])
+        yield where, {**values, "annotations": scores}
 
-    name: ClassVar[str] = "csv"
 
-    @classmethod
-    def looks_like(cls, content: Content) -> bool:
-        return content.format == cls.name
+def _table(format: str) -> Layout:
+    def rows(source: Source) -> Iterator[Row]:
+        return _mapped(source, *source.table(format), source.mapping)
 
-
-class TsvLayout(CsvLayout):
-    """Tab-separated cells under a header."""
-
-    name: ClassVar[str] = "tsv"
+    return layout(lambda source: source.format == format, takes_mapping=True)(rows)
 
 
-class JsonLinesLayout(TableLayout):
+csv, tsv, parquet = map(_table, ("csv", "tsv", "parquet"))
+
+
+def _has_known_keys(source: Source) -> bool:
+    """Not rows of the layout `eval`; of a list, the keys must have the well-known names of a row with a score."""
+    if source.format not in ("json", "jsonl") or isinstance(source.first.get("annotations"), dict):
+        return False
+    keys = set(map(normalise, source.first))
+    known = all(keys & set(ALIASES[field]) for field in ("context", "response", "score"))
+    return bool(source.first) and (known or not (source.file and source.file.holds_list))
+
+
+@layout(_has_known_keys, takes_mapping=True)
+def jsonl(source: Source) -> Iterator[Row]:
     """One JSON object a line, or a JSON list of them; the columns are the objects' keys."""
-
-    name: ClassVar[str] = "jsonl"
-
-    @classmethod
-    def looks_like(cls, content: Content) -> bool:
-        """Not rows of the layout `eval`; of a list, the keys must have the well-known names of a row with a score."""
-        if content.format not in ("json", "jsonl") or isinstance(content.first.get("annotations"), dict):
-            return False
-        keys = set(map(normalise, content.first))
-        known = all(keys & set(ALIASES[field]) for field in ("context", "response", "score"))
-        return bool(content.first) and (known or not (content.file and content.file.holds_list))
+    return _mapped(source, *source.table("json" if source.format == "json" else "jsonl"), source.mapping)
 
 
-class ParquetLayout(CsvLayout):
-    """A row of the table is one of the others' rows."""
-
-    name: ClassVar[str] = "parquet"
+def _is_export(source: Source) -> bool:
+    return isinstance(source.first.get("data"), dict) and isinstance(source.first.get("annotations"), list)
 
 
-def _response(where: str, row: Mapping[str, Any], columns: Columns, number: str) -> Response:
-    def text(name: str) -> str | None:
-        value = row.get(columns.single.get(name, ""))
-        if name == "reference" and isinstance(value, list):
-            value = value[0] if value else None
-        if value is None or isinstance(value, str):
-            return value
-        if isinstance(value, bool | list | dict):
-            raise AnnotationError(f"{where}: {name} is {value!r}, not text")
-        return str(value)
-
-    dialogue, context = text("dialogue") or number, _context(where, row, columns)
-    system, reference = text("model") or None, text("reference") or None
-    return Response(where, dialogue, context, text("response") or "", {}, system, reference)
+@layout(_is_export, takes_mapping=True)
+def label_studio(source: Source) -> Iterator[Row]:
+    """Tasks with the data that was shown, whose members are columns, and each annotator's answers, whose controls are
+    criteria."""
+    rows = [row for where, task in source.objects() for row in _answers(source, where, task)]
+    header = list(dict.fromkeys(name for _, row in rows for name in row))
+    return _mapped(source, header, rows, {**_LABEL_STUDIO, **(source.mapping or {})}, _OF_DATA)
 
 
-def _context(where: str, row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
-    try:
-        return columns.context.turns(row)
-    except ValueError as error:
-        raise AnnotationError(f"{where}: {error}") from None
+def _answers(source: Source, where: str, task: Mapping[str, Any]) -> Iterator[Row]:
+    data, annotations = task.get("data"), task.get("annotations")
+    if not isinstance(data, dict) or not isinstance(annotations, list):
+        raise AnnotationError(f"{where}: expected an object with data and a list of annotations")
+    for at, annotation in enumerate(annotations, 1):
+        results = annotation.get("result") if isinstance(annotation, dict) else None
+        if not isinstance(results, list):
+            raise AnnotationError(f"{where}, annotation {at}: no list result")
+        source.left_out[SKIPPED] += bool(annotation.get("was_cancelled"))
+        by = annotation.get("completed_by", f"annotation {at}")
+        rater = str(by.get("id", by.get("email")) if isinstance(by, dict) else by)
+        about = {**data, "task": str(task.get("id", where)), "completed_by": rater}
+        for result in [] if annotation.get("was_cancelled") else results:
+            value = _score(result.get("value")) if isinstance(result, dict) else None
+            source.left_out[NO_RATING] += value is None
+            if value is not None:
+                yield where, {**about, "from_name": result.get("from_name"), "value": value}
 
 
-def _scores(
-    where: str, row: Mapping[str, Any], columns: Columns
-) -> Iterator[tuple[str | None, str, list[Any]]]:
-    """(rater, criterion, scores) of a row; no rater where no column names one."""
-    rater = row.get(columns.single.get("rater", ""))
-    if "rater" in columns.single and rater in (None, ""):
-        raise AnnotationError(f"{where}: no rater in the column {columns.single['rater']!r}")
-    for name, score_columns in columns.scores.items():
-        criterion = name
-        if "criterion" in columns.single:
-            criterion = str(row.get(columns.single["criterion"]) or "")
-            if not criterion:
-                raise AnnotationError(f"{where}: no criterion in the column {columns.single['criterion']!r}")
-        cells = (columns.with_point(row.get(column)) for column in score_columns)
-        scores = [score for cell in cells for score in _listed(cell)]
-        yield None if rater is None else str(rater), criterion, scores
-
-
-def _listed(value: Any) -> list[Any]:
-    """A cell's scores, or `WORDS` for them: one, or a JSON list of several."""
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            return [value]  # not JSON: reported as a rating that is no number
-    values = value if isinstance(value, list) else [value]
-    return [
-        WORDS.get(str(one).strip().lower(), one) if isinstance(one, str | bool) else one for one in values
-    ]
+def _score(value: Any) -> Any:
+    """The rating, the number or the only choice of an answer; None for texts and for choices without a number."""
+    given = value if isinstance(value, dict) else {}
+    choices = given.get("choices")
+    if isinstance(choices, list) and len(choices) == 1:
+        choice = str(choices[0]).strip()
+        return choice if choice.lower() in WORDS or any(map(str.isdigit, choice)) else None
+    return given.get("rating", given.get("number"))

@@ -54,7 +54,7 @@ def pull(call: Call, name: tuple[str, ...], *, to: Path | None = None) -> None:
     to: folder for the files (default: annotated-sets in the home folder, where names are looked up)
     """
     from ssrem.annotated_sets.known import known_sets
-    from ssrem.annotated_sets.pull import pull as pull_set
+    from ssrem.annotated_sets.known import pull as pull_set
 
     sets, names = known_sets(), list(dict.fromkeys(name))
     if unknown := [one for one in names if one not in sets]:

@@ -119,14 +119,14 @@ def _read(
     reference: str | None,
 ) -> tuple[Responses, str]:
     """The responses that the options give, and the name of their source in messages."""
-    from ssrem.annotated_sets import base
+    from ssrem.annotated_sets.columns import turns
     from ssrem.responses import Responses, Row, read_responses
     from ssrem.samples import Sample
 
     if response is not None:
         if file is not None:
             raise UsageError(f"{file} and --response: give a file, or one response, not both")
-        sample = Sample(base.turns("\n".join(context)), response, reference)
+        sample = Sample(turns("\n".join(context).split("\n")), response, reference)
         return Responses((Row("--response", None, sample),), None), "--response"
     if context or reference:
         raise UsageError("--context and --reference belong to --response; give it, too, and no file")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,9 +25,16 @@ FORMATS = {
     "csv": "cells between commas, semicolons or bars under a header",
     "tsv": "cells between tabs under a header",
     "parquet": "a Parquet table",
+    "text": "a context, a tab and a response a line",
 }
+"""Format → what it is. `text` is never guessed here, since it looks like `tsv`."""
 
 NOT_UTF8 = "not UTF-8"
+_OF_CELLS = {
+    "undecodable": NOT_UTF8,
+    "malformed_row": "a quote that is not closed, or out of place",
+    None: "",
+}
 _INDEX = "__index_level_"
 """Begins the names that pandas gives in Parquet to a row index without one."""
 
@@ -60,55 +67,44 @@ class TableFile:
 
     def __init__(self, path: Path, name: str | None = None) -> None:
         self.path, self.name = path, name or str(path)
-        self.encoding: str | None = None
-        self._tables: dict[str, TableRows] = {}
         self.content = self._content()
-        if not is_utf8(self.content) and (why := declare_guess(path)):
-            self.encoding, self.content = why, self._content()
+        self.encoding = None if is_utf8(self.content) else declare_guess(path)
+        if self.encoding:
+            self.content = self._content()
+        self._lines = self.content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if not self.content.strip():
             raise AnnotationError(f"{self.name} is empty; give a file of responses")
+        self._tables: dict[str, TableRows] = {}  # a layout is recognised by the first row, and then reads all
 
     def _content(self) -> bytes:
-        pieces, size = [], 0
+        content = bytearray()
         try:
             check_regular(self.path)
-            if not self.path.exists():
-                raise AnnotationError(f"{self.name} does not exist; give the path of a file of responses")
-            if self.path.stat().st_size > LARGEST_TEXT:
-                raise AnnotationError(f"{self.name} is larger than {LARGEST_TEXT >> 20:,} MB; split it")
             for piece in chunks(self.path, 1 << 20):
-                pieces.append(piece)
-                size += len(piece)
-                if size > LARGEST_TEXT:
-                    raise AnnotationError(
-                        f"{self.name} unpacks to more than {LARGEST_TEXT >> 20:,} MB; split it"
-                    )
+                content += piece
+                if len(content) > LARGEST_TEXT:
+                    raise AnnotationError(f"{self.name} holds more than {LARGEST_TEXT >> 20:,} MB; split it")
+        except FileNotFoundError:
+            raise AnnotationError(
+                f"{self.name} does not exist; give the path of a file of responses"
+            ) from None
         except OSError as error:
             raise AnnotationError(
                 f"{self.name} cannot be read ({error.strerror or one_line(error)})"
             ) from None
         except DumpError as error:
             raise AnnotationError(str(error)) from None
-        return b"".join(pieces).removeprefix(UTF8_BOM)
+        return bytes(content).removeprefix(UTF8_BOM)
 
     @cached_property
     def text(self) -> str:
         """The content with line breaks as in Python; AnnotationError if it is not UTF-8."""
         try:
-            return self._with_newlines.decode("utf-8")
+            return self._lines.decode("utf-8")
         except UnicodeError as error:
             raise AnnotationError(
                 f"{self.name} cannot be read as UTF-8 text ({error}); save it as UTF-8"
             ) from None
-
-    @cached_property
-    def _with_newlines(self) -> bytes:
-        return self.content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-
-    @cached_property
-    def first_line(self) -> bytes:
-        """The first line that is not blank."""
-        return next(line for line in self._with_newlines.split(b"\n") if line.strip())
 
     @cached_property
     def format(self) -> str | None:
@@ -118,17 +114,9 @@ class TableFile:
             return "parquet"
         if start in (b"[", b"{"):
             return "jsonl" if start == b"{" and self._value is None else "json"
-        if b"\0" in self.first_line or start == b"<" or len(self._first_cells) < 2:
+        if b"\0" in self._first_line or start == b"<" or len(self._first_cells) < 2:
             return None
-        return "tsv" if self._delimiter() == "\t" else "csv"
-
-    @cached_property
-    def _first_cells(self) -> list[str]:
-        line = self.first_line
-        try:
-            return next(csv.reader([line.decode("utf-8")], delimiter=self._delimiter()), [])
-        except (UnicodeDecodeError, csv.Error):
-            return []
+        return "tsv" if self._delimiter == "\t" else "csv"
 
     @property
     def names(self) -> set[str]:
@@ -141,11 +129,30 @@ class TableFile:
         return self.format == "json" and (self._value is None or self._value[1])
 
     @cached_property
+    def _first_line(self) -> bytes:
+        return next(line for line in self._lines.split(b"\n") if line.strip())
+
+    @cached_property
+    def _first_cells(self) -> list[str]:
+        try:
+            return next(csv.reader([self._first_line.decode("utf-8")], delimiter=self._delimiter), [])
+        except (UnicodeDecodeError, csv.Error):
+            return []
+
+    @cached_property
+    def _delimiter(self) -> str:
+        """What the line `sep=;` names, as spreadsheets write it; else the most frequent sign of the header."""
+        header = self._first_line
+        if header.lower().startswith(b"sep=") and len(header) == 5:
+            return chr(header[4])
+        return "\t" if b"\t" in header else max(",;|", key=lambda sign: header.count(sign.encode()))
+
+    @cached_property
     def _value(self) -> tuple[list[Any], bool] | None:
         """The rows of content that is one JSON value, and whether this holds them as a list: a list itself, an object
         with one list of objects, such as `{"data": [{…}, …]}`, or else an object that is a row. None for an object a
         line and broken JSON."""
-        first, _, others = self._with_newlines.strip().partition(b"\n")
+        first, _, others = self._lines.strip().partition(b"\n")
         if first.startswith(b"{") and others and parse_json(first) is not None:
             return None  # an object a line
         value = parse_json(self.content)
@@ -153,9 +160,7 @@ class TableFile:
             return value, True
         if not isinstance(value, dict):
             return None
-        lists = [
-            rows for rows in value.values() if isinstance(rows, list) and rows and isinstance(rows[0], dict)
-        ]
+        lists = [of for of in value.values() if isinstance(of, list) and of and isinstance(of[0], dict)]
         is_row = len(lists) != 1 or {"context", "response"} & value.keys()
         return ([value], False) if is_row else (lists[0], True)
 
@@ -163,85 +168,56 @@ class TableFile:
         """All rows, by default in the format that the content looks like. AnnotationError where nothing of the content
         can be read in that format."""
         chosen = format or self.format or "csv"
-        if chosen not in self._tables:  # a layout is recognised by the first row, and then reads all
+        if chosen not in self._tables:
             self._tables[chosen] = self._table(chosen)
         return self._tables[chosen]
 
     def _table(self, chosen: str) -> TableRows:
         if chosen in ("csv", "tsv"):
-            return self._cells("\t" if chosen == "tsv" else self._delimiter())
+            return self._cells("\t" if chosen == "tsv" else self._delimiter)
+        lines = [line for line in enumerate(self._lines.split(b"\n"), 1) if line[1].strip()]
         if chosen == "parquet":
-            rows = self._parquet()
-        elif chosen == "json" or self._value:
-            rows = self._listed()
-        else:
-            rows = [self._of_line(number, line) for number, line in self._lines()]
-        return TableRows(list(dict.fromkeys(name for row in rows for name in row.values)), rows)
-
-    def _lines(self) -> Iterator[tuple[int, bytes]]:
-        for number, line in enumerate(self._with_newlines.split(b"\n"), 1):
-            if line.strip():
-                yield number, line
-
-    @staticmethod
-    def _of_line(number: int, line: bytes) -> TableRow:
-        value = parse_json(line)
-        fault = "" if isinstance(value, dict) else _json_fault(line) or "not a JSON object"
-        return _row(f"line {number}", value, fault)
-
-    def _listed(self) -> list[TableRow]:
-        if self._value is None:
-            fault = _json_fault(self._with_newlines, whole=True)
+            rows = _numbered(self._parquet())
+        elif chosen == "text":
+            rows = [_of_text(f"line {number}", line) for number, line in lines]
+        elif self._value:
+            rows = _numbered(self._value[0])
+        elif chosen == "json":
+            fault = _json_fault(self._lines, whole=True)
             way_out = "; the rest of a list cannot be read, one object a line can" if fault else ""
             raise AnnotationError(f"{self.name}: {fault or 'expected a JSON list of responses'}{way_out}")
-        return [_row(f"row {number}", row) for number, row in enumerate(self._value[0], 1)]
+        else:
+            rows = [_of_json(f"line {number}", line) for number, line in lines]
+        return TableRows(list(dict.fromkeys(name for row in rows for name in row.values)), rows)
 
-    def _parquet(self) -> list[TableRow]:
+    def _parquet(self) -> list[Any]:
         import pyarrow as pa
         import pyarrow.parquet
 
         try:
-            rows = pyarrow.parquet.read_table(pa.BufferReader(self.content)).to_pylist()
+            return list(pyarrow.parquet.read_table(pa.BufferReader(self.content)).to_pylist())
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise AnnotationError(
-                f"{self.name}: not a Parquet file that can be read ({one_line(error)})"
-            ) from None
-        return [_row(f"row {number}", row) for number, row in enumerate(rows, 1)]
-
-    def _delimiter(self) -> str:
-        """What the line `sep=;` names, as spreadsheets write it; else the most frequent sign of the header."""
-        header = self.first_line
-        if header.lower().startswith(b"sep=") and len(header) == 5:
-            return chr(header[4])
-        if b"\t" in header:
-            return "\t"
-        return max(",;|", key=lambda sign: header.count(sign.encode()))
+            fault = f"not a Parquet file that can be read ({one_line(error)})"
+            raise AnnotationError(f"{self.name}: {fault}") from None
 
     def _cells(self, delimiter: str) -> TableRows:
         """A row of cells whose number is not the header's has a fault, unless every row has one more: R writes names of
         rows without a header's cell, other programs a delimiter at the end of each row."""
-        rows = list(rows_of_cells(Lines([self._with_newlines]), delimiter))
+        rows = list(rows_of_cells(Lines([self._lines]), delimiter))
         if rows and names_delimiter(rows[0][2]):
             del rows[0]
         if not rows or rows[0][3]:
-            raise AnnotationError(
-                f"{self.name}: the header cannot be read; save the file as UTF-8 with one header line"
-            )
-        _, _, header, _ = rows.pop(0)
+            fault = "the header cannot be read; save the file as UTF-8 with one header line"
+            raise AnnotationError(f"{self.name}: {fault}")
+        header = rows.pop(0)[2]
         whole = [cells for _, _, cells, fault in rows if not fault]
         if whole and Counter(map(len, whole)).most_common(1)[0][0] == len(header) + 1:
-            at_end = not any(cells[-1] for cells in whole)
-            header = [*header, ""] if at_end else ["", *header]
-        faults = {
-            "undecodable": NOT_UTF8,
-            "malformed_row": "a quote that is not closed, or out of place",
-        }
+            header = ["", *header] if any(cells[-1] for cells in whole) else [*header, ""]
         read = []
         for number, _, cells, code in rows:
-            fault = faults.get(code or "", "")
-            if not fault and len(cells) != len(header):
-                fault = f"{len(cells)} cells, the header has {len(header)}"
-            read.append(_row(f"line {number}", dict(zip(header, cells, strict=False)), fault))
+            short = f"{len(cells)} cells, the header has {len(header)}" if len(cells) != len(header) else ""
+            values = dict(zip(header, cells, strict=False))
+            read.append(_row(f"line {number}", values, _OF_CELLS[code] or short))
         return TableRows(header, read)
 
 
@@ -249,23 +225,34 @@ def _row(where: str, row: Any, fault: str = "") -> TableRow:
     """A row of values by column, without those that have no name."""
     if fault or not isinstance(row, dict):
         return TableRow(where, {}, fault or "not an object")
-    return TableRow(
-        where, {name: value for name, value in row.items() if name and not name.startswith(_INDEX)}
-    )
+    return TableRow(where, {name: row[name] for name in row if name and not name.startswith(_INDEX)})
+
+
+def _numbered(rows: Iterable[Any]) -> list[TableRow]:
+    return [_row(f"row {number}", row) for number, row in enumerate(rows, 1)]
+
+
+def _of_text(where: str, line: bytes) -> TableRow:
+    cells = line.decode("utf-8", "replace").split("\t")
+    fault = "" if len(cells) == 2 else f"{len(cells) - 1} tabs, expected one, between context and response"
+    values = dict(zip(("context", "response"), cells, strict=False))
+    return _row(where, values, fault if is_utf8(line) else NOT_UTF8)
+
+
+def _of_json(where: str, line: bytes) -> TableRow:
+    value = parse_json(line)
+    return _row(where, value, "" if isinstance(value, dict) else _json_fault(line) or "not a JSON object")
 
 
 def _json_fault(content: bytes, *, whole: bool = False) -> str:
     """Why bytes that `parse_json` refuses are no JSON; "" for JSON. whole: whether they are the file."""
     try:
-        json.loads(content.decode("utf-8"))
+        if json.loads(content.decode("utf-8")) is None or parse_json(content) is not None:
+            return ""
     except UnicodeDecodeError:
         return NOT_UTF8
     except json.JSONDecodeError as error:
         return f"{f'line {error.lineno}: ' * whole}not JSON ({error.msg})"
-    except (RecursionError, ValueError):  # a number with too many digits
-        return f"JSON that nests more than {DEEPEST} levels, or with a number of too many digits"
-    return (
-        f"JSON that nests more than {DEEPEST} levels"
-        if parse_json(content) is None and content != b"null"
-        else ""
-    )
+    except (RecursionError, ValueError):
+        pass
+    return f"JSON that nests more than {DEEPEST} levels, or with a number of too many digits"

@@ -78,14 +78,13 @@ def test_samples_need_no_ratings(tmp_path: Path) -> None:
     ("change", "named"),
     [
         ({"context": 5}, "context"),
-        ({"reference": 5}, "reference"),
-        ({"annotations": [1]}, "no ratings"),
+        ({"reference": {"a": 5}}, "reference is not text"),
+        ({"annotations": [1]}, "no annotations"),
         (
             {"annotations": {"overall": [1e300]}},
             "rating 1e+300 of 'overall' is neither a number up to 1e+09 nor N/A",
         ),
         ({"annotations": {"overall": [10**400]}}, "of 'overall' is neither a number up to 1e+09"),
-        ({"annotations": {"overall": [True]}}, "rating True of 'overall' is neither"),
     ],
 )
 def test_a_message_names_file_row_and_field(tmp_path: Path, change: dict[str, Any], named: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from ssrem.agreement.annotated import labels_of
 from ssrem.annotated_sets import AnnotatedSet, read_set
 from ssrem.annotated_sets.base import dataset_name
-from ssrem.annotated_sets.columns import checked, divided
+from ssrem.annotated_sets.columns import divided
 from ssrem.errors import AnnotationError
 
 
@@ -370,7 +370,7 @@ def test_json_lines_that_hold_no_text(tmp_path: Path) -> None:
     row = {"context": 3, "response": "r", "score": 1}
     assert "row 1: context is neither text" in said(tmp_path, json.dumps(row), name="t.jsonl")
     row = {"context": "a", "response": ["r"], "score": 1}
-    assert "row 1: response is ['r'], not text" in said(tmp_path, json.dumps(row), name="t.jsonl")
+    assert "row 1: response is not text" in said(tmp_path, json.dumps(row), name="t.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -382,9 +382,10 @@ def test_json_lines_that_hold_no_text(tmp_path: Path) -> None:
         ({"decimal": ",,"}, "one sign"),
     ],
 )
-def test_a_mapping_that_is_none(mapping: dict[str, str], named: str) -> None:
+def test_a_mapping_that_is_none(tmp_path: Path, mapping: dict[str, str], named: str) -> None:
+    (tmp_path / "t.csv").write_text("context,response,score\na,b,1\n")
     with pytest.raises(AnnotationError, match="--map") as raised:
-        checked(mapping)
+        read_set(tmp_path / "t.csv", mapping=mapping)
     assert named in str(raised.value)
 
 

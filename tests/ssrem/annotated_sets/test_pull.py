@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ssrem.annotated_sets import LAYOUTS, layout_class
-from ssrem.annotated_sets.known import KnownSet, known_sets
-from ssrem.annotated_sets.pull import pull
+from ssrem.annotated_sets import LAYOUTS, layout_called
+from ssrem.annotated_sets.known import KnownSet, known_sets, pull
 from ssrem.errors import AnnotationError
 
 BODY = b'[{"context": "a", "response": "b", "annotations": {"overall": [1, 2]}}]'
@@ -161,4 +160,4 @@ def test_the_registry(name: str) -> None:
     assert set(commit) <= set("0123456789abcdef")
     assert len(one.sha256) == 64
     assert set(one.sha256) <= set("0123456789abcdef")
-    assert not one.map or layout_class(one.layout.partition(":")[0]).takes_mapping
+    assert not one.map or layout_called(one.layout.partition(":")[0]).takes_mapping

@@ -114,7 +114,7 @@ def test_pull_of_what_cannot_be(home: Warehouse, capsys: Capture) -> None:
         ("a,b,c\nx,y,1\n", ["--map", "context=z"], "'z', which is not there; the columns are a, b, c"),
         ("a,b,c\nx,y,1\n", ["--map", "speaker=a"], "there is no field 'speaker'"),
         (CONTENT.decode(), ["--map", "score=Overall"], "--map does not apply to usr"),
-        (CONTENT.decode(), ["--layout", "fed"], "row 1: no annotations"),
+        (CONTENT.decode(), ["--layout", "fed"], "read as fed: 0 responses"),
         ("[]", [], "nothing to compare with"),
     ],
 )
