@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssrem.annotated_sets.columns import Columns, more_references, sample_of
+from ssrem.annotated_sets.columns import Columns, as_text, more_references, turns
 from ssrem.errors import AnnotationError, say
 from ssrem.files import temporary_folder
 from ssrem.readers.fields import ALIASES, SIGNS, normalise
@@ -82,7 +82,9 @@ def _read(file: TableFile, format: str | None, mapping: Mapping[str, str]) -> Re
             f"{file.name}: none of the {len(rows):,} rows can be read as {chosen} ({FORMATS[chosen]}); the first: "
             f"{rows[0].where}: {rows[0].fault}; --format names another format: {', '.join(FORMATS)}"
         )
-    if columns and (several := sum(more_references(columns.values(row.values)) > 0 for row in table.rows)):
+    if columns and (
+        several := sum(more_references(columns.values(row.values).get("reference")) > 0 for row in table.rows)
+    ):
         say(f"{file.name}: rows with several references: {several:,}; the first of them is read")
     named = file.path.name.lower().rpartition(".")[2] == chosen  # a file `x.csv` says itself what it is
     return Responses(rows, None if format or named else f"{chosen}, {FORMATS[chosen]}")
@@ -105,6 +107,7 @@ def _row(row: TableRow, columns: Columns | None) -> Row:
     values = columns.values(row.values)
     label = None if values.get("id") is None else str(values["id"])
     try:
-        return Row(row.where, label, sample_of(values))
+        context, reference = turns(values["context"]), as_text("reference", values.get("reference")) or None
+        return Row(row.where, label, Sample(context, as_text("response", values["response"]), reference))
     except ValueError as error:
         return Row(row.where, label, fault=str(error))

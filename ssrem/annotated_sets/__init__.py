@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ssrem.annotated_sets.base import AnnotatedSet, Layout, Source
+from ssrem.annotated_sets.base import AnnotatedSet, Layout, Source, rated
 from ssrem.errors import AnnotationError
 from ssrem.registry import did_you_mean, registered
 
@@ -47,8 +47,15 @@ def read_set(path: Path, layout: str | None = None, mapping: Mapping[str, str] |
         raise AnnotationError(f"there is no layout {name!r}{near}; the layouts are {', '.join(LAYOUTS)}")
     if part and name != "grade":
         raise AnnotationError(f"--layout {layout}: only grade files hold several sets; give --layout {name}")
-    source.layout, source.part = name, part or None
-    return layout_called(name).read(source)
+    chosen = layout_called(name)
+    source.layout, source.part = name, part
+    rows = tuple(rated(source, chosen.rows(source)))
+    counts = {what: count for what, count in source.left_out.items() if count}
+    how = (part or None, chosen.takes_mapping, source.file.encoding if source.file else None, source.columns)
+    read = AnnotatedSet(name, rows, counts, tuple(source.files), *how)
+    if not rows:
+        raise AnnotationError(f"{source.files[0]}: {read.summary}; there is nothing to compare with")
+    return read
 
 
 def layout_of(source: Source) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import isnan
@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.agreement.annotated import Annotated
-from ssrem.annotated_sets.columns import WORDS, Values, more_references, sample_of, text_in
+from ssrem.annotated_sets.columns import WORDS, Values, as_text, more_references, turns
 from ssrem.errors import AnnotationError, short_repr
 from ssrem.readers.json.values import parse_json
+from ssrem.readers.metadata import encodable
 from ssrem.readers.table_rows import NOT_UTF8, TableFile
 
 _ABSENT = re.compile(r"(?:n/?a\b.*|nan|none|null|-+|\?)?", re.IGNORECASE | re.DOTALL)
@@ -36,9 +37,27 @@ LARGEST_RATING = 1e9
 MOST_RATINGS = 20_000_000
 """Most raters times responses whose names are told apart: every rater has a place in the table of ratings."""
 
-Row = tuple[str, Values]
-"""A response's place, for messages, and its fields: context, response, `annotations` (criterion → scores) and, where
-they are known, dialogue, reference, model and rater."""
+Place = tuple[str, Values]
+"""A row of a file: its place, for messages, and its values."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A response as a file has it.
+
+    where: its place, for messages. scores: criterion → scores as written. rater: who gave them, where a row is one
+    rater's. joined: whether rows with the same texts, model and dialogue are one response.
+    """
+
+    where: str
+    context: Any
+    response: Any
+    scores: Any
+    model: Any = None
+    reference: Any = None
+    dialogue: Any = None
+    rater: str | None = None
+    joined: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,10 +74,10 @@ class AnnotatedSet:
     rows: tuple[Annotated, ...]
     left_out: Mapping[str, int]
     files: tuple[Path, ...]
-    part: str | None = None
-    mapped: bool = False
-    encoding: str | None = None
-    columns: str = ""
+    part: str | None
+    mapped: bool
+    encoding: str | None
+    columns: str
 
     @property
     def summary(self) -> str:
@@ -72,42 +91,32 @@ class AnnotatedSet:
         return "; ".join(filter(None, parts))
 
 
-@dataclass
 class Source:
     """What a layout is recognised by, and reads: a file or folder.
 
-    layout: as which it is read. mapping: field → column. part: which set to read of a file that holds several. file:
-    None for a folder. first: the values of the first row of JSON or of a table, empty where there is none. Layouts
-    write: left_out, what they skip; files, those that they read; columns, a sentence about the columns of a table.
+    file: None for a folder. format: a key of FORMATS of `table_rows`, None for folders and files of other kinds. first:
+    the values of the first row of JSON or of a table, empty where there is none. mapping: field → column. layout: as
+    which it is read. part: which of a file's sets to read. Layouts write left_out, what they skip; files, those that
+    they read; columns, a sentence about the columns of a table. AnnotationError if it is nothing that can be read.
     """
 
-    path: Path
-    mapping: Mapping[str, str] | None = None
-    layout: str = ""
-    part: str | None = None
-    first: Values = field(default_factory=dict)
-    left_out: Counter[str] = field(default_factory=Counter)
-    columns: str = ""
-
-    def __post_init__(self) -> None:
-        """AnnotationError if it is neither a folder nor a file that can be read."""
-        self.files = [self.path]
-        self.file = None if self.path.is_dir() else TableFile(self.path)
-        if self.file is not None and self.file.format is not None:
+    def __init__(self, path: Path, mapping: Mapping[str, str] | None = None) -> None:
+        self.path, self.mapping = path, mapping or {}
+        self.layout, self.columns, self.part = "", "", ""
+        self.files, self.left_out = [path], Counter[str]()
+        self.file = None if path.is_dir() else TableFile(path)
+        self.format = self.file and self.file.format
+        self.first: Values = {}
+        if self.file and self.format:
             with suppress(AnnotationError):  # broken JSON: its layout says so
                 self.first = next((row.values for row in self.file.table().rows), {})
-
-    @property
-    def format(self) -> str | None:
-        """A key of FORMATS of `table_rows`; None for folders and files of other kinds."""
-        return self.file.format if self.file else None
 
     @property
     def text(self) -> str:
         """The text of a file, "" of a folder; AnnotationError if it is not UTF-8."""
         return self.file.text if self.file else ""
 
-    def table(self, format: str | None = None) -> tuple[Sequence[str], list[Row]]:
+    def table(self, format: str | None = None) -> tuple[Sequence[str], list[Place]]:
         """The header, and the place and the values of each row; AnnotationError for a row that cannot be read."""
         if self.file is None:
             raise AnnotationError(f"{self.path} is a folder; the layout {self.layout} reads a file")
@@ -117,45 +126,28 @@ class Source:
             raise AnnotationError(f"{self.path}, {fault.where}: {fault.fault}{way_out}")
         return table.header, [(f"{self.path}, {row.where}", row.values) for row in table.rows]
 
-    def objects(self) -> list[Row]:
+    def objects(self) -> list[Place]:
         """The place and the values of each row of JSON, or of a table of the same fields; errors as in `table`."""
         return self.table(None if self.format else "json")[1]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How one kind of annotated set is laid out, made by `layout`.
+    """How one kind of annotated set is laid out.
 
     looks_like: whether a source is of the layout. rows: its responses, in the file's order; AnnotationError names the
-    file and row that cannot be read.
+    file and row that cannot be read. takes_mapping: whether it uses the source's mapping.
     """
 
     looks_like: Callable[[Source], bool]
     rows: Callable[[Source], Iterator[Row]]
     takes_mapping: bool
 
-    def read(self, source: Source) -> AnnotatedSet:
-        """The set, without the responses and ratings that are missing, which are counted.
-
-        AnnotationError for a score that is neither a number nor N/A, for a set without a response, and for half a
-        surrogate pair, which no table can store.
-        """
-        rows = _rated(source, self.rows(source))
-        guess = source.file.encoding if source.file else None
-        left_out = {what: number for what, number in source.left_out.items() if number}
-        read = AnnotatedSet(
-            *(source.layout, tuple(rows), left_out, tuple(source.files), source.part),
-            *(self.takes_mapping, guess, source.columns),
-        )
-        if not rows:
-            raise AnnotationError(f"{source.files[0]}: {read.summary}; there is nothing to compare with")
-        return read
-
 
 def layout(
     looks_like: Callable[[Source], bool], *, takes_mapping: bool = False
 ) -> Callable[[Callable[[Source], Iterator[Row]]], Layout]:
-    """Make a function that yields a source's rows a `Layout`. takes_mapping: whether it uses the source's mapping."""
+    """Make a function from a source to its rows a `Layout`."""
     return lambda rows: Layout(looks_like, rows, takes_mapping)
 
 
@@ -169,83 +161,68 @@ class _Response:
     scores: dict[str, list[tuple[str | None, int, float | None]]] = field(default_factory=dict)
 
 
-def _rated(source: Source, rows: Iterator[Row]) -> list[Annotated]:
-    """The responses with their ratings as numbers.
+def rated(source: Source, rows: Iterable[Row]) -> Iterator[Annotated]:
+    """The responses with their ratings as numbers; what is missing is counted and left out.
 
-    Where rows name raters, those with the same dialogue, context, response, model and reference are one response;
-    otherwise each row is. Raters with names are numbered by these, unless the table of their ratings would be larger
-    than MOST_RATINGS; others by position.
+    Raters with names are numbered by these, unless the table of their ratings would be larger than MOST_RATINGS; others
+    by position. AnnotationError for a score that is neither a number nor N/A, and for what is no text.
     """
     responses: dict[tuple[Any, ...], _Response] = {}
     out_of: dict[str, str] = {}
-    for number, (where, row) in enumerate(rows):
-        one = _response(where, row, number)
-        if one is None:
+    for number, row in enumerate(rows):
+        try:
+            one = _Response(row.where, _annotated(row, number))
+        except ValueError as error:
+            raise AnnotationError(f"{row.where}: {error}") from None
+        if not one.annotated.response.strip():
             source.left_out[NO_RESPONSE] += 1
             continue
-        key = (
-            (row.get("dialogue"), one.annotated.sample, one.annotated.system) if "rater" in row else (number,)
-        )
+        key = (row.dialogue, one.annotated.sample, one.annotated.system) if row.joined else (number,)
         if key not in responses:
-            source.left_out[MORE_REFERENCES] += more_references(row)
-        one, rater = responses.setdefault(key, one), row.get("rater")
-        for criterion, written in row["annotations"].items():
+            source.left_out[MORE_REFERENCES] += more_references(row.reference)
+        one = responses.setdefault(key, one)
+        for criterion, written in row.scores.items():
             given = one.scores.setdefault(criterion, [])
-            if rater is not None and any(rater == by for by, _, _ in given):
+            if row.rater is not None and any(row.rater == by for by, _, _ in given):
                 raise AnnotationError(
-                    f"{where}: rater {rater} scores the response of {one.where.rpartition(', ')[2]} by "
+                    f"{row.where}: rater {row.rater} scores the response of {one.where.rpartition(', ')[2]} by "
                     f"{criterion!r} again; tell the rows apart with --map dialogue=COLUMN"
                 )
             for at, score in enumerate(_flat(written)):
-                given.append((rater, at, _rating(where, criterion, score, out_of)))
-    every = [given for one in responses.values() for given in one.scores.values()]
+                given.append((row.rater, at, _rating(row.where, criterion, score, out_of)))
+    every = (given for one in responses.values() for given in one.scores.values())
     names = sorted({(rater, at) for given in every for rater, at, _ in given if rater is not None})
     numbers = {name: number for number, name in enumerate(names)}
     if len(numbers) * len(responses) > MOST_RATINGS:
         numbers = {}
         source.left_out[RATER_NAMES] += 1
-    rated = []
     for one in responses.values():
         ratings: dict[str, tuple[float | None, ...]] = {}
         for criterion, given in one.scores.items():
             source.left_out[NOT_APPLICABLE] += sum(score is None for _, _, score in given) if given else 1
-            by_rater = {
-                numbers.get((rater or "", at), place): score
-                for place, (rater, at, score) in enumerate(given)
-                if score is not None
-            }
-            if by_rater:
-                ratings[criterion] = tuple(by_rater.get(number) for number in range(max(by_rater) + 1))
+            places = [numbers.get((rater or "", at), place) for place, (rater, at, _) in enumerate(given)]
+            known = {place: one[2] for place, one in zip(places, given, strict=True) if one[2] is not None}
+            if known:
+                ratings[criterion] = tuple(known.get(place) for place in range(max(known) + 1))
         source.left_out[UNRATED] += not ratings
         if ratings:
-            rated.append(replace(one.annotated, ratings=ratings))
-    return rated
+            yield replace(one.annotated, ratings=ratings)
 
 
-def _response(where: str, row: Values, number: int) -> _Response | None:
-    """The response of a row without its ratings; None where it is blank."""
-    try:
-        if not text_in(row, "response").strip():
-            return None
-        sample, system = sample_of(row), text_in(row, "model") or None
-        dialogue = text_in(row, "dialogue") or str(number)
-    except ValueError as error:
-        raise AnnotationError(f"{where}: {error}") from None
-    if "context" not in row or not isinstance(row.get("annotations"), dict):
-        missing = "annotations" if "context" in row else "context"
-        raise AnnotationError(
-            f"{where}: no {missing}; expected context, response and annotations such as {{'overall': [4, 5, 3]}}, the "
-            f"keys are {', '.join(list(row)[:20])}; --layout jsonl takes --map context=KEY and others"
-        )
-    one = Annotated(dialogue, sample.context, sample.response, sample.reference, system, {})
-    try:
-        "".join(
-            (dialogue, *one.context, one.response, one.reference or "", system or "", *row["annotations"])
-        ).encode()
-    except UnicodeEncodeError:
-        escape = "an escape such as \\ud800, half of a pair, which is no text"
-        raise AnnotationError(f"{where} holds {escape}; repair the file") from None
-    return _Response(where, one)
+def _annotated(row: Row, number: int) -> Annotated:
+    """The response of a row without its ratings; ValueError for what is no text."""
+    response = as_text("response", row.response)
+    if not response.strip():
+        return Annotated("", (), "", None, None, {})
+    if not isinstance(row.scores, dict):
+        expected = "expected annotations such as {'overall': [4, 5, 3]}"
+        raise ValueError(f"no annotations; {expected}; --layout jsonl reads rows with a score of their own")
+    texts = {name: as_text(name, getattr(row, name)) or None for name in ("reference", "model", "dialogue")}
+    context, dialogue = turns(row.context), texts["dialogue"] or str(number)
+    every = (dialogue, *context, response, texts["reference"] or "", texts["model"] or "", *row.scores)
+    if not encodable("".join(map(str, every))):
+        raise ValueError("an escape such as \\ud800, half of a pair, is no text; repair the file")
+    return Annotated(dialogue, context, response, texts["reference"], texts["model"], {})
 
 
 def counted(number: int, what: str) -> str:

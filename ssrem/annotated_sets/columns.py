@@ -28,7 +28,6 @@ from ssrem.readers.fields import (
     turn_text,
     unknown_columns,
 )
-from ssrem.samples import Sample
 
 WORDS: Mapping[str, float] = {"pass": 1, "fail": 0, "true": 1, "false": 0, "yes": 1, "no": 0}
 """Labels of two values as files write them, in any case; JSON's true and false too."""
@@ -78,26 +77,20 @@ def turns(context: Any) -> tuple[str, ...]:
     return tuple(text.strip() for text in texts if text and text.strip())
 
 
-def more_references(row: Values) -> int:
-    """How many references follow the first, which alone is read, where a row has a list of them."""
-    written = row.get("reference")
-    return max(0, len(written) - 1) if isinstance(written, list | tuple) else 0
+def more_references(reference: Any) -> int:
+    """How many references follow the first, which alone is read, where there is a list of them."""
+    return max(0, len(reference) - 1) if isinstance(reference, list | tuple) else 0
 
 
-def text_in(row: Values, name: str) -> str:
-    """The text of a field: numbers are texts, of a list the first is, null is empty. ValueError for anything else."""
-    value = row.get(name)
-    if name == "reference" and isinstance(value, list | tuple):
+def as_text(field: str, value: Any) -> str:
+    """The text of a field: numbers are texts, of a list of references the first is one, null is empty. ValueError for
+    anything else."""
+    if field == "reference" and isinstance(value, list | tuple):
         value = value[0] if value else None
-    value = turn_text(value) if name == "response" else value
+    value = turn_text(value) if field == "response" else value
     if isinstance(value, bool) or not isinstance(value, str | int | float | None):
-        raise ValueError(f"{name} is not text")
+        raise ValueError(f"{field} is not text")
     return "" if value is None else str(value)
-
-
-def sample_of(row: Values) -> Sample:
-    """What a row with the fields context, response and reference asks about; ValueError says what is no text."""
-    return Sample(turns(row.get("context")), text_in(row, "response"), text_in(row, "reference") or None)
 
 
 @dataclass(frozen=True)

@@ -48,10 +48,10 @@ def pairwise(source: Source) -> Iterator[Row]:
     for number, ((question, _, context, *sides), (where, votes)) in enumerate(pairs.items(), 1):
         dialogue = f"{number}: {question}, {sides[0][0]} / {sides[1][0]}"
         for first, (model, text) in zip((True, False), sides, strict=True):
-            about = {"dialogue": dialogue, "context": context, "response": text, "model": model}
             for rater, given in votes.items():
                 won = sum(given) / len(given)
-                yield where, {**about, "rater": rater, "annotations": {CRITERION: won if first else 1 - won}}
+                scores = {CRITERION: won if first else 1 - won}
+                yield Row(where, context, text, scores, model, None, dialogue, rater, joined=True)
 
 
 def _judged(source: Source, where: str, row: Values) -> tuple[tuple[str, ...], list[str]]:

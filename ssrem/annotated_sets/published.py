@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ _CONTURE_SPEAKER = re.compile(r"\s*(?:User|Chatbot)\s*:\s*", re.IGNORECASE)
 _HUMOD_SPEAKER = re.compile(r"\bSpeaker\s*\d+\s*:\s*")
 _HUMOD = ("dialogue_id", "dialogue_context", "reply", "label", "user_relevance_score")
 _CONTEXTS, _RESPONSES, _REFERENCES, _SCORES = (f"human_{what}.txt" for what in ("ctx", "hyp", "ref", "score"))
+_NO_RATINGS = ("response", "model", "annotator", "annotators")
+_OF_TURNS = ("user", "chatbot", "id", "turn", "turn_id", "index")
 _RELEVANCE = {"positive_responses": 1, "adversarial_negative_responses": 0, "random_negative_responses": 0}
 
 
@@ -34,8 +37,14 @@ def _is_eval(source: Source) -> bool:
 def eval_json(source: Source) -> Iterator[Row]:
     """`*_eval.json`, the project's own: a JSON list, or one object a line, of responses with `annotations`."""
     for where, row in source.objects():
+        if "context" not in row and row.get("response"):
+            keys = ", ".join(list(row)[:20])
+            raise AnnotationError(
+                f"{where}: no context; the keys are {keys}; --layout jsonl takes --map context=KEY and others"
+            )
         system = next((row[name] for name in ("model", "model_name", "system") if name in row), None)
-        yield where, {**row, "model": system, "dialogue": row.get("dialogue_id")}
+        context, response, reference = (row.get(name) for name in ("context", "response", "reference"))
+        yield Row(where, context, response, row.get("annotations"), system, reference, row.get("dialogue_id"))
 
 
 @layout(lambda source: "context" in source.first and isinstance(source.first.get("responses"), list))
@@ -50,18 +59,13 @@ def usr(source: Source) -> Iterator[Row]:
         for at, response in enumerate(_listed(where, row, "responses"), 1):
             place = f"{where}, response {at}"
             one = _object(place, response)
-            scores = {
-                of: one[of]
-                for of in one
-                if of.lower() not in ("response", "model", "annotator", "annotators")
-            }
+            scores = {of: value for of, value in one.items() if of.lower() not in _NO_RATINGS}
             for name in [of for of, given in scores.items() if isinstance(given, dict)]:
                 scores |= scores.pop(name)
-            listed.append((place, text_of(place, one, "response"), text_of(place, one, "model"), scores))
-        true = next((text for _, text, who, _ in listed if who.lower() in GROUND_TRUTH_SYSTEMS), None)
-        for place, text, who, scores in listed:
-            about = {"dialogue": number, "context": row.get("context"), "reference": true}
-            yield place, {**about, "response": text, "model": who, "annotations": scores}
+            listed.append((place, text_of(place, one, "response"), scores, text_of(place, one, "model")))
+        true = next((text for _, text, _, who in listed if who.lower() in GROUND_TRUTH_SYSTEMS), None)
+        for place, text, scores, model in listed:
+            yield Row(place, row.get("context"), text, scores, model, true, number)
 
 
 def _is_fed(source: Source) -> bool:
@@ -85,8 +89,8 @@ def fed(source: Source) -> Iterator[Row]:
             else:
                 lines[-1] += f"\n{line}"
         text = "" if row.get("response") is None else text_of(where, row, "response")
-        about = {"context": lines, "response": _FED_SPEAKER.sub("", text, count=1).strip()}
-        yield where, {**row, **about, "model": row.get("system")}
+        text = _FED_SPEAKER.sub("", text, count=1).strip()
+        yield Row(where, lines, text, row.get("annotations"), row.get("system"))
 
 
 @layout(
@@ -104,20 +108,17 @@ def grade(source: Source) -> Iterator[Row]:
         return
     rows, part = source.objects(), source.part
     known = sorted({str(row.get("Dataset")) for _, row in rows})
-    if part is None and len(known) > 1:
+    if not part and len(known) > 1:
         raise AnnotationError(
             f"{source.path} holds the sets {', '.join(known)}; name one, as in --layout grade:{known[0]}"
         )
-    if part is not None and part not in known:
+    if part and part not in known:
         raise AnnotationError(f"{source.path} holds no set {part!r}; it holds {', '.join(known)}")
     for number, (where, row) in enumerate(rows):
-        if part is None or str(row.get("Dataset")) == part:
-            about = {
-                "dialogue": row.get("ID", number),
-                "context": text_of(where, row, "Context").split("|||"),
-            }
-            scores = {"model": row.get("DialogModel"), "annotations": {"coherence": row.get("HumanScores")}}
-            yield where, {**about, "response": text_of(where, row, "Response"), **scores}
+        if not part or str(row.get("Dataset")) == part:
+            context, text = text_of(where, row, "Context").split("|||"), text_of(where, row, "Response")
+            scores, id = {"coherence": row.get("HumanScores")}, row.get("ID", number)
+            yield Row(where, context, text, scores, row.get("DialogModel"), dialogue=id)
 
 
 def _models(path: Path) -> list[Path]:
@@ -143,13 +144,12 @@ def _grade_folder(source: Source) -> Iterator[Row]:
                 sizes = f"{counted(len(own), 'line')}, {_CONTEXTS} {len(lines[0]):,}"
                 raise AnnotationError(f"{file} has {sizes}; each line is one response, fetch the files again")
         for number, (context, text, score, *reference) in enumerate(zip(*lines, strict=True)):
-            about = {
-                "dialogue": f"{model.name}:{number}",
-                "context": context.split("|||"),
-                "model": model.name,
-            }
-            said = {"response": text.strip(), "reference": [one.strip() for one in reference]}
-            yield f"{files[2]}, row {number + 1}", {**about, **said, "annotations": {"coherence": score}}
+            where, id, true = (
+                f"{files[2]}, row {number + 1}",
+                f"{model.name}:{number}",
+                list(map(str.strip, reference)),
+            )
+            yield Row(where, context.split("|||"), text.strip(), {"coherence": score}, model.name, true, id)
 
 
 @layout(
@@ -169,8 +169,8 @@ def humod(source: Source) -> Iterator[Row]:
             f"{source.path}, line 1: expected the tab-separated columns {', '.join(_HUMOD)}"
         )
     places = [names.index(name) for name in _HUMOD]
-    replies: dict[str, tuple[str, str, dict[str, Any]]] = {}
-    rows, true = [], {}
+    replies: dict[str, tuple[str, Row]] = {}
+    rows = []
     for number, line in enumerate(lines, 2):
         if not line.strip():
             continue
@@ -183,22 +183,18 @@ def humod(source: Source) -> Iterator[Row]:
         if label not in ("0", "1"):
             raise AnnotationError(f"{where}: the label is {label!r}, not 0 (the film's reply) or 1 (random)")
         turns, text = _HUMOD_SPEAKER.split(context), _HUMOD_SPEAKER.sub("", reply, count=1).strip()
-        about = {
-            "dialogue": id,
-            "context": turns,
-            "response": text,
-            "model": "random" if label == "1" else "ground-truth",
-        }
+        system = "random" if label == "1" else "ground-truth"
         letters = re.sub(r"\W+", "", f"{label}{''.join(turns)}{text}")
-        first, known, about = replies.setdefault(id, (where, letters, about))
-        if known != letters:
-            raise AnnotationError(f"{where}: another context or reply than at {first}, of the same id")
-        rows.append((where, about, score))
-        if label == "0":
-            true[tuple(about["context"])] = about["response"]
-    for where, about, score in rows:
-        reference = true.get(tuple(about["context"]))
-        yield where, {**about, "reference": reference, "rater": None, "annotations": {"relevance": score}}
+        first = replies.setdefault(
+            id, (letters, Row(where, turns, text, {}, system, dialogue=id, joined=True))
+        )
+        if first[0] != letters:
+            raise AnnotationError(
+                f"{where}: another context or reply than at {first[1].where}, of the same id"
+            )
+        rows.append(replace(first[1], where=where, scores={"relevance": score}))
+    true = {tuple(row.context): row.response for row in rows if row.model == "ground-truth"}
+    yield from (replace(row, reference=true.get(tuple(row.context))) for row in rows)
 
 
 @layout(lambda source: _is_conture(source.first.get("turns")))
@@ -210,16 +206,15 @@ def conture(source: Source) -> Iterator[Row]:
     for number, (where, dialogue) in enumerate(source.objects()):
         source.left_out[WHOLE_DIALOGUE] += bool(dialogue.get("dialog_ratings"))
         context: list[str] = []
-        about = {"dialogue": dialogue.get("dialog_id", number), "model": dialogue.get("model")}
+        id = dialogue.get("dialog_id", number)
         for at, turn in enumerate(_listed(where, dialogue, "turns"), 1):
             place = f"{where}, turn {at}"
             said = _object(place, turn)
             user, answer = (text_of(place, said, of) if said.get(of) else "" for of in ("user", "chatbot"))
             context = [*context, _CONTURE_SPEAKER.sub("", user, count=1)]
             answer = _CONTURE_SPEAKER.sub("", answer, count=1)
-            numbers = ("user", "chatbot", "id", "turn", "turn_id", "index")
-            scores = {of: value for of, value in said.items() if normalise(of) not in numbers}
-            yield place, {**about, "context": context, "response": answer, "annotations": scores}
+            scores = {of: value for of, value in said.items() if normalise(of) not in _OF_TURNS}
+            yield Row(place, context, answer, scores, dialogue.get("model"), dialogue=id)
             context = [*context, answer]
 
 
@@ -241,19 +236,12 @@ def zhao(source: Source) -> Iterator[Row]:
         where = f"{source.path}, dialogue {name}"
         try:
             reference = dialogue["reference"][1] if dialogue.get("reference") else None
-            about = {
-                "dialogue": name,
-                "context": [text for _, text in dialogue["context"]],
-                "reference": reference,
-            }
+            context = [text for _, text in dialogue["context"]]
             for system, response in dialogue["responses"].items():
                 text = text_of(f"{where}, response of {system}", response, "uttr")
                 for worker, given in (response.get("scores") or {None: {}}).items():
                     scores = {of: score for of, score in given.items() if not of.endswith("_is_outlier")}
-                    yield (
-                        where,
-                        {**about, "response": text, "model": system, "rater": worker, "annotations": scores},
-                    )
+                    yield Row(where, context, text, scores, system, reference, name, worker, joined=True)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError):
             raise AnnotationError(f"{where}: expected context, reference and responses of systems") from None
 
@@ -263,14 +251,11 @@ def dailydialog_plusplus(source: Source) -> Iterator[Row]:
     """DailyDialog++ (Sai et al., TACL 2020): contexts with lists of responses, whose names are the labels: 1 for one
     that a person wrote as relevant, 0 for one that was written or drawn as irrelevant. The kind is the system."""
     for number, (where, row) in enumerate(source.objects()):
-        about = {"dialogue": row.get("id", number), "context": row.get("context")}
+        context, id = row.get("context"), row.get("id", number)
         for name, label in _RELEVANCE.items():
-            for text in _listed(where, row, name) if name in row else []:
-                said = {
-                    "response": text_of(where, {name: text}, name),
-                    "model": name.removesuffix("_responses"),
-                }
-                yield where, {**about, **said, "annotations": {"relevance": label}}
+            for response in _listed(where, row, name) if name in row else []:
+                text, kind = text_of(where, {name: response}, name), name.removesuffix("_responses")
+                yield Row(where, context, text, {"relevance": label}, kind, dialogue=id)
 
 
 def _listed(where: str, row: Any, name: str) -> list[Any]:

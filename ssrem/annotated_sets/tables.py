@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ssrem.annotated_sets.base import Layout, Row, Source, layout
+from ssrem.annotated_sets.base import Layout, Place, Row, Source, layout
 from ssrem.annotated_sets.columns import WORDS, Columns
 from ssrem.errors import AnnotationError
 from ssrem.readers.fields import ALIASES, normalise
@@ -20,7 +20,7 @@ _OF_DATA = {**ALIASES, "context": (*ALIASES["context"], "dialogue", "dialog", "c
 def _mapped(
     source: Source,
     header: Sequence[str],
-    rows: Sequence[Row],
+    rows: Sequence[Place],
     mapping: Mapping[str, str] | None,
     aliases: Mapping[str, Sequence[str]] = ALIASES,
 ) -> Iterator[Row]:
@@ -35,9 +35,10 @@ def _mapped(
                 raise AnnotationError(f"{where}: no {name} in the column {columns.fields[name][0]!r}")
         if "criterion" in values:
             scores = {str(values["criterion"]): cells for cells in scores.values()}
-        if columns.unnamed_raters or "rater" in values or "criterion" in values:
-            values["rater"] = None if values.get("rater") is None else str(values["rater"])
-        yield where, {**values, "annotations": scores}
+        long = columns.unnamed_raters or "rater" in values or "criterion" in values
+        rater = None if values.get("rater") is None else str(values["rater"])
+        texts = {name: values.get(name) for name in ("model", "reference", "dialogue")}
+        yield Row(where, values["context"], values["response"], scores, **texts, rater=rater, joined=long)
 
 
 def _table(format: str) -> Layout:
@@ -51,12 +52,13 @@ csv, tsv, parquet = map(_table, ("csv", "tsv", "parquet"))
 
 
 def _has_known_keys(source: Source) -> bool:
-    """Not rows of the layout `eval`; of a list, the keys must have the well-known names of a row with a score."""
-    if source.format not in ("json", "jsonl") or isinstance(source.first.get("annotations"), dict):
+    """Not rows of the layout `eval`; of one JSON value, the keys must have the well-known names of a row with a score,
+    unless `--map` names others."""
+    if not source.first or isinstance(source.first.get("annotations"), dict):
         return False
     keys = set(map(normalise, source.first))
     known = all(keys & set(ALIASES[field]) for field in ("context", "response", "score"))
-    return bool(source.first) and (known or not (source.file and source.file.holds_list))
+    return source.format == "jsonl" or (source.format == "json" and (known or bool(source.mapping)))
 
 
 @layout(_has_known_keys, takes_mapping=True)
@@ -78,7 +80,7 @@ def label_studio(source: Source) -> Iterator[Row]:
     return _mapped(source, header, rows, {**_LABEL_STUDIO, **(source.mapping or {})}, _OF_DATA)
 
 
-def _answers(source: Source, where: str, task: Mapping[str, Any]) -> Iterator[Row]:
+def _answers(source: Source, where: str, task: Mapping[str, Any]) -> Iterator[Place]:
     data, annotations = task.get("data"), task.get("annotations")
     if not isinstance(data, dict) or not isinstance(annotations, list):
         raise AnnotationError(f"{where}: expected an object with data and a list of annotations")

@@ -123,11 +123,6 @@ class TableFile:
         """The cells of the first line as `normalise` writes them: of a table its header."""
         return set(map(normalise, self._first_cells))
 
-    @property
-    def holds_list(self) -> bool:
-        """Whether the content is a JSON list, or an object that holds one."""
-        return self.format == "json" and (self._value is None or self._value[1])
-
     @cached_property
     def _first_line(self) -> bytes:
         return next(line for line in self._lines.split(b"\n") if line.strip())
@@ -148,21 +143,17 @@ class TableFile:
         return "\t" if b"\t" in header else max(",;|", key=lambda sign: header.count(sign.encode()))
 
     @cached_property
-    def _value(self) -> tuple[list[Any], bool] | None:
-        """The rows of content that is one JSON value, and whether this holds them as a list: a list itself, an object
-        with one list of objects, such as `{"data": [{…}, …]}`, or else an object that is a row. None for an object a
-        line and broken JSON."""
+    def _value(self) -> list[Any] | None:
+        """The rows of content that is one JSON value: those of a list, or of the only list of objects in an object,
+        such as `{"data": [{…}, …]}`; else an object is a row. None for an object a line and broken JSON."""
         first, _, others = self._lines.strip().partition(b"\n")
         if first.startswith(b"{") and others and parse_json(first) is not None:
             return None  # an object a line
         value = parse_json(self.content)
-        if isinstance(value, list):
-            return value, True
         if not isinstance(value, dict):
-            return None
+            return value if isinstance(value, list) else None
         lists = [of for of in value.values() if isinstance(of, list) and of and isinstance(of[0], dict)]
-        is_row = len(lists) != 1 or {"context", "response"} & value.keys()
-        return ([value], False) if is_row else (lists[0], True)
+        return [value] if len(lists) != 1 or {"context", "response"} & value.keys() else list(lists[0])
 
     def table(self, format: str | None = None) -> TableRows:
         """All rows, by default in the format that the content looks like. AnnotationError where nothing of the content
@@ -180,8 +171,8 @@ class TableFile:
             rows = _numbered(self._parquet())
         elif chosen == "text":
             rows = [_of_text(f"line {number}", line) for number, line in lines]
-        elif self._value:
-            rows = _numbered(self._value[0])
+        elif self._value is not None:
+            rows = _numbered(self._value)
         elif chosen == "json":
             fault = _json_fault(self._lines, whole=True)
             way_out = "; the rest of a list cannot be read, one object a line can" if fault else ""

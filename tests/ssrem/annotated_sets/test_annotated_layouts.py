@@ -73,7 +73,7 @@ def test_an_eval_file_is_read_as_ever(tmp_path: Path) -> None:
 @pytest.mark.parametrize("change", [{"response": "\ud800"}, {"annotations": {"\udc00": [1]}}])
 def test_what_is_no_text(tmp_path: Path, change: dict[str, Any]) -> None:
     row = {"context": "a", "response": "r", "annotations": {"overall": [1]}}
-    assert "row 2 holds an escape such as" in said(written(tmp_path, [row, {**row, **change}]))
+    assert "row 2: an escape such as" in said(written(tmp_path, [row, {**row, **change}]))
 
 
 # EVAL
