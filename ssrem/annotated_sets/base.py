@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ssrem.agreement.annotated import Annotated
 from ssrem.annotated_sets.columns import WORDS, Values, as_text, more_references, turns
@@ -64,10 +64,8 @@ class Row:
 class AnnotatedSet:
     """An annotated set as it was read.
 
-    layout: a key of LAYOUTS. rows: the responses, in the file's order. left_out: kind of content that the rows cannot
-    hold → how often it occurs. files: every file that was read. part: which of a file's sets this is, if it holds
-    several. mapped: whether `--map` applies to the layout. encoding: why a file is read as cp1252; None for UTF-8.
-    columns: of a table, which of them were read as what.
+    layout, files, part, columns: as in `Source`. rows: the responses, in the file's order. left_out: kind of content
+    that they cannot hold → how often it occurs. mapped: whether `--map` applies. encoding: why it is read as cp1252.
     """
 
     layout: str
@@ -81,8 +79,7 @@ class AnnotatedSet:
 
     @property
     def summary(self) -> str:
-        """One line: the layout, the number of responses and systems, what was read from which column, what was left
-        out, and a guessed encoding."""
+        """One line: the layout, how many responses and systems, what was read as what, what was left out."""
         systems = len({row.system for row in self.rows} - {None})
         size = counted(len(self.rows), "response") + (f" of {counted(systems, 'system')}" if systems else "")
         out = ", ".join(counted(number, what) for what, number in self.left_out.items())
@@ -131,24 +128,20 @@ class Source:
         return self.table(None if self.format else "json")[1]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Layout:
-    """How one kind of annotated set is laid out.
+    """How one kind of annotated set is laid out: decorates a function from a source to its rows, in the file's order.
 
-    looks_like: whether a source is of the layout. rows: its responses, in the file's order; AnnotationError names the
-    file and row that cannot be read. takes_mapping: whether it uses the source's mapping.
+    looks_like: whether a source is of the layout. takes_mapping: whether its mapping is used.
     """
 
     looks_like: Callable[[Source], bool]
-    rows: Callable[[Source], Iterator[Row]]
-    takes_mapping: bool
+    takes_mapping: bool = False
+    rows: Callable[[Source], Iterator[Row]] = field(init=False)
 
-
-def layout(
-    looks_like: Callable[[Source], bool], *, takes_mapping: bool = False
-) -> Callable[[Callable[[Source], Iterator[Row]]], Layout]:
-    """Make a function from a source to its rows a `Layout`."""
-    return lambda rows: Layout(looks_like, rows, takes_mapping)
+    def __call__(self, rows: Callable[[Source], Iterator[Row]]) -> Self:
+        self.rows = rows
+        return self
 
 
 @dataclass

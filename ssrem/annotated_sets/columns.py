@@ -7,7 +7,7 @@ import ast
 import io
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,7 +123,7 @@ class Columns:
         missing, or a field without a column that is needed: context, response and, if known, score."""
         fields = checked_mapping(mapping, known, AnnotationError)
         signs = {name: fields.pop(name)[0] for name in SIGNS if name in fields}
-        several = {"context", "score", *(name for name in fields if name.startswith(SCORE_OF))}
+        several = ["context", "score", *(name for name in fields if name.startswith(SCORE_OF))]
         if wrong := [name for name in fields if len(fields[name]) > 1 and name not in several]:
             raise AnnotationError(f"--map {wrong[0]}={'+'.join(fields[wrong[0]])}: {wrong[0]} is one column")
         if len(signs.get("decimal", ".")) > 1:
@@ -133,8 +133,9 @@ class Columns:
         needed = [name for name in ("context", "response", "score") if name in known]
         given = {*fields, "score"} if len(several) > 2 else {*fields}
         guessed = {name: aliases[name] for name in known if name in aliases and name not in given}
-        fields |= known_columns(guessed, named, rows, {c for of in fields.values() for c in of}, needed)
-        scores = {name.removeprefix(SCORE_OF): fields[name] for name in fields if name.startswith(SCORE_OF)}
+        mapped = {column for columns in fields.values() for column in columns}
+        fields |= _known_columns(guessed, [one for one in reversed(named) if one not in mapped], rows, needed)
+        scores = {name.removeprefix(SCORE_OF): fields[name] for name in several if name.startswith(SCORE_OF)}
         scores |= {column: (column,) for column in fields.get("score", ())}
         if missing := [name for name in needed if name not in fields and not (name == "score" and scores)]:
             raise unknown_columns(path, named, missing, AnnotationError)
@@ -163,32 +164,25 @@ class Columns:
 
     def cells(self, row: Values) -> dict[str, list[Any]]:
         """Criterion → the cells of a row with its scores, with a point before decimals."""
-        cells = {name: [row.get(column) for column in columns] for name, columns in self.scores.items()}
-        if self.decimal == ".":
-            return cells
-        return {
-            name: [cell.replace(self.decimal, ".") if isinstance(cell, str) else cell for cell in of]
-            for name, of in cells.items()
-        }
+
+        def pointed(cell: Any) -> Any:
+            return cell.replace(self.decimal, ".") if isinstance(cell, str) else cell
+
+        return {name: [pointed(row.get(column)) for column in of] for name, of in self.scores.items()}
 
 
 def _last_part(column: str) -> str:
     return normalise(column.rpartition(".")[2])
 
 
-def known_columns(
-    aliases: Mapping[str, Sequence[str]],
-    header: Sequence[str],
-    rows: Sequence[Values],
-    mapped: Collection[str],
-    needed: Collection[str],
+def _known_columns(
+    aliases: Mapping[str, Sequence[str]], free: Sequence[str], rows: Sequence[Values], needed: Sequence[str]
 ) -> dict[str, tuple[str]]:
     """Field → the column that is taken for it by its well-known names, of which the values decide.
 
-    aliases: field → its names, best first. mapped: columns that `--map` names, which are no others. A needed field
-    whose columns are all contradicted keeps the first, so that a message can name the value that is wrong.
+    aliases: field → its names, best first. free: the columns that `--map` does not name, the last one first. A needed
+    field whose columns are all contradicted keeps the first, so that a message can name the value that is wrong.
     """
-    free = [column for column in reversed(header) if column not in mapped]
     last = Counter(map(_last_part, free))  # such as Input.context
     by_name = {_last_part(column): column for column in free if last[_last_part(column)] == 1}
     by_name |= {normalise(column): column for column in free}
@@ -215,8 +209,8 @@ def _may_hold(field: str, column: str, rows: Sequence[Values], texts: Sequence[s
         return len(values) < FEW or 2 * sum(map(_is_number, values)) <= len(values)
     if field == "score":
         labels = [value.strip().lower() for value in values if isinstance(value, str)]
-        none = [one for one in labels if one not in WORDS and not _has_short_number(one)]
-        return 2 * len(none) <= len(values)
+        scores = [one for one in labels if len(one) <= _LONGEST_SCORE and any(map(str.isdigit, one))]
+        return 2 * (len(labels) - len(scores) - sum(one in WORDS for one in labels)) <= len(values)
     if field in ("model", "rater", "criterion"):
         names = [str(value) for value in values]
         about = [tuple(str(row.get(text)) for text in texts) for row in given]
@@ -232,7 +226,3 @@ def _is_number(value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-
-
-def _has_short_number(text: str) -> bool:
-    return len(text) <= _LONGEST_SCORE and any(map(str.isdigit, text))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ssrem.annotated_sets.base import Row, Source, counted, layout
+from ssrem.annotated_sets.base import Layout, Row, Source, counted
 from ssrem.annotated_sets.columns import Values, listed
 from ssrem.errors import AnnotationError, short_repr
 from ssrem.readers.fields import SILENT_ROLES, turn_text
@@ -21,7 +21,7 @@ _NOBODY = ("", "none", "null", "error")
 _FIELDS = {"winner", "model_a", "model_b", "conversation_a", "conversation_b"}
 
 
-@layout(lambda source: source.first.keys() >= _FIELDS)
+@Layout(lambda source: source.first.keys() >= _FIELDS)
 def pairwise(source: Source) -> Iterator[Row]:
     """A row for each response of a pair and each rater: the two are rated responses of one dialogue, named after the
     pair, which is the same whichever response came first."""

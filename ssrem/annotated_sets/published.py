@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.agreement.annotated import GROUND_TRUTH_SYSTEMS
-from ssrem.annotated_sets.base import Row, Source, counted, layout, text_of
+from ssrem.annotated_sets.base import Layout, Row, Source, counted, text_of
 from ssrem.errors import AnnotationError
 from ssrem.readers.fields import normalise
 from ssrem.readers.table_rows import TableFile
@@ -33,7 +33,7 @@ def _is_eval(source: Source) -> bool:
     return bool(known and (named or source.format in ("json", "jsonl")))
 
 
-@layout(_is_eval)
+@Layout(_is_eval)
 def eval_json(source: Source) -> Iterator[Row]:
     """`*_eval.json`, the project's own: a JSON list, or one object a line, of responses with `annotations`."""
     for where, row in source.objects():
@@ -47,7 +47,7 @@ def eval_json(source: Source) -> Iterator[Row]:
         yield Row(where, context, response, row.get("annotations"), system, reference, row.get("dialogue_id"))
 
 
-@layout(lambda source: "context" in source.first and isinstance(source.first.get("responses"), list))
+@Layout(lambda source: "context" in source.first and isinstance(source.first.get("responses"), list))
 def usr(source: Source) -> Iterator[Row]:
     """USR (Mehri and Eskenazi, ACL 2020): a context, a fact and the rated responses of every system a row.
 
@@ -74,7 +74,7 @@ def _is_fed(source: Source) -> bool:
     return isinstance(first, str) and "annotations" in source.first and _FED_SPEAKER.match(first) is not None
 
 
-@layout(_is_fed)
+@Layout(_is_fed)
 def fed(source: Source) -> Iterator[Row]:
     """FED (Mehri and Eskenazi, SIGDIAL 2020): turns begin with their speaker, who is removed; a line that names no
     speaker continues the turn before it. Rows without a response rate whole dialogues."""
@@ -93,7 +93,7 @@ def fed(source: Source) -> Iterator[Row]:
         yield Row(where, lines, text, row.get("annotations"), row.get("system"))
 
 
-@layout(
+@Layout(
     lambda source: (
         {"Context", "Response", "HumanScores"} <= source.first.keys() or bool(_models(source.path))
     ),
@@ -152,7 +152,7 @@ def _grade_folder(source: Source) -> Iterator[Row]:
             yield Row(where, context.split("|||"), text.strip(), {"coherence": score}, model.name, true, id)
 
 
-@layout(
+@Layout(
     lambda source: source.format == "tsv" and source.file is not None and set(_HUMOD) <= source.file.names
 )
 def humod(source: Source) -> Iterator[Row]:
@@ -197,7 +197,7 @@ def humod(source: Source) -> Iterator[Row]:
     yield from (replace(row, reference=true.get(tuple(row.context))) for row in rows)
 
 
-@layout(lambda source: _is_conture(source.first.get("turns")))
+@Layout(lambda source: _is_conture(source.first.get("turns")))
 def conture(source: Source) -> Iterator[Row]:
     """ConTurE (Ghazarian et al., Findings of ACL 2022): dialogues of a user and a chatbot, whose answers are rated.
 
@@ -228,7 +228,7 @@ def _is_zhao(source: Source) -> bool:
     return isinstance(first, dict) and isinstance(first.get("responses"), dict) and "context" in first
 
 
-@layout(_is_zhao)
+@Layout(_is_zhao)
 def zhao(source: Source) -> Iterator[Row]:
     """The sets of Zhao et al. (ACL 2020): one JSON object of dialogues by their ids, each with context and reference as
     [speaker, text], and the `uttr` of systems with workers' `scores`, of which marks of outliers are none."""
@@ -246,7 +246,7 @@ def zhao(source: Source) -> Iterator[Row]:
             raise AnnotationError(f"{where}: expected context, reference and responses of systems") from None
 
 
-@layout(lambda source: {"context", "positive_responses"} <= source.first.keys())
+@Layout(lambda source: {"context", "positive_responses"} <= source.first.keys())
 def dailydialog_plusplus(source: Source) -> Iterator[Row]:
     """DailyDialog++ (Sai et al., TACL 2020): contexts with lists of responses, whose names are the labels: 1 for one
     that a person wrote as relevant, 0 for one that was written or drawn as irrelevant. The kind is the system."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ssrem.annotated_sets.base import Layout, Place, Row, Source, layout
+from ssrem.annotated_sets.base import Layout, Place, Row, Source
 from ssrem.annotated_sets.columns import WORDS, Columns
 from ssrem.errors import AnnotationError
 from ssrem.readers.fields import ALIASES, normalise
@@ -45,7 +45,7 @@ def _table(format: str) -> Layout:
     def rows(source: Source) -> Iterator[Row]:
         return _mapped(source, *source.table(format), source.mapping)
 
-    return layout(lambda source: source.format == format, takes_mapping=True)(rows)
+    return Layout(lambda source: source.format == format, takes_mapping=True)(rows)
 
 
 csv, tsv, parquet = map(_table, ("csv", "tsv", "parquet"))
@@ -61,7 +61,7 @@ def _has_known_keys(source: Source) -> bool:
     return source.format == "jsonl" or (source.format == "json" and (known or bool(source.mapping)))
 
 
-@layout(_has_known_keys, takes_mapping=True)
+@Layout(_has_known_keys, takes_mapping=True)
 def jsonl(source: Source) -> Iterator[Row]:
     """One JSON object a line, or a JSON list of them; the columns are the objects' keys."""
     return _mapped(source, *source.table("json" if source.format == "json" else "jsonl"), source.mapping)
@@ -71,7 +71,7 @@ def _is_export(source: Source) -> bool:
     return isinstance(source.first.get("data"), dict) and isinstance(source.first.get("annotations"), list)
 
 
-@layout(_is_export, takes_mapping=True)
+@Layout(_is_export, takes_mapping=True)
 def label_studio(source: Source) -> Iterator[Row]:
     """Tasks with the data that was shown, whose members are columns, and each annotator's answers, whose controls are
     criteria."""
