@@ -82,9 +82,8 @@ def _read(file: TableFile, format: str | None, mapping: Mapping[str, str]) -> Re
             f"{file.name}: none of the {len(rows):,} rows can be read as {chosen} ({FORMATS[chosen]}); the first: "
             f"{rows[0].where}: {rows[0].fault}; --format names another format: {', '.join(FORMATS)}"
         )
-    if columns and (
-        several := sum(more_references(columns.values(row.values).get("reference")) > 0 for row in table.rows)
-    ):
+    true = columns.fields.get("reference", ("",))[0] if columns else ""
+    if several := sum(more_references(row.values.get(true)) > 0 for row in table.rows):
         say(f"{file.name}: rows with several references: {several:,}; the first of them is read")
     named = file.path.name.lower().rpartition(".")[2] == chosen  # a file `x.csv` says itself what it is
     return Responses(rows, None if format or named else f"{chosen}, {FORMATS[chosen]}")

@@ -18,7 +18,7 @@ from ssrem.agreement.raters.reliability import Ratings
 from ssrem.annotated_sets import EVAL, AnnotatedSet, read_set
 from ssrem.annotated_sets.base import dataset_name
 from ssrem.annotated_sets.known import known_set, known_sets
-from ssrem.annotated_sets.pairwise import CRITERION as PREFERENCE
+from ssrem.annotated_sets.published import PREFERENCE
 from ssrem.errors import AnnotationError, say
 from ssrem.evaluators.parts import PARTS, overall_part
 from ssrem.files import sha256

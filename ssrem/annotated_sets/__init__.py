@@ -15,7 +15,7 @@ EVAL = "eval"
 """The layout of `*_eval.json`, our own."""
 
 LAYOUTS: Mapping[str, str] = {
-    "pairwise": "ssrem.annotated_sets.pairwise:pairwise",
+    "pairwise": "ssrem.annotated_sets.published:pairwise",
     "parquet": "ssrem.annotated_sets.tables:parquet",
     "usr": "ssrem.annotated_sets.published:usr",
     "grade": "ssrem.annotated_sets.published:grade",

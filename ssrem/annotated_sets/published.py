@@ -10,10 +10,20 @@ from typing import Any
 
 from ssrem.agreement.annotated import GROUND_TRUTH_SYSTEMS
 from ssrem.annotated_sets.base import Layout, Row, Source, counted, text_of
-from ssrem.errors import AnnotationError
-from ssrem.readers.fields import normalise
+from ssrem.annotated_sets.columns import Values, listed
+from ssrem.errors import AnnotationError, short_repr
+from ssrem.readers.fields import SILENT_ROLES, normalise, turn_text
 from ssrem.readers.table_rows import TableFile
 
+PREFERENCE = "preference"
+"""1 for the response that a rater prefers, 0 for the other, and 0.5 for both of a tie."""
+
+NO_WINNER = "vote without a winner"
+AGAIN = "further vote of a rater on a pair, averaged with those before"
+OTHER_ANSWERS = "earlier answer of a system to which the other's differs"
+_WON_BY_A = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5, "tie (bothbad)": 0.5, "tie (both bad)": 0.5}
+_NOBODY = ("", "none", "null", "error")
+_FIELDS = {"winner", "model_a", "model_b", "conversation_a", "conversation_b"}
 WHOLE_DIALOGUE = "rating of a whole dialogue"
 
 _FED_SPEAKER = re.compile(r"(?:User|System):\s*", re.IGNORECASE)
@@ -21,6 +31,7 @@ _CONTURE_SPEAKER = re.compile(r"\s*(?:User|Chatbot)\s*:\s*", re.IGNORECASE)
 _HUMOD_SPEAKER = re.compile(r"\bSpeaker\s*\d+\s*:\s*")
 _HUMOD = ("dialogue_id", "dialogue_context", "reply", "label", "user_relevance_score")
 _CONTEXTS, _RESPONSES, _REFERENCES, _SCORES = (f"human_{what}.txt" for what in ("ctx", "hyp", "ref", "score"))
+_GRADE = {"Context", "Response", "HumanScores"}
 _NO_RATINGS = ("response", "model", "annotator", "annotators")
 _OF_TURNS = ("user", "chatbot", "id", "turn", "turn_id", "index")
 _RELEVANCE = {"positive_responses": 1, "adversarial_negative_responses": 0, "random_negative_responses": 0}
@@ -55,16 +66,16 @@ def usr(source: Source) -> Iterator[Row]:
     row's ground-truth system. The fact that responses were to use is not part of the context.
     """
     for number, (where, row) in enumerate(source.objects()):
-        listed = []
+        rated = []
         for at, response in enumerate(_listed(where, row, "responses"), 1):
             place = f"{where}, response {at}"
             one = _object(place, response)
             scores = {of: value for of, value in one.items() if of.lower() not in _NO_RATINGS}
             for name in [of for of, given in scores.items() if isinstance(given, dict)]:
                 scores |= scores.pop(name)
-            listed.append((place, text_of(place, one, "response"), scores, text_of(place, one, "model")))
-        true = next((text for _, text, _, who in listed if who.lower() in GROUND_TRUTH_SYSTEMS), None)
-        for place, text, scores, model in listed:
+            rated.append((place, text_of(place, one, "response"), scores, text_of(place, one, "model")))
+        true = next((text for _, text, _, who in rated if who.lower() in GROUND_TRUTH_SYSTEMS), None)
+        for place, text, scores, model in rated:
             yield Row(place, row.get("context"), text, scores, model, true, number)
 
 
@@ -93,11 +104,7 @@ def fed(source: Source) -> Iterator[Row]:
         yield Row(where, lines, text, row.get("annotations"), row.get("system"))
 
 
-@Layout(
-    lambda source: (
-        {"Context", "Response", "HumanScores"} <= source.first.keys() or bool(_models(source.path))
-    ),
-)
+@Layout(lambda source: source.first.keys() >= _GRADE or bool(_models(source.path)))
 def grade(source: Source) -> Iterator[Row]:
     """GRADE (Huang et al., EMNLP 2020): `human_judgement.json`, or a data set's folder with one a model.
 
@@ -184,15 +191,14 @@ def humod(source: Source) -> Iterator[Row]:
             raise AnnotationError(f"{where}: the label is {label!r}, not 0 (the film's reply) or 1 (random)")
         turns, text = _HUMOD_SPEAKER.split(context), _HUMOD_SPEAKER.sub("", reply, count=1).strip()
         system = "random" if label == "1" else "ground-truth"
-        letters = re.sub(r"\W+", "", f"{label}{''.join(turns)}{text}")
-        first = replies.setdefault(
-            id, (letters, Row(where, turns, text, {}, system, dialogue=id, joined=True))
+        letters, row = (
+            re.sub(r"\W+", "", f"{label}{''.join(turns)}{text}"),
+            Row(where, turns, text, {}, system),
         )
-        if first[0] != letters:
-            raise AnnotationError(
-                f"{where}: another context or reply than at {first[1].where}, of the same id"
-            )
-        rows.append(replace(first[1], where=where, scores={"relevance": score}))
+        known, first = replies.setdefault(id, (letters, replace(row, dialogue=id, joined=True)))
+        if known != letters:
+            raise AnnotationError(f"{where}: another context or reply than at {first.where}, of the same id")
+        rows.append(replace(first, where=where, scores={"relevance": score}))
     true = {tuple(row.context): row.response for row in rows if row.model == "ground-truth"}
     yield from (replace(row, reference=true.get(tuple(row.context))) for row in rows)
 
@@ -256,6 +262,72 @@ def dailydialog_plusplus(source: Source) -> Iterator[Row]:
             for response in _listed(where, row, name) if name in row else []:
                 text, kind = text_of(where, {name: response}, name), name.removesuffix("_responses")
                 yield Row(where, context, text, {"relevance": label}, kind, dialogue=id)
+
+
+@Layout(lambda source: source.first.keys() >= _FIELDS)
+def pairwise(source: Source) -> Iterator[Row]:
+    """Votes on pairs of responses, as of MT-Bench and Chatbot Arena (Zheng et al., NeurIPS 2023).
+
+    The responses of a pair are rated responses of one dialogue, named after the pair, which is the same whichever came
+    first; each rater is a row.
+    """
+    pairs: dict[Any, tuple[str, dict[str, list[float]]]] = {}  # its first place, and the votes of each rater
+    number = 0
+    for where, row in source.objects():
+        winner = str(row.get("winner") or "").strip().lower()
+        if winner in _NOBODY:
+            source.left_out[NO_WINNER] += 1
+            continue
+        if winner not in _WON_BY_A:
+            known = ", ".join(_WON_BY_A)
+            raise AnnotationError(f"{where}: the winner is {short_repr(row['winner'])}, not one of {known}")
+        context, answers = _judged(source, where, row)
+        sides = [(str(row.get(f"model_{side}")), answer) for side, answer in zip("ab", answers, strict=True)]
+        key = (str(row.get("question_id")), str(row.get("turn", "")), context, *sorted(sides))
+        _, votes = pairs.setdefault(key, (where, {}))
+        rater = str(row.get("judge") or f"vote {len(votes) + 1}")
+        source.left_out[AGAIN] += rater in votes
+        number += 1
+        preference = _WON_BY_A[winner]
+        votes.setdefault(rater, []).append(preference if sides[0] == key[3] else 1 - preference)
+    source.columns = f"{counted(number, 'vote')} on {counted(len(pairs), 'pair')} of responses"
+    for number, ((question, _, context, *sides), (where, votes)) in enumerate(pairs.items(), 1):
+        dialogue = f"{number}: {question}, {sides[0][0]} / {sides[1][0]}"
+        for first, (model, text) in zip((True, False), sides, strict=True):
+            for rater, given in votes.items():
+                won = sum(given) / len(given)
+                scores = {PREFERENCE: won if first else 1 - won}
+                yield Row(where, context, text, scores, model, None, dialogue, rater, joined=True)
+
+
+def _judged(source: Source, where: str, row: Values) -> tuple[tuple[str, ...], list[str]]:
+    """The context that both conversations share, and the answer of each that was judged: the one of `turn`, or the
+    last. Earlier answers are no context where the conversations differ in them."""
+    answers, before = [], []
+    for side in "ab":
+        said = _messages(where, f"conversation_{side}", row.get(f"conversation_{side}"))
+        own = [at for at, (role, _) in enumerate(said) if role != "user"]
+        turn = int(row["turn"]) if str(row.get("turn") or "").isdigit() else len(own)
+        if not 0 < turn <= len(own):
+            raise AnnotationError(f"{where}: conversation_{side} has no answer {turn or 1}")
+        answers.append(said[own[turn - 1]][1])
+        before.append(said[: own[turn - 1]])
+    if [one for one in before[0] if one[0] == "user"] != [one for one in before[1] if one[0] == "user"]:
+        raise AnnotationError(f"{where}: the two conversations differ in what the user says")
+    shared = [one for one in before[0] if one[0] == "user" or one in before[1]]
+    source.left_out[OTHER_ANSWERS] += len(before[0]) + len(before[1]) - 2 * len(shared)
+    return tuple(text for _, text in shared), answers
+
+
+def _messages(where: str, name: str, value: Any) -> list[tuple[str, str]]:
+    """(role, text) of each message of a conversation, or of a cell that holds one."""
+    messages = listed(value) if isinstance(value, str) else value
+    if not isinstance(messages, list) or not all(isinstance(one, dict) and "role" in one for one in messages):
+        raise AnnotationError(f"{where}: {name} is no list of messages with role and content")
+    said = [(str(one["role"]), turn_text(one)) for one in messages if one["role"] not in SILENT_ROLES]
+    if not all(isinstance(text, str) for _, text in said):
+        raise AnnotationError(f"{where}: a message of {name} is not text")
+    return [(role, text.strip()) for role, text in said]
 
 
 def _listed(where: str, row: Any, name: str) -> list[Any]:
