@@ -54,14 +54,13 @@ def test_ground_truth_by_text_where_no_system_is_named(
     assert row.ground_truth is true
 
 
-def test_first_of_several_references(tmp_path: Path) -> None:
-    rows = [{**ROW, "reference": ["x", "y"]}, {**ROW, "reference": []}]
-    assert [r.reference for r in read_annotated(write(tmp_path, rows))] == ["x", None]
-
-
-def test_one_rating_need_not_be_a_list(tmp_path: Path) -> None:
-    (row,) = read_annotated(write(tmp_path, [{**ROW, "annotations": {"overall": 3}}]))
-    assert row.ratings == {"overall": (3.0,)}
+@pytest.mark.parametrize(
+    ("written", "scores"),
+    [(3, (3,)), ("[4, 5]", (4, 5)), ([True, "no", "2/3"], (1, 0, 2)), ("4 - good", (4,))],
+)
+def test_ratings_are_written_as_in_tables(tmp_path: Path, written: Any, scores: tuple[float, ...]) -> None:
+    (row,) = read_annotated(write(tmp_path, [{**ROW, "annotations": {"overall": written}}]))
+    assert row.ratings == {"overall": scores}
 
 
 @pytest.mark.parametrize("rows", [[ROW, ROW], "\n".join([json.dumps(ROW)] * 2) + "\n\n"])

@@ -63,13 +63,6 @@ def said(path: Path, layout: str | None = None, mapping: Mapping[str, str] | Non
     return str(raised.value)
 
 
-def test_an_eval_file_is_read_as_ever(tmp_path: Path) -> None:
-    row = {"context": "a\nb", "response": "r", "model": "x", "annotations": {"overall": [1]}}
-    annotated = read_set(written(tmp_path, [row]))
-    assert (annotated.layout, annotated.summary) == ("eval", "read as eval: 1 response of 1 system")
-    assert annotated.rows[0].context == ("a", "b")
-
-
 @pytest.mark.parametrize("change", [{"response": "\ud800"}, {"annotations": {"\udc00": [1]}}])
 def test_what_is_no_text(tmp_path: Path, change: dict[str, Any]) -> None:
     row = {"context": "a", "response": "r", "annotations": {"overall": [1]}}
@@ -161,11 +154,6 @@ def test_usr_inside_an_object_with_lists_of_turns_and_scores_apart(
     assert annotated.rows[0].ratings == {"Natural": (3.0, 2.0), "Overall": (4.0,)}
 
 
-def test_one_row_on_several_lines(tmp_path: Path) -> None:
-    row = {"context": "c", "response": "r", "annotations": {"overall": [1]}}
-    assert len(read_set(written(tmp_path, json.dumps(row, indent=2))).rows) == 1
-
-
 def test_a_model_s_folder_of_grade(tmp_path: Path) -> None:
     for name, line in (("ctx", "a|||b"), ("hyp", "c"), ("score", "4.5")):
         (tmp_path / f"human_{name}.txt").write_text(f"{line}\n")
@@ -219,17 +207,6 @@ def test_fed_with_speakers_in_lower_case_and_a_list_of_turns(tmp_path: Path) -> 
     listed = {**FED, "context": FED["context"].lower().split("\n"), "response": "system: good"}
     row = read_set(written(tmp_path, [listed])).rows[0]
     assert (row.context, row.response) == (("hi!", "hello: how are you?\nand yours?", "fine"), "good")
-
-
-def test_a_fed_row_without_any_rating_is_counted(tmp_path: Path) -> None:
-    none = {**FED, "annotations": {"Correct": ["N/A (x)"]}}
-    annotated = read_set(written(tmp_path, [FED, none]))
-    assert len(annotated.rows) == 1
-    assert annotated.left_out["response without any rating"] == 1
-
-
-def test_fed_with_dialogues_alone_has_nothing_to_compare(tmp_path: Path) -> None:
-    assert "nothing to compare" in said(written(tmp_path, [WHOLE]))
 
 
 @pytest.mark.parametrize(

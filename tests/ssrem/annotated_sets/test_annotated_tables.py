@@ -81,16 +81,6 @@ def test_a_score_that_is_nan_is_absent(tmp_path: Path, name: str) -> None:
     assert annotated.left_out == {"rating given as N/A or left empty": 1}
 
 
-def test_references_beyond_the_first_are_counted(tmp_path: Path) -> None:
-    rows = [
-        {"context": "a", "response": "b", "reference": ["x", "y", "z"], "rater": rater, "score": 1}
-        for rater in ("ann", "bob")
-    ]
-    annotated = read(tmp_path, "\n".join(map(json.dumps, rows)), name="t.jsonl")
-    assert [row.reference for row in annotated.rows] == ["x"]
-    assert "left out: 2 references beyond the first of a response" in annotated.summary
-
-
 def test_turns_a_column_each(tmp_path: Path) -> None:
     annotated = read(tmp_path, "t1,t2,response,score\nhi,ho,r,1\n,ho,r,2\n", "context=t1+t2")
     assert [row.context for row in annotated.rows] == [("hi", "ho"), ("ho",)]
@@ -266,11 +256,13 @@ def test_a_file_in_another_encoding_or_cut_off_is_refused(tmp_path: Path) -> Non
             read_set(tmp_path / name)
 
 
-def test_a_json_list_of_rows_where_the_layout_is_named(tmp_path: Path) -> None:
+def test_a_json_list_of_rows_where_the_layout_or_its_columns_are_named(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_text('[{"q": "a", "r": "b", "stars": 3}, {"q": "c", "r": "d", "stars": null}]')
-    annotated = read_set(path, "jsonl", {"context": "q", "response": "r", "score": "stars"})
-    assert [row.ratings for row in annotated.rows] == [{"stars": (3.0,)}]
+    for layout in ("jsonl", None):
+        annotated = read_set(path, layout, {"context": "q", "response": "r", "score": "stars"})
+        assert [row.ratings for row in annotated.rows] == [{"stars": (3.0,)}]
+    assert "the content is of no known layout" in said(tmp_path, path.read_text(), name="t.json")
 
 
 def test_a_json_list_of_rows_with_well_known_names_needs_no_layout(tmp_path: Path) -> None:
