@@ -3,7 +3,6 @@ download, which appears at its place only after its checksum was verified."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -85,9 +84,10 @@ def pull(known: KnownSet, folder: Path) -> tuple[Path, bool]:
     with temporary_folder(folder) as scratch:
         part = scratch / "part"
         try:
-            digest, size = _stream(known, part)
+            _stream(known, part)
         except (OSError, HTTPException) as error:
             raise AnnotationError(f"{known.name}: cannot be fetched ({_reason(error)}); {by_hand}") from None
+        digest, size = sha256(part), part.stat().st_size
         if digest == known.sha256:
             part.replace(target)
             return target, True
@@ -100,20 +100,14 @@ def pull(known: KnownSet, folder: Path) -> tuple[Path, bool]:
     )
 
 
-def _stream(known: KnownSet, part: Path) -> tuple[str, int]:
-    """sha256 and size in bytes of the download, which stops after one chunk more than registered."""
+def _stream(known: KnownSet, part: Path) -> None:
+    """Download the set, and stop after one chunk more than registered."""
     import urllib.request
 
-    digest, size = hashlib.sha256(), 0
     request = urllib.request.Request(known.url, headers={"User-Agent": f"ssrem/{__version__}"})
     with urllib.request.urlopen(request, timeout=TIMEOUT) as answer, part.open("wb") as draft:
-        while chunk := answer.read(_CHUNK):
+        while draft.tell() <= (known.bytes or 0) and (chunk := answer.read(_CHUNK)):
             draft.write(chunk)
-            digest.update(chunk)
-            size += len(chunk)
-            if known.bytes is not None and size > known.bytes:
-                break
-    return digest.hexdigest(), size
 
 
 def _reason(error: Exception) -> str:
