@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -71,7 +71,6 @@ class TableFile:
         self.encoding = None if is_utf8(self.content) else declare_guess(path)
         if self.encoding:
             self.content = self._content()
-        self._lines = self.content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if not self.content.strip():
             raise AnnotationError(f"{self.name} is empty; give a file of responses")
         self._tables: dict[str, TableRows] = {}  # a layout is recognised by the first row, and then reads all
@@ -95,6 +94,10 @@ class TableFile:
         except DumpError as error:
             raise AnnotationError(str(error)) from None
         return bytes(content).removeprefix(UTF8_BOM)
+
+    @cached_property
+    def _lines(self) -> bytes:
+        return self.content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
     @cached_property
     def text(self) -> str:
@@ -166,11 +169,10 @@ class TableFile:
     def _table(self, chosen: str) -> TableRows:
         if chosen in ("csv", "tsv"):
             return self._cells("\t" if chosen == "tsv" else self._delimiter)
-        lines = [line for line in enumerate(self._lines.split(b"\n"), 1) if line[1].strip()]
         if chosen == "parquet":
             rows = _numbered(self._parquet())
         elif chosen == "text":
-            rows = [_of_text(f"line {number}", line) for number, line in lines]
+            rows = self._by_line(_of_text)
         elif self._value is not None:
             rows = _numbered(self._value)
         elif chosen == "json":
@@ -178,8 +180,12 @@ class TableFile:
             way_out = "; the rest of a list cannot be read, one object a line can" if fault else ""
             raise AnnotationError(f"{self.name}: {fault or 'expected a JSON list of responses'}{way_out}")
         else:
-            rows = [_of_json(f"line {number}", line) for number, line in lines]
+            rows = self._by_line(_of_json)
         return TableRows(list(dict.fromkeys(name for row in rows for name in row.values)), rows)
+
+    def _by_line(self, row: Callable[[str, bytes], TableRow]) -> list[TableRow]:
+        lines = enumerate(self._lines.split(b"\n"), 1)
+        return [row(f"line {number}", line) for number, line in lines if line.strip()]
 
     def _parquet(self) -> list[Any]:
         import pyarrow as pa
