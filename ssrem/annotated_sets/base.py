@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from math import isnan
 from pathlib import Path
 from typing import Any, Self
 
@@ -252,11 +251,7 @@ def _flat(written: Any) -> Iterator[Any]:
 def _rating(where: str, criterion: str, value: Any, out_of: dict[str, str]) -> float | None:
     """A rater's score; None for N/A; AnnotationError for anything else that is no rating, or points of another most
     than those of the criterion before, which `out_of` remembers."""
-    if (
-        value is None
-        or (isinstance(value, float) and isnan(value))
-        or (isinstance(value, str) and _ABSENT.fullmatch(value.strip()))
-    ):
+    if value is None or (isinstance(value, str | float) and _ABSENT.fullmatch(str(value).strip())):
         return None
     score: object = value
     if isinstance(value, str | bool):

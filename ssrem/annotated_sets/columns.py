@@ -83,12 +83,12 @@ def more_references(reference: Any) -> int:
 
 
 def as_text(field: str, value: Any) -> str:
-    """The text of a field: numbers are texts, of a list of references the first is one, null is empty. ValueError for
-    anything else."""
+    """The text of a field: numbers and dates are texts, of a list of references the first is one, null is empty.
+    ValueError for anything else."""
     if field == "reference" and isinstance(value, list | tuple):
         value = value[0] if value else None
     value = turn_text(value) if field == "response" else value
-    if isinstance(value, bool) or not isinstance(value, str | int | float | None):
+    if isinstance(value, bool | bytes | list | tuple | dict):
         raise ValueError(f"{field} is not text")
     return "" if value is None else str(value)
 
