@@ -21,8 +21,8 @@ from ssrem.files import sha256
 from ssrem.privacy.key import PseudonymKey, load_key
 from ssrem.readers import open_dump, prefetched, reader_class
 from ssrem.readers.fields import WITHOUT_CONVERSATIONS, checked_mapping
-from ssrem.readers.files.encodings import checked_encoding
 from ssrem.readers.files.sources import STDIN, absolute, base_name, common_name
+from ssrem.readers.files.streams import checked_encoding
 from ssrem.readers.people import NONE
 from ssrem.readers.times import checked_format
 from ssrem.schemas import LANDED

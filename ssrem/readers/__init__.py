@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ssrem.errors import DumpError
 from ssrem.readers.fields import FIELDS, checked_mapping
-from ssrem.readers.files.archives import Unpacked, as_given, dump_in, is_archive
-from ssrem.readers.files.encodings import checked_encoding, declare_guess
-from ssrem.readers.files.sources import common_folder, located
-from ssrem.readers.files.streams import chunks, declare, files_of, foreign, is_utf16, prefetched, text_name
+from ssrem.readers.files.sources import Held, as_given, common_folder, is_archive, located, unpacked
+from ssrem.readers.files.streams import (
+    checked_encoding,
+    chunks,
+    declare,
+    declare_guess,
+    files_of,
+    foreign,
+    prefetched,
+    text_name,
+)
 from ssrem.readers.times import checked_format
 from ssrem.registry import did_you_mean, registered, with_installed
 
@@ -70,18 +76,6 @@ def guess_format(path: Path) -> str | None:
     return next((format for format in FORMATS if reader_class(format).sniff(path)), None)
 
 
-@dataclass(frozen=True)
-class _Dump:
-    """A file or folder of a dump, its format, and the temporary folders that exist as long as this object does."""
-
-    path: Path
-    format: str
-    temporary: tuple[object, ...] = ()
-    guesses: tuple[str, ...] = ()
-    """Why the encoding of a file was guessed."""
-    notes: tuple[str, ...] = ()
-
-
 def open_dump(
     source: str | Path | Sequence[str | Path],
     *,
@@ -100,111 +94,170 @@ def open_dump(
     content, files differ in format, a mapped column is missing, or a needed field has no column.
     """
     fields = checked_mapping(mapping)
-    encoding = checked_encoding(encoding)
-    chosen = reader_class(format) if format else None
+    times = checked_format(time_format)
+    found = _Dumps(format, fields, checked_encoding(encoding))
     sources = [str(source)] if isinstance(source, str | Path) else list(dict.fromkeys(map(str, source)))
-    dumps: list[_Dump] = []
-    archives: list[Unpacked] = []
     try:
-        for one in sources:
-            if chosen is None and one in FORMATS and not Path(one).exists():
-                packaged = reader_class(one).packaged()
-                paths, fetched = ([packaged], None) if packaged else located(one)
-            else:
-                paths, fetched = located(one)
-            several = len(sources) > 1 or len(paths) > 1
-            for path in paths:
-                if several and path.is_file() and not path.stat().st_size:
-                    continue  # such as the log of a day on which nobody spoke
-                dumps += _dumps_at(path, format, fields, encoding, (fetched,) if fetched else (), archives)
-        if not dumps:
+        paths = [path for one in sources for path in found.located(one)]
+        for path in paths:
+            # An empty one of several is such as the log of a day on which nobody spoke.
+            if len(paths) == 1 or not path.is_file() or path.stat().st_size:
+                found.add(path)
+        if not found.dumps:
             raise DumpError(f"{sources[0]}: every file is empty; give one with conversations in it")
-        reader = _reader(dumps, fields, time_format, batch_rows)
+        reader = found.reader(batch_rows)
+        reader.layout.times.format = times
         if encoding and not reader.is_text:
             raise DumpError(f"--encoding does not apply to {reader.format}; leave it out")
-        tried = list(FORMATS)[: list(FORMATS).index(reader.format)]  # before this one, without success
-        _check(reader, [] if format else tried)
-        if any(map(is_utf16, reader.files())):
-            reader.notes.append("read as UTF-16, by its first bytes")
-        name = dumps[0].path.name.removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2")
-        suffix = name.rpartition(".")[2]  # a name such as `dump.jsonl` states the format
-        if reader.format not in {format, *sources, suffix}:
-            reader.notes.append(
-                f"read as {reader.format}, by its content: {reader.describes}; --format overrides"
-            )
+        reader.check()
+        reader.weigh()
     except DumpError as error:
-        raise as_given(error, archives) from error
+        raise as_given(error, found.held) from error
     except OSError as error:  # a name that is too long, a device, permissions
         raise DumpError(
             f"{sources[0]}: cannot be read ({error.strerror or error}); give the path of a dump, or change its "
             "permissions"
         ) from error
+    suffixes = next(iter(found.dumps)).name.split(".")[1:]  # a name such as `dump.jsonl.gz` states the format
+    if reader.format not in {format, *sources, *suffixes}:
+        reader.notes.append(
+            f"read as {reader.format}, by its content: {reader.describes}; --format overrides"
+        )
     return reader
 
 
-def _dumps_at(
-    path: Path,
-    format: str | None,
-    fields: Mapping[str, tuple[str, ...]],
-    encoding: str | None,
-    temporary: tuple[object, ...],
-    archives: list[Unpacked],
-) -> list[_Dump]:
-    """The dump at `path`, or the dumps of one format in it if it is a folder without a format of its own.
+class _Dumps:
+    """The dumps found so far, each with its format; the temporary folders that hold them, and notes on them."""
 
-    archives: the one at `path` is added, if it is one.
-    """
-    _check_content(path)
-    kind, where = foreign(path), path
-    if is_archive(path):
-        archive = Unpacked(path)
-        archives.append(archive)
-        path, temporary = dump_in(archive.folder, path), (*temporary, archive)
-        kind = "an office document" if (archive.folder / "[Content_Types].xml").exists() else foreign(path)
-    if kind:
-        raise DumpError(
-            f"{where}: is {kind}, which no reader takes; export its conversations as CSV or JSON lines"
-        )
-    guesses = _declare(path, encoding)
-    nearest = [format] if format else FORMATS
-    if path.is_dir() and not (guess_format(path) or _near_misses(path, nearest)):
-        dumps, unread = _dumps_in(path, format)
-        if dumps:
-            return [_Dump(file, known, temporary, guesses, unread) for file, known in dumps]
-    guess = _format_of(path, format)
-    if guess is None:
-        raise DumpError(f"{path}: {_unlike(path, format)}")
-    if format and guess != format:
-        missing = _near_misses(path, [format])
-        raise DumpError(
-            f"{path} is not {format}{missing and f' ({missing})'} but looks like {guess}; leave out --format or give "
-            f"--format {guess}"
-        )
-    nested = any("." in column for columns in fields.values() for column in columns)
-    if format is None and ((guess == "parquet" and nested) or (guess in _CHAT_LOGS and "text" in fields)):
-        guess = "jsonl"  # whose rows may be nested as --map says
-    if encoding is None and not reader_class(guess).is_text:
-        guesses = ()
-        for file in files_of(path):
-            declare(file, None)
-    return [_Dump(path, guess, temporary, guesses)]
+    def __init__(
+        self, format: str | None, fields: Mapping[str, tuple[str, ...]], encoding: str | None
+    ) -> None:
+        if format:
+            reader_class(format)  # DumpError if there is none
+        self._format, self._fields, self._encoding = format, fields, encoding
+        self.dumps: dict[Path, str] = {}
+        self.held: list[object] = []
+        self._guesses: list[str] = []
+        self._notes: list[str] = []
 
+    def located(self, source: str) -> list[Path]:
+        """The files or folders that a source names."""
+        if self._format is None and source in FORMATS and not Path(source).exists():
+            packaged = reader_class(source).packaged()
+            if packaged:
+                return [packaged]
+        paths, held = located(source)
+        self.held += [held] if held else []
+        return paths
 
-def _dumps_in(folder: Path, format: str | None) -> tuple[list[tuple[Path, str]], tuple[str, ...]]:
-    """The dumps in a folder and its subfolders, with their formats, and a note on the other files, such as pictures
-    and texts about the dump. If those directly in the folder are of one format, dumps below are read only if they are
-    of it, too."""
-    formats = {path: None if _ABOUT.match(path.name) else _format_of(path, format) for path in _parts(folder)}
-    outer = {known for path, known in formats.items() if known and path.parent == folder}
-    chosen = format or (outer.pop() if len(outer) == 1 else None)
-    dumps = [(path, known) for path, known in formats.items() if known and chosen in (None, known)]
-    unread = formats.keys() - dict(dumps).keys()
-    if not unread:
-        return dumps, ()
-    names = sorted(text_name(path, folder) for path in unread)
-    others = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-    what = f"not {chosen}" if format or any(formats[path] for path in unread) else "of no known format"
-    return dumps, (f"not read, since they are {what}: {', '.join(names[:3])}{others}",)
+    def add(self, path: Path) -> None:
+        """Add the dump at `path`, or the dumps in it if it is a folder or archive without a format of its own."""
+        _check_content(path)
+        kind, where = foreign(path), path
+        if is_archive(path):
+            path, archive = unpacked(path)
+            self.held.append(archive)
+            kind = (
+                "an office document" if (archive.folder / "[Content_Types].xml").exists() else foreign(path)
+            )
+        if kind:
+            raise DumpError(
+                f"{where}: is {kind}, which no reader takes; export its conversations as CSV or JSON lines"
+            )
+        files = files_of(path)
+        for file in files:
+            if self._encoding is not None:
+                declare(file, self._encoding)
+            elif why := declare_guess(file):
+                self._guesses.append(f"{why}; --encoding overrides")
+        guess, near = self._format_of(path), ""
+        if guess is None or guess != (self._format or guess):
+            near = _near_misses(path, [self._format] if self._format else FORMATS)
+        if path.is_dir() and not (guess_format(path) or near) and self._add_those_in(path):
+            return
+        if guess is None:
+            kind = "folder" if path.is_dir() else "content"
+            fault = (
+                f"the {kind} is not {self._format}" if self._format else f"the {kind} is of no known format"
+            )
+            way_out = "; or write it as CSV with the columns conversation, speaker and text"
+            raise DumpError(
+                f"{path}: {fault}{near and f' ({near})'}; {_formats()}{'' if near or self._format else way_out}"
+            )
+        if self._format and guess != self._format:
+            raise DumpError(
+                f"{path} is not {self._format}{near and f' ({near})'} but looks like {guess}; leave out --format or "
+                f"give --format {guess}"
+            )
+        nested = any("." in column for columns in self._fields.values() for column in columns)
+        chat_log = guess in _CHAT_LOGS and "text" in self._fields
+        if self._format is None and ((guess == "parquet" and nested) or chat_log):
+            guess = "jsonl"  # whose rows may be nested as --map says
+        if self._encoding is None and not reader_class(guess).is_text:
+            self._guesses.clear()
+            for file in files:
+                declare(file, None)
+        self.dumps[path] = guess
+
+    def _add_those_in(self, folder: Path) -> bool:
+        """Add the dumps in a folder and its subfolders, and a note on the other files, such as pictures and texts about
+        the dump; returns whether there are any. If those directly in the folder are of one format, dumps below are read
+        only if they are of it, too."""
+        formats = {
+            path: None if _ABOUT.match(path.name) else self._format_of(path) for path in _parts(folder)
+        }
+        outer = {known for path, known in formats.items() if known and path.parent == folder}
+        chosen = self._format or (outer.pop() if len(outer) == 1 else None)
+        dumps = {path: known for path, known in formats.items() if known and chosen in (None, known)}
+        unread = sorted(text_name(path, folder) for path in formats.keys() - dumps.keys())
+        if dumps and unread:
+            others = f" and {len(unread) - 3:,} more" if len(unread) > 3 else ""
+            known = self._format or any(formats[path] for path in formats.keys() - dumps.keys())
+            what = f"not {chosen}" if known else "of no known format"
+            self._notes.append(f"not read, since they are {what}: {', '.join(unread[:3])}{others}")
+        self.dumps |= dumps
+        return bool(dumps)
+
+    def _format_of(self, path: Path) -> str | None:
+        """The format wanted, if the content looks like it, else the first one that it looks like."""
+        wanted = self._format if self._format and reader_class(self._format).sniff(path) else None
+        return wanted or guess_format(path)
+
+    def reader(self, batch_rows: int) -> Reader:
+        """One reader for all of the dumps; DumpError unless they are of one format."""
+        from ssrem.readers.base import SeveralReader  # imports Arrow
+
+        (first, format), *others = self.dumps.items()
+        if other := next((path for path, known in others if known != format), None):
+            way_out = "give those of one"
+            if any(
+                isinstance(one, Held) and path.is_relative_to(one.folder)
+                for one in self.held
+                for path in (first, other)
+            ):
+                way_out = "unpack the archive and give those of one"
+            elif other.suffix not in ("", first.suffix):
+                pattern = f"{other.parent / '*'}{other.suffix}"
+                way_out += f", such as {pattern!r}"
+            raise DumpError(
+                f"{first} is {format}, but {other} is {self.dumps[other]}; the files of a corpus are of one format: "
+                f"{way_out}, or give --format"
+            )
+        chosen = reader_class(format)
+        paths = sorted(self.dumps, key=chosen.order_of)
+        if len(paths) > 1 and chosen.joins_files and all(path.is_file() for path in paths):
+            parts = [path.absolute() for path in self.dumps]
+            reader = chosen(common_folder(parts), mapping=self._fields, batch_rows=batch_rows)
+            reader.parts = parts
+        else:
+            readers = [chosen(path, mapping=self._fields, batch_rows=batch_rows) for path in paths]
+            reader = SeveralReader(readers) if len(readers) > 1 else readers[0]
+        reader.temporary = self.held
+        if guesses := list(dict.fromkeys(self._guesses)):
+            more = f"; likewise in {len(guesses) - 1:,} more of the files" if len(guesses) > 1 else ""
+            reader.notes.append(guesses[0] + more)
+        reader.notes += self._notes
+        return reader
 
 
 def _parts(folder: Path) -> list[Path]:
@@ -221,59 +274,6 @@ def _parts(folder: Path) -> list[Path]:
     return list(dict.fromkeys(map(part, files_of(folder))))
 
 
-def _format_of(path: Path, wanted: str | None) -> str | None:
-    """The format wanted, if the content looks like it, else the first one that it looks like."""
-    return wanted if wanted and reader_class(wanted).sniff(path) else guess_format(path)
-
-
-def _declare(path: Path, encoding: str | None) -> tuple[str, ...]:
-    """Declare the encoding of the file, or of each file of the folder; returns why, for each encoding guessed."""
-    notes: list[str] = []
-    for file in files_of(path):
-        if encoding is not None:
-            declare(file, encoding)
-        elif why := declare_guess(file):
-            notes.append(f"{why}; --encoding overrides")
-    return tuple(notes)
-
-
-def _reader(
-    dumps: Sequence[_Dump], fields: Mapping[str, tuple[str, ...]], time_format: str | None, batch_rows: int
-) -> Reader:
-    """One reader for all of them; DumpError unless they are of one format."""
-    from ssrem.readers.several import SeveralReader  # imports Arrow
-
-    first = dumps[0]
-    if other := next((one for one in dumps if one.format != first.format), None):
-        pattern = f"{other.path.parent / '*'}{other.path.suffix}"
-        way_out = "give those of one"
-        if any(isinstance(item, Unpacked) for one in (first, other) for item in one.temporary):
-            way_out = "unpack the archive and give those of one"
-        elif other.path.suffix not in ("", first.path.suffix):
-            way_out += f", such as {pattern!r}"
-        raise DumpError(
-            f"{first.path} is {first.format}, but {other.path} is {other.format}; the files of a corpus are of one "
-            f"format: {way_out}, or give --format"
-        )
-    chosen = reader_class(first.format)
-    if len(dumps) > 1 and chosen.joins_files and all(one.path.is_file() for one in dumps):
-        reader = chosen(
-            common_folder([one.path.absolute() for one in dumps]), mapping=fields, batch_rows=batch_rows
-        )
-        reader.parts = [one.path.absolute() for one in dumps]
-    else:
-        paths = sorted((one.path for one in dumps), key=chosen.order_of)
-        readers = [chosen(path, mapping=fields, batch_rows=batch_rows) for path in paths]
-        reader = SeveralReader(readers) if len(readers) > 1 else readers[0]
-    reader.temporary = [item for one in dumps for item in one.temporary]
-    if guesses := list(dict.fromkeys(guess for one in dumps for guess in one.guesses)):
-        more = f"; likewise in {len(guesses) - 1:,} more of the files" if len(guesses) > 1 else ""
-        reader.notes.append(guesses[0] + more)
-    reader.notes += dict.fromkeys(note for one in dumps for note in one.notes)
-    reader.layout.times.format = checked_format(time_format)
-    return reader
-
-
 def _check_content(path: Path) -> None:
     if not path.exists():
         raise DumpError(f"{path}: there is no such file or folder; give the path of a dump, or chitchat")
@@ -283,26 +283,6 @@ def _check_content(path: Path) -> None:
         raise DumpError(f"{path}: the folder is empty; give a folder or file with a dump in it")
     if path.is_file() and not any(chunk.strip() for chunk in chunks(path, 1 << 20)):
         raise DumpError(f"{path}: the file is empty; give a file with conversations in it")
-
-
-def _check(reader: Reader, others: Iterable[str]) -> None:
-    try:
-        reader.check()
-        reader.weigh()
-    except DumpError as error:
-        if missing := _near_misses(reader.path, others):
-            raise DumpError(f"{error}; or what it lacks for {missing}") from None
-        raise
-
-
-def _unlike(path: Path, format: str | None) -> str:
-    missing = _near_misses(path, [format] if format else FORMATS)
-    kind = "folder" if path.is_dir() else "content"
-    fault = f"the {kind} is not {format}" if format else f"the {kind} is of no known format"
-    way_out = (
-        "" if missing or format else "; or write it as CSV with the columns conversation, speaker and text"
-    )
-    return f"{fault}{missing and f' ({missing})'}; {_formats()}{way_out}"
 
 
 def _near_misses(path: Path, formats: Iterable[str]) -> str:

@@ -1,38 +1,29 @@
-"""The base class of readers: a format defines how it is recognised and its records; this makes them batches.
-
-Readers share modules: `streams` decompresses and decodes, `fields` finds the column of each field, `times` parses
-times, `metadata` writes metadata; `Reader.message` and `problem` report rows that cannot be read. Ids that repeat
-across conversations are scoped to them when the dump lands.
-"""
+"""The base class of readers: a format defines how it is recognised and its records; this makes them batches."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
-from copy import copy
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
-from weakref import WeakMethod
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ssrem.errors import DumpError
-from ssrem.readers.conversation_ids import answered_in, with_ids
-from ssrem.readers.date_order import DateOrder
 from ssrem.readers.evidence import told, weigh
 from ssrem.readers.fields import ALIASES, OF_REPLIES, Layout, unknown_columns
 from ssrem.readers.files import streams
-from ssrem.readers.files.archives import as_given
+from ssrem.readers.files.sources import as_given, labels
 from ssrem.readers.files.streams import is_parquet, is_utf8
+from ssrem.readers.ids import answered_in, plain_forms, resolved, with_conversations
 from ssrem.readers.json.rows import member_row, parquet_rows, row_places
 from ssrem.readers.json.values import ANY, json_elements, json_members, parse_json
 from ssrem.readers.metadata import canonical_object, encodable, escaped, escaped_member
 from ssrem.readers.people import NONE, ROLES, roles_in, seated, without_people
-from ssrem.readers.references import References
 from ssrem.readers.rows import SOURCE_SCHEMA, MalformedRowError, row_values
-from ssrem.readers.times import Times
 
 Record = Mapping[str, object]
 """One record: its values by column of RAW_SCHEMA, null if absent."""
@@ -90,11 +81,12 @@ class Reader(ABC):
         self.file = streams.text_name(path)
         self.layout = Layout(mapping, self.aliases, self.ignored, self.unwrapped)
         self.mapping, self.conversations = dict(self.layout.mapping), self.layout.conversations
-        # No cycle: `temporary` is deleted with the reader.
-        self.layout.times.decide = WeakMethod(self._date_order)
+        self.layout.times.dump = str(path)
         self.batch_rows = batch_rows
         self.parts: list[Path] = []
         """The files below the folder `path` to read, for a format that `joins_files`; empty for all."""
+        self.references: list[tuple[str, str]] = []
+        """Columns of references and forms in which they are written, but no ids, see `ids.FORMS`."""
         self.named_not_people: tuple[str, ...] = ()
         """Further names of speakers that are not people; `none` switches off what the format knows of them."""
         self.temporary: list[object] = []
@@ -148,23 +140,21 @@ class Reader(ABC):
         """The batches with ids of conversations, and with `is_person` false for names that are not people's."""
         own = NONE not in self.named_not_people
         names = [name for name in self.named_not_people if name != NONE] + [*(self.not_people if own else ())]
-        references = References(lambda: self._survey(DateOrder()))
-        resolve = references.as_ids if self.takes_mapping else lambda batch: batch
-        answered = (
-            answered_in(map(resolve, self._survey(DateOrder())), str(self.path))
-            if self.conversations == OF_REPLIES
-            else None
-        )
+        answered = None
+        if self.conversations == OF_REPLIES:
+            answered = answered_in(self._batches(), str(self.path))
         no_seats = [name for name in names if name.lower() not in ROLES or name in self.named_not_people]
         self.roles = set()
-        for read in map(resolve, self._batches()):
-            batch = seated(with_ids(read, answered) if self.conversations else read, persons=self.persons)
+        for read in self._batches():
+            whole = with_conversations(read, answered) if self.conversations else read
+            batch = seated(whole, persons=self.persons)
             roles = roles_in(batch["speaker"])
             self.roles = None if self.roles is None or roles is None else self.roles | roles
             # Where roles alone speak, `system` is one of two seats.
             yield without_people(batch, names if self.roles is None else no_seats, flagged=own)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
+        """The batches of SOURCE_SCHEMA."""
         self.bytes_read = size = 0
         self.left_out.clear()
         self.layout.times.clear()
@@ -176,14 +166,13 @@ class Reader(ABC):
                 if len(rows) < self.batch_rows and size < BATCH_BYTES:
                     continue
             if rows:
-                yield _batch(rows)
+                yield resolved(_batch(rows), self.references)
                 rows, size = [], 0
             if not isinstance(record, Mapping):
-                yield from (
-                    record.slice(at, self.batch_rows) for at in range(0, len(record), self.batch_rows)
-                )
+                for at in range(0, len(record), self.batch_rows):
+                    yield resolved(record.slice(at, self.batch_rows), self.references)
         if rows:
-            yield _batch(rows)
+            yield resolved(_batch(rows), self.references)
 
     @property
     def ids_may_repeat(self) -> bool:
@@ -207,28 +196,6 @@ class Reader(ABC):
         left_out = [f"left out, because nobody said it: {counts}"] if counts else []
         return [*dict.fromkeys(self.notes), *left_out, *self.layout.times.notes()]
 
-    def _date_order(self) -> str:
-        """Whether `day` or `month` comes first in dates such as 03/04/2020, by the first times of a dump; notes why."""
-        dates = DateOrder()
-        read = 0
-        for batch in self._survey(dates):
-            read += len(batch)
-            if read >= self.batch_rows:
-                break
-        order, why = dates.decision(
-            str(self.path),
-            "say which with --time-format (in Python time_format=…), such as '%d/%m/%Y %H:%M' or '%m/%d/%Y %H:%M'",
-        )
-        self.notes += [why] if why else []
-        return order
-
-    def _survey(self, dates: DateOrder) -> Iterator[pa.RecordBatch]:
-        """The batches of the whole dump, of which nothing is counted or noted; `dates` collects the times."""
-        survey = copy(self)
-        survey.left_out, survey.notes, survey.layout = Counter(), [], copy(self.layout)
-        survey.layout.times = Times(survey=dates)
-        return survey._batches()
-
     def check(self) -> None:
         """Raise DumpError if the start of the dump shows that it cannot be read, or not with this mapping."""
         for path in (self.path / name for name in (*self.required, *self.optional, *self.unread)):
@@ -243,7 +210,10 @@ class Reader(ABC):
         return iter(())
 
     def weigh(self) -> None:
-        """Take columns by their names only where the values of the first messages do not contradict; sets `columns`."""
+        """Take columns by their names only where the values of the first messages do not contradict; sets `columns`.
+
+        These messages also decide whether day or month is first in dates, and how references are written.
+        """
         if self.takes_mapping and (sample := list(islice(self.sample(), SAMPLE_ROWS))):
             conversations, rows = zip(*sample, strict=True)
             weigh(self.layout, rows, conversations)
@@ -253,6 +223,12 @@ class Reader(ABC):
                 raise unknown_columns(self.path, columns, missing, DumpError, self.kind_of_column, rows[0])
             sources = {field: self.mapping.get(field, names) for field, names in plan.sources.items()}
             self.columns = told(sources, [name for name in columns if name in plan.metadata or not name])
+            values = {
+                field: [row.get(name) for row in rows for name in plan.sources.get(field, ())]
+                for field in ("id", "speaker", "time")
+            }
+            self.references = plain_forms(values)
+            self.layout.times.decide(values["time"])
         self.bytes_read = 0
 
     def files(self) -> list[Path]:
@@ -384,3 +360,67 @@ def _all_encodable(values: Mapping[str, object]) -> bool:
 def _batch(rows: list[Record]) -> pa.RecordBatch:
     arrays = [pa.array([row.get(field.name) for row in rows], field.type) for field in SOURCE_SCHEMA]
     return pa.RecordBatch.from_arrays(arrays, schema=SOURCE_SCHEMA)
+
+
+class SeveralReader(Reader):
+    """Several files or folders of one format as one dump: the records of each reader in order; `source` and `file` say
+    where each is from.
+
+    Ids are those of the files; where they repeat across files, the landing scopes them. What is decided by the first
+    messages is decided by those of all files together.
+    """
+
+    def __init__(self, readers: Sequence[Reader]) -> None:
+        first = readers[0]
+        # Not ClassVars as in other readers: those of the format that is read.
+        for name in ("format", "describes", "takes_mapping", "kind_of_column", "is_text", "not_people"):
+            setattr(self, name, getattr(first, name))
+        super().__init__(first.path, mapping=first.mapping, batch_rows=first.batch_rows)
+        self.conversations, self.layout = first.conversations, first.layout
+        self._readers = dict(zip(labels([one.path.absolute() for one in readers]), readers, strict=True))
+        for reader in readers:  # counts and decisions are those of the whole dump
+            reader.notes, reader.left_out = self.notes, self.left_out
+            reader.layout.times = self.layout.times
+
+    def check(self) -> None:
+        for reader in self._readers.values():
+            reader.check()
+        self.persons = any(reader.persons for reader in self._readers.values())
+
+    def sample(self) -> Iterator[tuple[object, Mapping[str, Any]]]:
+        for label, reader in self._readers.items():
+            yield from (((label, conversation), row) for conversation, row in reader.sample())
+
+    def weigh(self) -> None:
+        super().weigh()
+        for reader in self._readers.values():  # a column is one field in all files
+            reader.layout.pass_over(self.layout.passed_over)
+
+    def files(self) -> list[Path]:
+        return sorted({file for reader in self._readers.values() for file in reader.files()})
+
+    @property
+    def ids_may_repeat(self) -> bool:
+        return True
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(reader.total_bytes for reader in self._readers.values())
+
+    def records(self) -> Iterator[Record | pa.RecordBatch]:
+        done = 0
+        for label, reader in self._readers.items():
+            reader.bytes_read = 0
+            for record in reader.records():
+                self.bytes_read = done + reader.bytes_read
+                yield _placed(record, label, reader.path.is_dir())
+            done += reader.total_bytes
+            self.bytes_read = done
+
+
+def _placed(record: Record | pa.RecordBatch, label: str, is_folder: bool) -> Record | pa.RecordBatch:
+    if isinstance(record, Mapping):
+        return {**record, "source": label, "file": f"{label}/{record['file']}" if is_folder else label}
+    source = pa.repeat(label, len(record))
+    file = pc.binary_join_element_wise(source, record["file"], "/") if is_folder else source
+    return record.set_column(0, "source", source).set_column(2, "file", file)

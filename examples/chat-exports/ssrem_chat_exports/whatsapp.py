@@ -11,10 +11,10 @@ from typing import ClassVar
 
 from ssrem.errors import DumpError
 from ssrem.readers.base import Reader, Record, malformed, problem
-from ssrem.readers.date_order import DateOrder
 from ssrem.readers.fields import Layout
 from ssrem.readers.files.streams import LONGEST_ROW, blocks, head, is_utf8, too_long
 from ssrem.readers.people import DELETED
+from ssrem.readers.times import DateOrder
 
 _INVISIBLE = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _HEADER = re.compile(

@@ -1,4 +1,4 @@
-"""Resolves the sources of a dump (files, folders, patterns, `-`, URLs) to files and folders of this machine."""
+"""What the user names as a dump, such as a pattern, an archive or a URL, as files and folders of this machine."""
 
 from __future__ import annotations
 
@@ -6,34 +6,67 @@ import errno
 import glob
 import re
 import shutil
+import stat
 import sys
-from collections.abc import Iterable
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, cast
 
 from ssrem.errors import DumpError, one_line
 from ssrem.files import folder_of
-from ssrem.readers.files.archives import inside
+from ssrem.readers.files.streams import chunks, head
 
 STDIN = "-"
 _URL = re.compile(r"(\w[\w+.-]*)://.")
 _PIECE = 1 << 20
 _PACKAGES = {"http": "aiohttp", "https": "aiohttp", "hf": "huggingface_hub", "s3": "s3fs", "gs": "gcsfs"}
+MOST_FILES = 100_000
+"""Most entries of an archive."""
+SMALL, MOST_TIMES = 256 << 20, 200
+"""An archive that unpacks to more than SMALL bytes, and to more than MOST_TIMES its size, is taken for a bomb. Text
+packs to about a tenth; deflate cannot pack to less than a thousandth."""
+_BY_HAND = "unpack it, and give the folder"
+_DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, NotImplementedError, ValueError)
 
 
-def is_remote(source: str) -> bool:
-    """Whether a source is standard input or a URL, which is read only once."""
-    return source == STDIN or _URL.match(source) is not None
+class Held:
+    """A temporary folder with what was unpacked or fetched from a source; it is deleted with this object."""
+
+    def __init__(self, source: str) -> None:
+        self.source, self.folder = source, folder_of(self)
+
+    def target(self, name: str) -> Path:
+        """Where a file with a name that comes from outside is written; DumpError if it leads out of the folder."""
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or "\\" in name or not path.parts:
+            raise DumpError(
+                f"{self.source}: {name!r} in the archive leads out of it; is it from a source that you trust?"
+            )
+        target = self.folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return target
+
+
+def as_given(error: DumpError, held: Iterable[object]) -> DumpError:
+    """The error with the sources, as the user named them, instead of the folders that they were unpacked to."""
+    message = str(error)
+    for one in held:
+        if isinstance(one, Held):
+            message = message.replace(str(one.folder), one.source)
+    return DumpError(message)
 
 
 def base_name(source: str) -> str:
     """The last part of a source's name, or of its folder's name for a pattern or if there is none."""
     if _URL.match(source):
-        path = PurePosixPath(source.partition("://")[2].partition("?")[0].partition("#")[0])
-        return path.name
+        return PurePosixPath(re.split(r"[?#]", source.partition("://")[2])[0]).name
     path = PurePosixPath(source)
     if _is_pattern(source):
-        path = PurePosixPath(Path(*path.parts[: _fixed(path)]).resolve())
+        fixed = next(number for number, part in enumerate(path.parts) if glob.has_magic(part))
+        path = PurePosixPath(Path(*path.parts[:fixed]).resolve())
     return path.name if path.name not in ("", "..") else Path(source).resolve().name
 
 
@@ -44,9 +77,11 @@ def common_name(sources: Iterable[str]) -> str:
 
 def absolute(source: str) -> str:
     """A source that is valid in any working directory: paths and patterns become absolute."""
-    if is_remote(source) or not (_is_pattern(source) or Path(source).exists()):
-        return "standard input" if source == STDIN else source
-    return str(Path(source).absolute() if _is_pattern(source) else Path(source).resolve())
+    if source == STDIN:
+        return "standard input"
+    if _is_pattern(source) and not _URL.match(source):
+        return str(Path(source).absolute())
+    return str(Path(source).resolve()) if Path(source).exists() else source
 
 
 def labels(paths: list[Path]) -> list[str]:
@@ -63,93 +98,21 @@ def common_folder(paths: list[Path]) -> Path:
     )
 
 
-class Fetched:
-    """The files of standard input or a URL in the temporary folder `folder`, which is deleted with this object.
+def located(source: str) -> tuple[list[Path], Held | None]:
+    """The files or folders that a source names, and the folder that holds them if they were fetched.
 
     DumpError if the source cannot be read, or the disk is too small for it.
     """
-
-    def __init__(self, source: str) -> None:
-        self.folder = folder_of(self)
+    if source == STDIN or _URL.match(source):
+        held = Held(source)
         try:
-            if source == STDIN:
-                self.paths = [self._spooled(sys.stdin.buffer, "stdin")]
-            else:
-                self.paths = self._downloaded(source)
+            return _fetched(source, held), held
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 raise DumpError(
-                    f"{source}: {self.folder.parents[1]} is too small for it; set TMPDIR to a folder on a larger disk"
+                    f"{source}: {held.folder.parents[1]} is too small for it; set TMPDIR to a folder on a larger disk"
                 ) from error
             raise
-
-    def _spooled(self, stream: IO[bytes], name: str) -> Path:
-        target = self.folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("wb") as file:
-            shutil.copyfileobj(stream, file, _PIECE)
-        return target
-
-    def _downloaded(self, url: str) -> list[Path]:
-        scheme = url.partition("://")[0].lower()
-        if scheme in ("file", "local"):
-            raise DumpError(f"{url}: is a file of this machine; give its path, without {scheme}://")
-        package = _PACKAGES.get(scheme)
-        try:
-            from fsspec.core import url_to_fs  # type: ignore[import-untyped]
-
-            files, place = url_to_fs(url)
-        except ImportError as error:
-            raise DumpError(
-                f"{url}: addresses with {scheme}:// need a package; pip install {package or 'fsspec'}, or download the "
-                "dump and give the file"
-            ) from error
-        except ValueError as error:
-            raise DumpError(f"{url}: there is no such kind of address ({one_line(error)})") from error
-        try:
-            return self._copied(url, files, place, walk=not scheme.startswith("http"))
-        except DumpError:
-            raise
-        except OSError as error:
-            if error.errno == errno.ENOSPC:
-                raise
-            raise _unfetched(url, error) from error
-        except Exception as error:  # every file system has errors of its own
-            raise _unfetched(url, error) from error
-
-    def _copied(self, url: str, files: Any, place: str, *, walk: bool) -> list[Path]:
-        """The files at `place` of the address; walk: it may be a pattern or a folder."""
-        names = [place]
-        if walk and glob.has_magic(place):
-            names = sorted(files.glob(place))
-        elif walk and files.isdir(place):
-            names = sorted(files.find(place))
-        if not names:
-            raise FileNotFoundError(errno.ENOENT, "there is no such file", place)
-        paths = []
-        inner = [Path("/") / inside(url, name.lstrip("/")) for name in names]
-        for name, label in zip(names, labels(inner), strict=True):
-            with files.open(name, "rb") as stream:
-                paths.append(self._spooled(stream, label))
-        return paths
-
-
-def _unfetched(url: str, error: Exception) -> DumpError:
-    return DumpError(
-        f"{url}: cannot be fetched ({one_line(error)}); look at the address and the network, or download the dump and "
-        "give the file"
-    )
-
-
-def located(source: str) -> tuple[list[Path], Fetched | None]:
-    """The files or folders that a source names, and the object that holds them if they were fetched."""
-    if source == STDIN and sys.stdin.isatty():
-        raise DumpError(
-            "- reads what is piped in, and nothing is; for example: zcat dump.jsonl.gz | ssrem ingest -"
-        )
-    if is_remote(source):
-        fetched = Fetched(source)
-        return fetched.paths, fetched
     if not _is_pattern(source):
         return [Path(source)], None
     names = sorted(glob.glob(source, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute pattern)
@@ -163,6 +126,138 @@ def _is_pattern(source: str) -> bool:
     return glob.has_magic(source) and not Path(source).exists()
 
 
-def _fixed(path: PurePosixPath) -> int:
-    """How many parts of a pattern come before the first part with a wildcard."""
-    return next(number for number, part in enumerate(path.parts) if glob.has_magic(part))
+def _fetched(source: str, held: Held) -> list[Path]:
+    """The files of standard input or a URL, written into the folder."""
+    if source == STDIN:
+        if sys.stdin.isatty():
+            raise DumpError(
+                "- reads what is piped in, and nothing is; for example: zcat dump.jsonl.gz | ssrem ingest -"
+            )
+        return [_copied(sys.stdin.buffer, held.target("stdin"))]
+    scheme = source.partition("://")[0].lower()
+    if scheme in ("file", "local"):
+        raise DumpError(f"{source}: is a file of this machine; give its path, without {scheme}://")
+    try:
+        from fsspec.core import url_to_fs  # type: ignore[import-untyped]
+
+        files, place = url_to_fs(source)
+        names = [place]
+        if not scheme.startswith("http"):
+            if glob.has_magic(place):
+                names = sorted(files.glob(place))
+            elif files.isdir(place):
+                names = sorted(files.find(place))
+        if not names:
+            raise FileNotFoundError(errno.ENOENT, "there is no such file", place)
+        paths = []
+        # A name that leads out of the folder is refused before the names are shortened.
+        checked = [Path("/") / held.target(name.lstrip("/")).relative_to(held.folder) for name in names]
+        for name, label in zip(names, labels(checked), strict=True):
+            with files.open(name, "rb") as stream:
+                paths.append(_copied(stream, held.target(label)))
+        return paths
+    except DumpError:
+        raise
+    except ImportError as error:
+        raise DumpError(
+            f"{source}: addresses with {scheme}:// need a package; pip install {_PACKAGES.get(scheme, 'fsspec')}, or "
+            "download the dump and give the file"
+        ) from error
+    except Exception as error:  # every file system has errors of its own
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            raise
+        raise DumpError(
+            f"{source}: cannot be fetched ({one_line(error)}); look at the address and the network, or download the "
+            "dump and give the file"
+        ) from error
+
+
+def _copied(stream: IO[bytes], target: Path) -> Path:
+    with target.open("wb") as file:
+        shutil.copyfileobj(stream, file, _PIECE)
+    return target
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a file is a zip or tar archive, by its content."""
+    start = head(path, 512)
+    return start.startswith((b"PK\x03\x04", b"PK\x05\x06")) or start[257:262] == b"ustar"
+
+
+def unpacked(path: Path) -> tuple[Path, Held]:
+    """What to read of an archive, its single file or the deepest folder with all files, and the folder that holds it.
+
+    Nothing is written outside that folder. DumpError for links and devices, names that lead out of the folder or occur
+    twice, more than MOST_FILES entries, a bomb (see SMALL), archives that are damaged or encrypted, and such without a
+    file or with an archive alone.
+    """
+    held = Held(str(path))
+    most, size = max(SMALL, MOST_TIMES * path.stat().st_size), 0
+    try:
+        for number, (name, content) in enumerate(_entries(path), 1):
+            if number > MOST_FILES:
+                raise DumpError(f"{path}: the archive has more than {MOST_FILES:,} files; {_BY_HAND}")
+            target = held.target(name)
+            if target.exists():
+                raise DumpError(f"{path}: {name!r} is twice in the archive; {_BY_HAND}")
+            with target.open("wb") as file:
+                while piece := content.read(_PIECE):
+                    size += len(piece)
+                    if size > most:
+                        raise DumpError(
+                            f"{path}: the archive unpacks to more than {most >> 20:,} MB, which looks like a bomb; if "
+                            f"you trust it, {_BY_HAND}"
+                        )
+                    file.write(piece)
+    except _DAMAGED as error:
+        raise DumpError(
+            f"{path}: the archive is damaged or encrypted ({error}); fetch it again, or {_BY_HAND}"
+        ) from error
+    folder = held.folder
+    files = [file for file in sorted(folder.rglob("*")) if file.is_file() and not _is_side_file(file, folder)]
+    if not files:
+        raise DumpError(f"{path}: the archive holds no file; give one with conversations in it")
+    if len(files) == 1 and is_archive(files[0]):
+        raise DumpError(f"{path}: holds another archive, {files[0].name}; unpack it, and give that one")
+    return files[0] if len(files) == 1 else common_folder(files), held
+
+
+class _Decompressed:
+    """The content of a plain or compressed file, as tarfile reads it."""
+
+    def __init__(self, path: Path) -> None:
+        self._pieces = chunks(path, _PIECE)
+
+    def read(self, _: int) -> bytes:
+        return next(self._pieces, b"")
+
+
+def _entries(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """Name and content of each file of the archive."""
+    if head(path, 2) == b"PK":
+        with zipfile.ZipFile(path) as archive:
+            for entry in archive.infolist():
+                if stat.S_ISLNK(entry.external_attr >> 16):
+                    raise _link(path, entry.filename)
+                if entry.flag_bits & 1:
+                    raise zipfile.BadZipFile("it needs a password")
+                if not entry.is_dir():
+                    with archive.open(entry) as content:
+                        yield entry.filename, content
+        return
+    with tarfile.open(fileobj=cast("IO[bytes]", _Decompressed(path)), mode="r|") as tar:
+        for member in tar:
+            extracted = tar.extractfile(member) if member.isfile() else None
+            if extracted is not None:
+                yield member.name, extracted
+            elif not member.isdir():
+                raise _link(path, member.name)
+
+
+def _link(path: Path, name: str) -> DumpError:
+    return DumpError(f"{path}: {name!r} in the archive is a link or a device; {_BY_HAND}")
+
+
+def _is_side_file(path: Path, folder: Path) -> bool:
+    """What systems add to archives: hidden files, and macOS's resource forks."""
+    return any(part.startswith(".") or part == "__MACOSX" for part in path.relative_to(folder).parts)

@@ -1,9 +1,14 @@
-"""Reads files as blocks of bytes, plain or compressed (by their first bytes), and counts the stored bytes read."""
+"""Reads files as blocks of bytes, plain or compressed (by their first bytes), as UTF-8, and counts the bytes read.
+
+The encoding of a text is what the user says, else UTF-16 by its byte order mark, or UTF-8, or Windows-1252 (cp1252)
+where the bytes look like it.
+"""
 
 from __future__ import annotations
 
 import codecs
 import os
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +38,11 @@ _SMALLEST_RECODED = 1 << 16
 _LONG_LINE = 1 << 20
 """A line of more bytes, such as JSON without line breaks, is recoded in parts."""
 _BEYOND_ASCII = bytes(range(128, 256))
+_GUESSED_BY = 8 << 20
+"""The bytes at the start of a file by which its encoding is guessed."""
+_CONTROLS = re.compile(rb"[\x00-\x01\x04-\x08\x0e\x10\x12-\x15\x17-\x1a\x1c\x7f\x81\x8d\x8f\x90\x9d]")
+"""Bytes that text in cp1252 does not contain; control characters with which IRC formats text are allowed."""
+_SIGNS = frozenset("€‚„…‘’“”•–—™œŒšŠžŽŸ\xa0¡£§©ª«°²³´·º»¿½¼¾®")
 
 _FOREIGN = {b"%pdf": "a PDF file", b"sqlite format 3": "an SQLite database", b"{\\rtf": "an RTF document"}
 _FOREIGN |= dict.fromkeys((b"\x89png", b"gif8", b"\xff\xd8\xff"), "a picture")
@@ -53,6 +63,52 @@ def declare(path: Path, encoding: str | None) -> None:
         _encodings.pop(str(path.absolute()), None)
     else:
         _encodings[str(path.absolute())] = encoding
+
+
+def checked_encoding(name: str | None) -> str | None:
+    """The value of `--encoding`; DumpError if Python has no such encoding of text."""
+    if name is None:
+        return None
+    try:
+        codec = codecs.lookup(name)
+        codecs.getincrementaldecoder(name)("strict").decode("a\n".encode(name), final=True)
+    except (LookupError, UnicodeError, TypeError, ValueError) as error:
+        raise DumpError(
+            f"--encoding {name}: there is no such encoding of text; write for example cp1252, utf-16 or shift_jis"
+        ) from error
+    return codec.name
+
+
+def declare_guess(path: Path) -> str | None:
+    """Read a file from now on in the encoding that its start suggests: returns why it is cp1252, None if it is not.
+
+    Lines in cp1252 must outnumber those in UTF-8 with letters beyond ASCII, and look like a western language: few of
+    their letters are beyond ASCII, and all of these are common; lines with other bytes must be rare.
+    """
+    declare(path, None)  # the guess is made from the bytes as they are stored
+    start = head(path, _GUESSED_BY)
+    if len(start) + len(UTF8_BOM) >= _GUESSED_BY:  # the end may be a part of a line, or of a letter
+        start = start[: start.rfind(b"\n") + 1] or start.rstrip(_BEYOND_ASCII)
+    if is_utf8(start) or b"\0" in start[:4096] or start.lstrip().startswith((b"PK", b"PAR1", b"%PDF")):
+        return None
+    lines = [(number, line) for number, line in enumerate(start.split(b"\n"), 1) if not line.isascii()]
+    others = [(number, line) for number, line in lines if not is_utf8(line)]
+    broken = [(number, line) for number, line in others if not _CONTROLS.search(line)]
+    text = b"\n".join(line for _, line in broken).decode("cp1252")
+    beyond = [sign for sign in text if ord(sign) > 127]
+    rare = 20 * (len(others) - len(broken))
+    if (
+        len(broken) <= max(len(lines) - len(others), rare)
+        or not all("À" <= sign <= "þ" or sign in _SIGNS for sign in beyond)
+        or sum(map(str.isalpha, beyond)) > 0.3 * sum(map(str.isalpha, text))
+    ):
+        return None
+    declare(path, GUESSED)
+    number, line = broken[0]
+    place = next(i for i, byte in enumerate(line) if byte > 127 and not is_utf8(line[: i + 1] + b" "))
+    example = line[max(0, place - 20) : place + 20].decode("cp1252", "replace").strip()
+    where = f"line {number:,} of {text_name(path)}"
+    return f"lines that are not UTF-8 are read as cp1252, such as {where}: {example!r}"
 
 
 def _keep_bytes(error: UnicodeError) -> tuple[str, int]:
@@ -103,10 +159,9 @@ def foreign(path: Path) -> str | None:
 def is_utf8(content: bytes) -> bool:
     """Whether the bytes are UTF-8."""
     try:
-        content.decode("utf-8")
+        return content.decode("utf-8") is not None
     except UnicodeDecodeError:
         return False
-    return True
 
 
 def excerpt(line: bytes) -> str:
@@ -205,10 +260,8 @@ def chunks(path: Path, size: int, progress: Callable[[int], None] | None = None)
 
 def _recoded(path: Path, pieces: Iterator[bytes], encoding: str | None) -> Iterator[bytes]:
     """Text in an encoding, by default UTF-16 with a byte order mark, as UTF-8."""
-    decoder = codecs.getincrementaldecoder(encoding or "utf-16")(
-        "ssrem-keep-bytes" if encoding else "surrogatepass"
-    )
-    keep = "surrogateescape" if encoding else "surrogatepass"
+    faulty, keep = ("ssrem-keep-bytes", "surrogateescape") if encoding else ("surrogatepass", "surrogatepass")
+    decoder = codecs.getincrementaldecoder(encoding or "utf-16")(faulty)
     for piece in chain(pieces, (None,)):
         try:
             yield decoder.decode(piece or b"", final=piece is None).encode("utf-8", keep)
@@ -234,11 +287,6 @@ def _by_line(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 def _from_cp1252(line: bytes) -> bytes:
     return line.decode("cp1252", "ssrem-keep-bytes").encode("utf-8", "surrogateescape")
-
-
-def is_utf16(path: Path) -> bool:
-    """Whether a file begins with a byte order mark of UTF-16."""
-    return path.is_file() and next(_raw_chunks(path, 4), b"").startswith(UTF16_BOMS)
 
 
 def is_parquet(path: Path) -> bool:

@@ -18,7 +18,7 @@ import zstandard
 
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
-from ssrem.readers.files import archives
+from ssrem.readers.files import sources
 from support.exports import EXPORTS, SLACK, TELEGRAM, Files, write_dump
 from support.reader_rows import rows_of
 from support.stages import run_python
@@ -191,7 +191,7 @@ def test_what_could_do_harm_or_is_no_dump_is_one_line(tmp_path: Path, content: b
 def test_a_bomb_is_refused_before_it_unpacks(
     tmp_path: Path, pack: Callable[[Files], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archives, "SMALL", 1 << 20)
+    monkeypatch.setattr(sources, "SMALL", 1 << 20)
     path = write_dump({"": pack({"x.jsonl": b"\0" * (8 << 20)})}, tmp_path / "export")
     with pytest.raises(DumpError, match="looks like a bomb"):
         open_dump(path)
@@ -215,7 +215,7 @@ def test_an_address_of_a_file_here_is_refused(tmp_path: Path) -> None:
 
 
 def test_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "MOST_FILES", 2)
+    monkeypatch.setattr(sources, "MOST_FILES", 2)
     path = write_dump({"": _zip(SLACK)}, tmp_path / "export")
     with pytest.raises(DumpError, match="more than 2 files"):
         open_dump(path)

@@ -182,11 +182,6 @@ def test_a_reader_says_what_it_reads() -> None:
         ("2008-04-23T14:55:00.000Z\tann\t\thi\n", "line 1 is a row, not a header: '2008-04-23T14:55:00.000Z"),
         ("L1 +++$+++ u0 +++$+++ m0 +++$+++ ANN +++$+++ Hi\n", "cornell: a file alone, with +++$+++ between"),
         ("a,a\n1,2\n", "csv: line 1, the header, holds a column twice: 'a,a'"),
-        (
-            '{"messages": [{"author": "a"}]}\n',
-            "text; the keys are messages, author; a row is {'messages': [{'author': 'a'}]}; say which is which with "
-            "--map, for example --map text=KEY or KEY.KEY",
-        ),
     ],
 )
 def test_what_the_nearest_formats_miss(tmp_path: Path, content: str, says: str) -> None:

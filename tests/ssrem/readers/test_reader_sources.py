@@ -198,7 +198,7 @@ def test_addresses_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     for source, says in (
         ("memory://dumps/none.jsonl", "cannot be fetched"),
         ("memory://dumps/*.csv", "cannot be fetched (there is no such file"),
-        ("nosuch://x/y", "there is no such kind of address"),
+        ("nosuch://x/y", "cannot be fetched (Protocol not known: nosuch)"),
     ):
         with pytest.raises(DumpError) as error:
             open_dump(source)

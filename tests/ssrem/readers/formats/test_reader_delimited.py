@@ -258,9 +258,8 @@ def test_delimiters_and_unicode_encodings_of_other_programs(
     mark = "\ufeff" if encoding in ("utf-16-le", "utf-16-be") else ""
     content = mark + "\r\n".join(delimiter.join(row) for row in rows)
     (tmp_path / "dump").write_bytes(content.encode(encoding))
-    reader = open_dump(tmp_path / "dump")
-    assert [(row["speaker"], row["text"]) for row in rows_of(reader)] == [("Zoë", "x, y; z|"), ("bob", "😀")]
-    assert ("read as UTF-16, by its first bytes" in reader.notes) == encoding.startswith("utf-16")
+    rows_read = rows_of(open_dump(tmp_path / "dump"))
+    assert [(row["speaker"], row["text"]) for row in rows_read] == [("Zoë", "x, y; z|"), ("bob", "😀")]
 
 
 @pytest.mark.parametrize("end", ["", "\r"])
