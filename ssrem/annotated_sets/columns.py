@@ -16,15 +16,16 @@ from tokenize import TokenError, generate_tokens
 from typing import Any
 
 from ssrem.errors import AnnotationError
-from ssrem.readers.evidence import FEW, told
 from ssrem.readers.fields import (
     ALIASES,
+    FEW,
     OF_RESPONSES,
     SCORE_OF,
     SIGNS,
     check_header,
     checked_mapping,
     normalise,
+    told,
     turn_text,
     unknown_columns,
 )

@@ -136,18 +136,17 @@ class _Dumps:
             reader_class(format)  # DumpError if there is none
         self._format, self._fields, self._encoding = format, fields, encoding
         self.dumps: dict[Path, str] = {}
-        self.held: list[object] = []
+        self.held: list[Held] = []
         self._guesses: list[str] = []
         self._notes: list[str] = []
 
     def located(self, source: str) -> list[Path]:
         """The files or folders that a source names."""
-        if self._format is None and source in FORMATS and not Path(source).exists():
-            packaged = reader_class(source).packaged()
-            if packaged:
-                return [packaged]
+        named = self._format is None and source in FORMATS and not Path(source).exists()
+        if named and (packaged := reader_class(source).packaged()):
+            return [packaged]
         paths, held = located(source)
-        self.held += [held] if held else []
+        self.held += filter(None, [held])
         return paths
 
     def add(self, path: Path) -> None:
@@ -157,9 +156,8 @@ class _Dumps:
         if is_archive(path):
             path, archive = unpacked(path)
             self.held.append(archive)
-            kind = (
-                "an office document" if (archive.folder / "[Content_Types].xml").exists() else foreign(path)
-            )
+            office = (archive.folder / "[Content_Types].xml").exists()
+            kind = "an office document" if office else foreign(path)
         if kind:
             raise DumpError(
                 f"{where}: is {kind}, which no reader takes; export its conversations as CSV or JSON lines"
@@ -176,14 +174,11 @@ class _Dumps:
         if path.is_dir() and not (guess_format(path) or near) and self._add_those_in(path):
             return
         if guess is None:
-            kind = "folder" if path.is_dir() else "content"
-            fault = (
-                f"the {kind} is not {self._format}" if self._format else f"the {kind} is of no known format"
-            )
-            way_out = "; or write it as CSV with the columns conversation, speaker and text"
-            raise DumpError(
-                f"{path}: {fault}{near and f' ({near})'}; {_formats()}{'' if near or self._format else way_out}"
-            )
+            what = "folder" if path.is_dir() else "content"
+            fault = f"is not {self._format}" if self._format else "is of no known format"
+            csv = "; or write it as CSV with the columns conversation, speaker and text"
+            way_out = f"{_formats()}{'' if near or self._format else csv}"
+            raise DumpError(f"{path}: the {what} {fault}{near and f' ({near})'}; {way_out}")
         if self._format and guess != self._format:
             raise DumpError(
                 f"{path} is not {self._format}{near and f' ({near})'} but looks like {guess}; leave out --format or "
@@ -229,16 +224,10 @@ class _Dumps:
 
         (first, format), *others = self.dumps.items()
         if other := next((path for path, known in others if known != format), None):
-            way_out = "give those of one"
-            if any(
-                isinstance(one, Held) and path.is_relative_to(one.folder)
-                for one in self.held
-                for path in (first, other)
-            ):
-                way_out = "unpack the archive and give those of one"
-            elif other.suffix not in ("", first.suffix):
-                pattern = f"{other.parent / '*'}{other.suffix}"
-                way_out += f", such as {pattern!r}"
+            archived = any(Path(one.source).is_file() for one in self.held)
+            way_out = f"{'unpack the archive and ' if archived else ''}give those of one"
+            if not archived and other.suffix not in ("", first.suffix):
+                way_out += f", such as '{other.parent / '*'}{other.suffix}'"
             raise DumpError(
                 f"{first} is {format}, but {other} is {self.dumps[other]}; the files of a corpus are of one format: "
                 f"{way_out}, or give --format"
@@ -252,7 +241,7 @@ class _Dumps:
         else:
             readers = [chosen(path, mapping=self._fields, batch_rows=batch_rows) for path in paths]
             reader = SeveralReader(readers) if len(readers) > 1 else readers[0]
-        reader.temporary = self.held
+        reader.temporary += self.held
         if guesses := list(dict.fromkeys(self._guesses)):
             more = f"; likewise in {len(guesses) - 1:,} more of the files" if len(guesses) > 1 else ""
             reader.notes.append(guesses[0] + more)

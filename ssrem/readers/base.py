@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ssrem.errors import DumpError
-from ssrem.readers.evidence import told, weigh
-from ssrem.readers.fields import ALIASES, OF_REPLIES, Layout, unknown_columns
+from ssrem.readers.fields import ALIASES, OF_REPLIES, Layout, told, unknown_columns, weigh
 from ssrem.readers.files import streams
 from ssrem.readers.files.sources import as_given, labels
 from ssrem.readers.files.streams import is_parquet, is_utf8
@@ -265,12 +264,12 @@ class Reader(ABC):
 
     def content(self, path: Path) -> bytes:
         """The decompressed content of a small file; DumpError if it is longer than LONGEST_ROW."""
-        blocks: list[bytes] = []
+        content = bytearray()
         for block in self.blocks(path):
-            blocks.append(block)
-            if sum(map(len, blocks)) > streams.LONGEST_ROW:
+            content += block
+            if len(content) > streams.LONGEST_ROW:
                 raise streams.too_long(path, "the file")
-        return b"".join(blocks)
+        return bytes(content)
 
     def rows(self, path: Path) -> Iterator[tuple[int, object, bytes]]:
         """Number, value and bytes of each row of JSON lines, or, as canonical JSON, of one array or object (see
@@ -279,22 +278,20 @@ class Reader(ABC):
         The value of a line that is not JSON is None. DumpError as `json_elements` for an array that breaks off.
         """
         places = () if is_parquet(path) else row_places(path)
+        parsed: Iterable[object]
         if places == (ANY,):
-            for number, (id, value) in enumerate(self.members(path), 1):
-                row = member_row(id, value)
-                yield number, row, escaped(row)
+            parsed = (member_row(id, value) for id, value in self.members(path))
         elif places:
-            for number, (_, row) in enumerate(self.elements(path, places), 1):
-                yield number, row, escaped(row)
+            parsed = (row for _, row in self.elements(path, places))
         elif is_parquet(path):
-            before = self.bytes_read
-            for number, row in enumerate(parquet_rows(path), 1):
-                yield number, row, escaped(row)
-            self.bytes_read = before + path.stat().st_size
+            parsed = parquet_rows(path)
         else:
-            for number, line in self.lines(path):
-                if line.strip():
-                    yield number, parse_json(line), line
+            yield from ((number, parse_json(line), line) for number, line in self.lines(path) if line.strip())
+            return
+        before = self.bytes_read
+        for number, row in enumerate(parsed, 1):
+            yield number, row, escaped(row)
+        self.bytes_read = before + path.stat().st_size
 
     def _counter(self) -> Callable[[int], None]:
         """A function that sets `bytes_read` from the bytes read of the next file, added to those of earlier files."""

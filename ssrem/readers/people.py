@@ -13,24 +13,12 @@ from ssrem.readers.rows import RAW_SCHEMA
 NONE = "none"
 """Given as a name: all speakers are people."""
 
-HOLDERS = frozenset({"user", "usr", "human", "customer", "client"})
+HOLDERS = frozenset(("user", "usr", "human", "customer", "client"))
 """Names, in lower case, of the seat that a person holds."""
 
-ROLES = HOLDERS | frozenset(
-    {
-        "assistant",
-        "system",
-        "sys",
-        "bot",
-        "chatbot",
-        "agent",
-        "operator",
-        "model",
-        "ai",
-        "gpt",
-        "wizard",
-        "apprentice",
-    }
+ROLES = HOLDERS.union(
+    ("assistant", "system", "sys", "bot", "chatbot", "agent", "operator", "model", "ai", "gpt"),
+    ("wizard", "apprentice"),
 )
 """Names, in lower case, of seats in a conversation: nobody is called so. `0_Wizard` is one, too."""
 
@@ -39,11 +27,7 @@ DELETED_ACCOUNTS = frozenset({"[deleted]", "[removed]", "456226577798135808"})
 
 DELETED = frozenset(
     (
-        "[deleted]",
-        "[removed]",
-        "[deleted by user]",
-        "[removed by reddit]",
-        "[ removed by reddit ]",
+        *("[deleted]", "[removed]", "[deleted by user]", "[removed by reddit]", "[ removed by reddit ]"),
         "this message was deleted",
         "this message has been deleted",
         "this message was removed",
@@ -66,12 +50,8 @@ DELETED = frozenset(
 )
 """What platforms write in place of a text that was removed; in lower case, without a final full stop."""
 
-_MEDIA = frozenset(
-    (
-        "<media omitted>",
-        *(f"{kind} omitted" for kind in ("image", "video", "audio", "sticker", "gif", "document")),
-    )
-)
+_MEDIA = {f"{kind} omitted" for kind in ("image", "video", "audio", "sticker", "gif", "document")}
+_MEDIA |= {"<media omitted>"}
 """What WhatsApp writes in place of media, in lower case."""
 
 _LONGEST = max(len(text.encode()) for text in DELETED | _MEDIA) + 8  # with blanks and a full stop

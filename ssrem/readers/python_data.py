@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +21,11 @@ Columns = Mapping[str, str | Sequence[str]]
 """Field → column or columns."""
 
 _LISTS = ("utterances", "messages", "conversations", "conversation")
-"""Keys of a row that may hold the messages of a whole conversation, as the readers of `jsonl` and of chat logs take."""
+"""Columns that may hold the messages of a whole conversation, as the readers of `jsonl` and of chat logs take."""
 
 _FILE = "data"
 _ARGUMENTS = (
+    (r" or KEY\.KEY|(, or )conversation=@file .*?, (@replies)( if .*)", r"\1\2\3"),
     (r"--map (\w+)=([^\s:;,]+)", r"columns={'\1': '\2'}"),
     (r"--map\b", "columns={…}"),
     (r"--encoding (\S+):", r"encoding='\1':"),
@@ -41,9 +41,30 @@ def reader_of(data: Any, columns: Columns | None, reading: Mapping[str, Any], fo
     columns: field → column or columns. reading: further arguments of `open_dump`. DumpError for data of another shape.
     """
     try:
-        return _reader_of(data, columns, reading, folder)
+        fields = checked_mapping(columns)
+        if not isinstance(data, str | Path):
+            data, format = _written(data, Layout(fields), folder / _FILE)
+            reading = {"format": format, **reading}
+        return open_dump(data, mapping=fields, **reading)
     except DumpError as error:
         raise DumpError(in_python(str(error)).replace(f"{folder / _FILE}: ", "")) from error.__cause__
+
+
+def _written(data: Any, layout: Layout, path: Path) -> tuple[Path, str | None]:
+    """The file that the data are written to, and its format."""
+    if hasattr(data, "__arrow_c_stream__"):
+        import pyarrow.parquet
+
+        table = _table(data)
+        lists = [field for field in table.schema if field.name in _LISTS and "list" in str(field.type)]
+        if not lists:
+            _check_types(table, layout)
+            pyarrow.parquet.write_table(table, path)
+            return path, "parquet"
+        data = table.to_pylist()
+    with path.open("wb") as file:
+        file.writelines(escaped(row) + b"\n" for row in _rows(data, layout))
+    return path, guess_format(path)
 
 
 def in_python(message: str) -> str:
@@ -51,23 +72,6 @@ def in_python(message: str) -> str:
     for option, argument in _ARGUMENTS:
         message = re.sub(option, argument, message)
     return message
-
-
-def _reader_of(data: Any, columns: Columns | None, reading: Mapping[str, Any], folder: Path) -> Reader:
-    fields = checked_mapping(columns)
-    if isinstance(data, str | Path):
-        return open_dump(data, mapping=fields, **reading)
-    if hasattr(data, "__arrow_c_stream__"):
-        table = _table(data)
-        if not any(_is_list(part.type) for part in table.schema if part.name in _LISTS):
-            return open_dump(
-                _parquet(table, fields, folder), mapping=fields, **{"format": "parquet", **reading}
-            )
-        data = table.to_pylist()
-    path = folder / _FILE
-    with path.open("wb") as file:
-        file.writelines(escaped(row) + b"\n" for row in _rows(data, Layout(fields)))
-    return open_dump(path, mapping=fields, **{"format": guess_format(path), **reading})
 
 
 def _table(data: Any) -> pa.Table:
@@ -79,31 +83,11 @@ def _table(data: Any) -> pa.Table:
         raise DumpError(f"a column of the frame holds values of several types: {error}") from error
 
 
-def _is_list(kind: pa.DataType) -> bool:
-    """Whether Arrow, pandas or Polars write lists of any length as this type."""
-    import pyarrow as pa
-
-    known = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_large_list_view)
-    return any(is_kind(kind) for is_kind in known)
-
-
-def _parquet(table: pa.Table, fields: Mapping[str, tuple[str, ...]], folder: Path) -> Path:
-    """The file of a table of messages."""
-    import pyarrow as pa
-    import pyarrow.parquet
-
-    if not table.num_rows:
-        raise DumpError("the frame has no row; give conversations with at least two messages")
-    layout = Layout(fields)
-    sources = _sources(layout, table.column_names, layout.needed)
-    for name in sources["text"]:
+def _check_types(table: pa.Table, layout: Layout) -> None:
+    for name in layout.plan(tuple(table.column_names)).sources.get("text", ()):
         kind = table.schema.field(name).type
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+        if "string" not in str(kind):
             raise DumpError(f"the column {name!r} of the texts holds values of type {kind}, not texts")
-    path = folder / _FILE
-    pyarrow.parquet.write_table(table, path)
-    return path
 
 
 def _rows(data: Any, layout: Layout) -> Iterator[Mapping[str, Any]]:
@@ -113,23 +97,14 @@ def _rows(data: Any, layout: Layout) -> Iterator[Mapping[str, Any]]:
     number = 0
     for number, item in enumerate(data, 1):
         id, messages = (item, data[item]) if isinstance(data, Mapping) else (number, item)
-        where = f"conversation {id}"
         if isinstance(messages, dict) and not isinstance(data, Mapping):
-            yield _row(messages, layout, f"row {number}")
+            yield _message(messages, layout, f"row {number}")
         elif isinstance(messages, Sequence) and not isinstance(messages, str | bytes):
-            yield _conversation(messages, layout, where, str(id))
+            yield _conversation(messages, layout, f"conversation {id}", str(id))
         else:
-            raise _shape(f"{where} is {_called(messages)}")
+            raise _shape(f"conversation {id} is {_called(messages)}")
     if not number:
         raise DumpError("there is no conversation; give at least one with two speakers")
-
-
-def _row(row: dict[str, Any], layout: Layout, where: str) -> Mapping[str, Any]:
-    """A message, or a conversation, as the readers of JSON lines and of chat logs take it."""
-    if not any(isinstance(row.get(name), list) for name in _LISTS):
-        sources = _sources(layout, list(row), layout.needed, f"{where}: ")
-        _check_text([row[name] for name in sources["text"]], where)
-    return row
 
 
 def _conversation(messages: Sequence[Any], layout: Layout, where: str, id: str) -> Mapping[str, Any]:
@@ -143,48 +118,16 @@ def _conversation(messages: Sequence[Any], layout: Layout, where: str, id: str) 
 
 
 def _message(message: Any, layout: Layout, where: str) -> dict[str, Any]:
-    if isinstance(message, dict):
-        entry = message
-        sources = _sources(layout, list(message), ("speaker", "text"), f"{where}: ")
-        speaker, texts = message[sources["speaker"][0]], [message[name] for name in sources["text"]]
-    elif isinstance(message, Sequence) and not isinstance(message, str) and len(message) == 2:
-        speaker, texts = message[0], [message[1]]
+    """A message, or a row with a conversation, as JSON lines hold it."""
+    if isinstance(message, Sequence) and not isinstance(message, str) and len(message) == 2:
         names = [(layout.mapping.get(name) or (name,))[0] for name in ("speaker", "text")]
-        entry = dict(zip(names, message, strict=True))
-    else:
+        message = dict(zip(names, message, strict=True))
+    if not isinstance(message, dict):
         raise _shape(f"{where} is {_called(message)}")
-    if isinstance(speaker, bool) or not isinstance(speaker, str | Integral) or not str(speaker).strip():
-        raise DumpError(
-            f"{where}: the speaker is {short_repr(speaker)}; name who says it, by a text or whole number"
-        )
-    _check_text(texts, where)
-    return entry
-
-
-def _check_text(values: Iterable[Any], where: str) -> None:
-    for value in values:
-        if value is not None and not isinstance(value, str):
-            raise DumpError(f"{where}: the text is {_called(value)}, not a string")
-
-
-def _sources(
-    layout: Layout, names: Sequence[Any], needed: Iterable[str], where: str = ""
-) -> Mapping[str, tuple[str, ...]]:
-    """Field → its columns among the names; DumpError unless the needed fields have some."""
-    sources = layout.plan(tuple(names)).sources
-    missing = [name for name in needed if name not in sources]
-    listed = f"the columns are {', '.join(map(str, names))}"
-    for field in missing:
-        if absent := [name for name in layout.mapping.get(field, ()) if name not in names]:
-            raise DumpError(
-                f"{where}columns={{{field!r}: …}} names {absent[0]!r}, which is not there; {listed}"
-            )
-    if missing:
-        raise DumpError(
-            f"{where}nothing is known as {' or '.join(missing)}; {listed}; say which is which, for example "
-            f"columns={{{missing[0]!r}: 'NAME'}}"
-        )
-    return sources
+    for name in layout.plan(tuple(message)).sources.get("text", ()):
+        if not isinstance(message[name], str | list | dict | None):
+            raise DumpError(f"{where}: the text is {_called(message[name])}, not a string")
+    return message
 
 
 def _shape(fault: str) -> DumpError:
