@@ -118,8 +118,8 @@ def open_dump(
             f"{sources[0]}: cannot be read ({error.strerror or error}); give the path of a dump, or change its "
             "permissions"
         ) from error
-    suffixes = next(iter(found.dumps)).name.split(".")[1:]  # a name such as `dump.jsonl.gz` states the format
-    if reader.format not in {format, *sources, *suffixes}:
+    stated = next(iter(found.dumps)).name.split(".")  # such as `dump.jsonl.gz`
+    if reader.format not in {format, *sources, *stated}:
         reader.notes.append(
             f"read as {reader.format}, by its content: {reader.describes}; --format overrides"
         )
