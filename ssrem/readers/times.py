@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST_S, _LATEST_S = -62_135_596_800, 253_402_300_799
+_LONGEST = 100
+"""Most characters of a time."""
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _COMPACT = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 """Number of digits → form of a number that is read as a date, not as seconds, if it is valid in 1900 to 2099."""
@@ -207,10 +209,12 @@ class Times:
         """KeyError, ValueError or re.error if it is not a time."""
         if self.format:
             return _micros(datetime.strptime(text, self.format))
+        if len(text) > _LONGEST:
+            return None
         if _NUMBER.fullmatch(text):
             return _number(float(text))
         with suppress(ValueError):
-            return _micros(datetime.fromisoformat(text))
+            return _micros(datetime.fromisoformat(text.removesuffix("Z")))
         text = _NOISE.sub("", text.lower().replace("a.m.", "am").replace("p.m.", "pm"))
         words = [
             _ZONES.get(word, word[:3] if word.isalpha() else word) for word in _BLANKS.split(text) if word
