@@ -227,7 +227,7 @@ class Reader(ABC):
                 for field in ("id", "speaker", "time")
             }
             self.references = plain_forms(values)
-            self.layout.times.decide(values["time"])
+            self.layout.times.decide(values["time"], later=True)
         self.bytes_read = 0
 
     def files(self) -> list[Path]:

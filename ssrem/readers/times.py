@@ -55,6 +55,10 @@ class NotVectorisableError(Exception):
     """Only reading row by row is exact for these values; never raised outside the readers."""
 
 
+class _UndecidedError(DumpError):
+    """Dates may have the day or the month first."""
+
+
 class DateOrder:
     """Decides whether the day or the month comes first in dates such as 03/04/2020, from the first dates of a dump.
 
@@ -99,7 +103,7 @@ class DateOrder:
             order, other = ("day", "month") if _is_sorted(days) else ("month", "day")
             why = f"with the {other} first time would run backwards"
             return order, f"dates are read with the {order} first, because {why}"
-        raise DumpError(
+        raise _UndecidedError(
             f"{what}: dates such as {example} may have the day or the month first, and none of them decides; {way_out}"
         )
 
@@ -150,8 +154,9 @@ class Times:
             f"metadata, and {way_out}",
         ]
 
-    def decide(self, values: Iterable[object]) -> None:
-        """Decide whether day or month is first by the first times of a dump; DumpError if they do not decide."""
+    def decide(self, values: Iterable[object], *, later: bool = False) -> None:
+        """Decide whether day or month is first by the first times of a dump; DumpError if they do not decide, unless
+        `later` ones may."""
         dates = DateOrder()
         for value in values if not self.format else ():
             for word in _BLANKS.split(value.strip()) if isinstance(value, str) else ():
@@ -160,9 +165,13 @@ class Times:
                     dates.add(int(date[1]), int(date[3]), int(date[4]), word)
         ways = "'%d/%m/%Y %H:%M' or '%m/%d/%Y %H:%M'"
         way_out = f"say which with --time-format (in Python time_format=…), such as {ways}"
-        order, why = dates.decision(self.dump, way_out)
-        if why:
-            self.order, self._why = order, why
+        try:
+            order, why = dates.decision(self.dump, way_out)
+        except _UndecidedError:
+            if not later:
+                raise
+        else:
+            self.order, self._why = (order, why) if why else ("", "")
 
     def parse(self, value: object) -> int | None:
         """Microseconds since 1970 UTC of one value of a dump; None if it is not a time."""
@@ -199,7 +208,11 @@ class Times:
                 return _from_timestamps(pc.utf8_slice_codeunits(values, 0, -1) if zulu else values)
         if not (text or number):
             raise NotVectorisableError
-        parsed = [None if value is None else self.parse(value) for value in values.to_pylist()]
+        try:
+            parsed = list(map(self.parse, values.to_pylist()))
+        except _UndecidedError:
+            self.decide(values.to_pylist())
+            parsed = list(map(self.parse, values.to_pylist()))
         times = pa.array(parsed, pa.int64()).cast(pa.timestamp("us"))
         if times.null_count != values.null_count:
             raise NotVectorisableError

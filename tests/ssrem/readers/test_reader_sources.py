@@ -167,6 +167,14 @@ def test_days_and_months_that_nothing_decides_are_one_line(tmp_path: Path) -> No
         rows_of(open_dump(path))
 
 
+def test_a_later_row_of_a_table_may_decide_the_days_and_months(tmp_path: Path) -> None:
+    rows = [f"c,a,x,{1 + row // 100:02}/04/2020\n" for row in range(1_300)]
+    (tmp_path / "dump.csv").write_text("conversation,speaker,text,time\n" + "".join(rows))
+    reader = open_dump(tmp_path / "dump.csv")
+    assert str(rows_of(reader)[100]["time"]) == "2020-04-02 00:00:00"
+    assert "dates are read with the day first, because of 13/04/2020" in reader.all_notes()
+
+
 def test_what_is_piped_in(monkeypatch: pytest.MonkeyPatch) -> None:
     _pipe(monkeypatch, _line().encode())
     reader = open_dump("-")
