@@ -18,11 +18,25 @@ from ssrem.readers.files import streams
 from ssrem.readers.files.sources import as_given, labels
 from ssrem.readers.files.streams import is_parquet, is_utf8
 from ssrem.readers.ids import answered_in, plain_forms, resolved, with_conversations
-from ssrem.readers.json.rows import member_row, parquet_rows, row_places
-from ssrem.readers.json.values import ANY, json_elements, json_members, parse_json
-from ssrem.readers.metadata import canonical_object, encodable, escaped, escaped_member
+from ssrem.readers.json_values import (
+    ANY,
+    json_elements,
+    json_members,
+    member_row,
+    parquet_rows,
+    parse_json,
+    row_places,
+)
 from ssrem.readers.people import NONE, ROLES, roles_in, seated, without_people
-from ssrem.readers.rows import SOURCE_SCHEMA, MalformedRowError, row_values
+from ssrem.readers.rows import (
+    SOURCE_SCHEMA,
+    MalformedRowError,
+    canonical_object,
+    encodable,
+    escaped,
+    escaped_member,
+    row_values,
+)
 
 Record = Mapping[str, object]
 """One record: its values by column of RAW_SCHEMA, null if absent."""

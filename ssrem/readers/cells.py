@@ -1,19 +1,25 @@
-"""Rows of cells in lines of text: where rows end, and what their cells are, by Python's parser of CSV."""
+"""Rows in blocks of lines, read as whole columns where they are plain; and rows of cells, by Python's parser of CSV."""
 
 from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
-from ssrem.readers.blocks import NEWLINE, RETURN, Block
 from ssrem.readers.files.streams import LONGEST_ROW, is_utf8
 
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+Records = TypeVar("Records")
+
+FEW_ROWS = 512
+"""Rows of a part of a block that could not be read as columns."""
+NEWLINE, RETURN = ord("\n"), ord("\r")
 _MOST_LINES_A_ROW = 1_000
 """A quoted cell with more lines is treated as a stray quote, which otherwise would swallow the rest of the file."""
-
 _MOST_BYTES_A_ROW = LONGEST_ROW
 """Most bytes that the lines of such a row may have together."""
 
@@ -21,13 +27,53 @@ Row = tuple[int, bytes, list[str], str | None]
 """(number of its first line, its bytes, cells, reason code of a row that cannot be read)"""
 
 
+@dataclass(frozen=True)
+class Block:
+    """Whole rows of a file, each with its newline.
+
+    content: their bytes, perhaps with blank lines before and after rows. ends: shape (rows,), the offset at which each
+    row ends, after its newline. lines: shape (rows,), the number of the first line of each, from 1.
+    """
+
+    content: bytes
+    ends: Integers
+    lines: Integers
+
+    @classmethod
+    def of_lines(cls, content: bytes, first: int) -> Block:
+        """A block of lines that are one row each. first: number of the first line. Only the last may lack its
+        newline."""
+        content = content if content.endswith(b"\n") else content + b"\n"
+        ends = np.flatnonzero(np.frombuffer(content, np.uint8) == NEWLINE) + 1
+        return cls(content, ends, np.arange(first, first + len(ends)))
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def records(
+        self, columns: Callable[[Block], Records | None], rows: Callable[[Block], Iterator[Records]]
+    ) -> Iterator[Records]:
+        """The records of the block, read by `columns`; where that gives None, because the results might differ, in
+        parts, and those that need it by `rows`."""
+        batch = columns(self) if len(self) else None
+        if batch is not None:
+            yield batch
+            return
+        for at in range(0, len(self), FEW_ROWS):
+            ends = self.ends[at : at + FEW_ROWS]
+            begin = int(self.ends[at - 1]) if at else 0
+            lines = self.lines[at : at + FEW_ROWS]
+            part = Block(self.content[begin : int(ends[-1])], ends - begin, lines)
+            batch = columns(part) if len(part) < len(self) else None
+            if batch is None:
+                yield from rows(part)
+            else:
+                yield batch
+
+
 def names_delimiter(cells: Sequence[str]) -> bool:
     """Whether the cells are the line `sep=;` that spreadsheets read and write before the header."""
     return [cell.lower() for cell in cells] == ["sep=", ""]
-
-
-class _RunawayQuoteError(Exception):
-    """A quoted cell goes on for longer than a row may."""
 
 
 class Lines:
@@ -58,9 +104,9 @@ class Lines:
             self._block, self._at = block + b"\n" if block and not block.endswith(b"\n") else block, 0
         return self._block[self._at :]
 
-    def skip(self, lines: bytes) -> None:
-        """Go on after these lines, with which the rest begins."""
-        self._move(len(lines), lines.count(b"\n"))
+    def skip(self, block: Block) -> None:
+        """Go on after this block, with which the rest begins."""
+        self._move(len(block.content), block.content.count(b"\n"))
 
     def rewind(self, lines: Sequence[bytes]) -> None:
         """Go back to these lines, the last ones that were read."""
@@ -83,13 +129,11 @@ def whole_rows(content: bytes, first: int, delimiter: str) -> Block:
     so that a newline after an even number of quotes ends a row.
     """
     block = Block.of_lines(content, first)
-    quotes = returns = np.empty(0, np.int64)
     signs = np.frombuffer(content, np.uint8)
-    if b'"' in content:
-        quotes = np.flatnonzero(signs == ord('"'))
-    if content.count(b"\r") != content.count(b"\r\n"):
-        returns = np.flatnonzero(signs[:-1] == RETURN)
-        returns = returns[(signs[returns + 1] != NEWLINE) & (np.searchsorted(quotes, returns) % 2 == 0)]
+    none = np.empty(0, np.int64)
+    quotes = np.flatnonzero(signs == ord('"')) if b'"' in content else none
+    returns = np.flatnonzero(signs[:-1] == RETURN) if b"\r" in content else none
+    returns = returns[(signs[returns + 1] != NEWLINE) & (np.searchsorted(quotes, returns) % 2 == 0)]
     opens, closes = quotes[::2], quotes[1::2]
     before, after = signs[opens - 1], signs[closes + 1]
     at_start = (opens == 0) | (before == NEWLINE) | (before == ord(delimiter))
@@ -105,39 +149,32 @@ def whole_rows(content: bytes, first: int, delimiter: str) -> Block:
     if len(long := np.flatnonzero(lines > _MOST_LINES_A_ROW)):
         last, lines = last[: long[0]], lines[: long[0]]
     ends = block.ends[last]
-    starts = np.append(0, ends)[:-1]
-    filled = ~np.isin(signs[starts], (NEWLINE, RETURN))
+    filled = ~np.isin(signs[np.append(0, ends)[:-1]], (NEWLINE, RETURN))
     size = int(ends[-1]) if len(ends) else 0
     return Block(content[:size], ends[filled], block.lines[last - lines + 1][filled])
 
 
-def rows_of_block(block: Block, delimiter: str) -> Iterator[Row]:
-    """The rows of a block, parsed one by one."""
-    content = block.content.lstrip(b"\r\n")  # blank lines
-    return rows_of_cells(Lines([content], int(block.lines[0])), delimiter)
+class _RunawayQuoteError(Exception):
+    """A quoted cell goes on for longer than a row may."""
 
 
 def rows_of_cells(lines: Lines, delimiter: str) -> Iterator[Row]:
     """Parse lines into rows with their bytes; blank lines are skipped."""
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     taken: list[bytes] = []
-    size = 0
-    undecodable = False
 
     def feed() -> Iterator[str]:
-        nonlocal undecodable, size
+        size = 0
         for line in lines:
+            size = size + len(line) if taken else len(line)
             taken.append(line)
-            size += len(line)
             if len(taken) > _MOST_LINES_A_ROW or (size > _MOST_BYTES_A_ROW and len(taken) > 1):
                 raise _RunawayQuoteError
-            undecodable |= not is_utf8(line)
             yield line.decode("utf-8", "surrogateescape")
 
     parser = csv.reader(feed(), delimiter=delimiter, strict=True)
     while True:
-        malformed = False
-        number = lines.number
+        number, malformed = lines.number, False
         try:
             cells = next(parser)
         except StopIteration:
@@ -145,13 +182,13 @@ def rows_of_cells(lines: Lines, delimiter: str) -> Iterator[Row]:
         except (csv.Error, _RunawayQuoteError):
             lines.rewind(taken[1:])  # to be parsed on their own, since the row they were part of is malformed
             del taken[1:]
-            cells, malformed, undecodable = [], True, not is_utf8(taken[0])
+            cells, malformed = [], True
             parser = csv.reader(feed(), delimiter=delimiter, strict=True)
         raw = b"".join(taken)
-        reason = "undecodable" if undecodable else "malformed_row" if malformed else None
-        blank = len(cells) == 1 and not raw.strip()
         taken.clear()
-        size = 0
-        undecodable = False
-        if (cells or reason) and not blank:
+        reason = "malformed_row" if malformed else None
+        if not is_utf8(raw):
+            reason = "undecodable"
+        is_blank = len(cells) == 1 and not raw.strip()
+        if (cells or reason) and not is_blank:
             yield number, raw, cells, reason

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ssrem.errors import DumpError
-from ssrem.readers.json.values import parse_json
+from ssrem.readers.json_values import parse_json
 
 Path = tuple[str, ...]
 

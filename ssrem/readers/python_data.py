@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ssrem.errors import DumpError, short_repr
 from ssrem.readers import guess_format, open_dump
 from ssrem.readers.fields import Layout, checked_mapping
-from ssrem.readers.metadata import escaped
+from ssrem.readers.rows import escaped
 
 if TYPE_CHECKING:
     import pyarrow as pa

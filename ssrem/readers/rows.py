@@ -1,16 +1,20 @@
-"""The raw schema, and its values from one source row (`row_values`) or from whole columns (`raw_batch`), equally."""
+"""The raw schema, and its values from one source row (`row_values`) or from whole columns (`raw_batch`), equally.
+
+Metadata are canonical JSON: keys sorted, no blanks, UTF-8; a null field is the same as an absent one.
+"""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ssrem.readers.blocks import Block
+from ssrem.readers.cells import Integers
 from ssrem.readers.fields import FIELDS, IDS_OF_PEOPLE, Layout, joiner
-from ssrem.readers.metadata import canonical_object, json_objects
 from ssrem.readers.times import NotVectorisableError
 
 RAW_SCHEMA = pa.schema(
@@ -25,13 +29,10 @@ RAW_SCHEMA = pa.schema(
         ("is_person", pa.bool_()),  # false for a speaker that is known to be no person, else null
         ("addressee", pa.string()),
         ("reply_to", pa.string()),
-        (
-            "in_thread",
-            pa.bool_(),
-        ),  # true for a reply that messages outside its thread do not answer; else null
+        ("in_thread", pa.bool_()),  # true for a reply that only its thread answers; else null
         ("text", pa.string()),
         ("time", pa.timestamp("us")),  # naive, UTC
-        ("metadata", pa.string()),  # JSON object, see ssrem.readers.metadata
+        ("metadata", pa.string()),  # a canonical JSON object
         ("problem", pa.string()),  # one of PROBLEMS; null = readable
         ("raw", pa.binary()),  # the source row, only where there is a problem
     ]
@@ -45,17 +46,57 @@ PROBLEMS = ("broken_json", "undecodable", "malformed_row", "speaker_count", "dup
 """Why a row cannot be read, so that there are its bytes rather than fields; see `schemas.ingest.REASONS`."""
 
 _PEOPLE = ("speaker", "addressee")
+_NO_IDS = ("text", "time")
+_INEXACT = 2.0**53
+"""From here on floats no longer hold every integer, so one may stand for an id that differs from it."""
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
+_LEFT_OUT = ("null", "NaN", "Infinity")
+"""How values are written that are absent, or that JSON lacks."""
 
 
 class MalformedRowError(ValueError):
     """A row is no object, or a field holds a list, an object, true or false; never raised outside the readers."""
 
 
-_NO_IDS = ("text", "time")
-"""The fields that are not ids."""
+def canonical(value: object) -> str:
+    """One value as canonical JSON; NaN and ±inf become null, values of types that JSON lacks become their text."""
+    written = _CANONICAL.encode(value)
+    return _CANONICAL.encode(_cleaned(value)) if any(word in written for word in _LEFT_OUT) else written
 
-_INEXACT = 2.0**53
-"""From here on floats no longer hold every integer, so one may stand for an id that differs from it."""
+
+def _cleaned(value: object) -> object:
+    """`value` without the null members of every object in it; NaN and ±inf are null."""
+    if isinstance(value, dict):
+        cleaned = {str(key): _cleaned(member) for key, member in value.items()}
+        return {key: member for key, member in cleaned.items() if member is not None}
+    if isinstance(value, list | tuple):
+        return [_cleaned(member) for member in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def canonical_object(fields: Mapping[str, object]) -> str | None:
+    """The fields that have a value as a JSON object; None where none has."""
+    written = canonical(fields)
+    return None if written == "{}" else written
+
+
+def escaped(value: object) -> bytes:
+    """`canonical` as UTF-8; half of a surrogate pair, which UTF-8 cannot encode, is written as its escape. Bytes, of a
+    value that could not be parsed, stay."""
+    return value if isinstance(value, bytes) else canonical(value).encode("utf-8", "backslashreplace")
+
+
+def escaped_member(name: str, value: object) -> bytes:
+    """A member of an object as `escaped`; bytes, of a value that could not be parsed, stay."""
+    return value if isinstance(value, bytes) else escaped({name: value})
+
+
+def encodable(text: str) -> bool:
+    """Whether UTF-8 can encode the text, that is, it holds no half of a surrogate pair."""
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def joined_text(row: Mapping[str, object], columns: tuple[str, ...], field: str) -> str | None:
@@ -65,10 +106,12 @@ def joined_text(row: Mapping[str, object], columns: tuple[str, ...], field: str)
     that are not finite no value, as pandas stores integers of which some are missing.
     """
     values = [row[column] for column in columns]
-    if any(isinstance(value, bool | list | dict | bytes) for value in values):
-        raise MalformedRowError
-    if field not in _NO_IDS:
-        values = [_as_integer(value) if isinstance(value, float) else value for value in values]
+    for at, value in enumerate(values):
+        if value is None or isinstance(value, bool | list | dict | bytes):
+            if value is not None:
+                raise MalformedRowError
+        elif isinstance(value, float) and field not in _NO_IDS:
+            values[at] = _as_integer(value)
     return None if None in values else joiner(field).join(map(str, values))
 
 
@@ -89,46 +132,42 @@ def row_values(row: object, layout: Layout) -> dict[str, object]:
         raise MalformedRowError
     plan = layout.plan(tuple(row))
     extras = {name: row[name] for name in plan.metadata}
-    key = layout.unwrapped
-    if key is not None and isinstance(extras.get(key), dict):
+    key = layout.unwrapped or ""
+    if isinstance(extras.get(key), dict):
         extras |= extras.pop(key)
     values: dict[str, object] = {}
     for field, columns in plan.sources.items():
-        if field in _PEOPLE and len(columns) == 1 and isinstance(person := row[columns[0]], dict):
-            extras[columns[0]] = person
-            row = {**row, columns[0]: _id_of(person)}
-        if field != "time":
-            values[FIELDS[field]] = joined_text(row, columns, field)
-            continue
         written = row[columns[0]] if len(columns) == 1 else joined_text(row, columns, field)
-        values["time"] = layout.times.parse(written)
-        if values["time"] is None and written is not None and written != "":
-            extras["time"] = written
-            layout.times.fail(written)
+        if field == "time":
+            values["time"] = layout.times.parse(written)
+            if values["time"] is None and written is not None and written != "":
+                extras["time"] = written
+                layout.times.fail(written)
+            continue
+        if field in _PEOPLE and isinstance(written, dict):
+            extras[columns[0]] = written
+            written = next((written[id] for id in IDS_OF_PEOPLE if written.get(id) is not None), written)
+        values[FIELDS[field]] = written if type(written) is str else joined_text({"": written}, ("",), field)
     if extras:
         values["metadata"] = canonical_object(extras)
     return values
 
 
-def _id_of(person: Mapping[str, object]) -> object:
-    """What names a person in an object about them; the object if nothing does."""
-    ids = (person[name] for name in IDS_OF_PEOPLE if person.get(name) is not None)
-    return next(ids, person)
-
-
 def raw_batch(
-    columns: Mapping[str, pa.Array], layout: Layout, file: str, lines: pa.Array, *, optional: bool = True
+    table: pa.Table, lines: Integers, layout: Layout, file: str, *, optional: bool = True
 ) -> pa.RecordBatch:
-    """The results of `row_values` for every row of these columns, as one batch of messages, of SOURCE_SCHEMA.
+    """The results of `row_values` for every row of a table, as one batch of messages, of SOURCE_SCHEMA.
 
-    lines: int64 of shape (rows,). optional: whether a null means that the row lacks the column. Raises
-    NotVectorisableError if only reading row by row is exact.
+    lines: shape (rows,). optional: whether a null means that the row lacks the column. Raises NotVectorisableError if
+    only reading row by row is exact, and if the table has more or fewer rows than there are lines.
     """
-    plan = layout.plan(tuple(columns))
-    if optional and plan.ambiguous:
-        raise NotVectorisableError
     rows = len(lines)
-    filled = {"record": pa.repeat("message", rows), "file": pa.repeat(file, rows), "line": lines}
+    chunks = (one.chunk(0) if one.num_chunks == 1 else one.combine_chunks() for one in table.columns)
+    columns = dict(zip(table.column_names, chunks, strict=True))
+    plan = layout.plan(tuple(columns))
+    if table.num_rows != rows or (optional and plan.ambiguous):
+        raise NotVectorisableError
+    filled = {"record": pa.repeat("message", rows), "file": pa.repeat(file, rows), "line": pa.array(lines)}
     for field, names in plan.sources.items():
         parts = [columns[name] for name in names]
         if field != "time" or len(parts) > 1:
@@ -136,8 +175,8 @@ def raw_batch(
         values = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, joiner(field))
         filled[FIELDS[field]] = layout.times.parse_column(values) if field == "time" else values
     extras = {name: columns[name] for name in plan.metadata}
-    key = layout.unwrapped
-    if key is not None and key in extras and pa.types.is_struct(extras[key].type):
+    key = layout.unwrapped or ""
+    if key in extras and pa.types.is_struct(extras[key].type):
         inner = extras.pop(key)
         members = dict(zip((field.name for field in inner.type), inner.flatten(), strict=True))
         if extras.keys() & members.keys() or len(members) < inner.type.num_fields:
@@ -148,35 +187,82 @@ def raw_batch(
     return pa.RecordBatch.from_arrays(arrays, schema=SOURCE_SCHEMA)
 
 
-def table_batch(
-    table: pa.Table, block: Block, layout: Layout, file: str, *, optional: bool = True
-) -> pa.RecordBatch:
-    """`raw_batch` of the columns that a block was parsed into; NotVectorisableError unless they have its rows."""
-    if table.num_rows != len(block):
-        raise NotVectorisableError
-    columns = {name: _joined(table.column(name)) for name in table.column_names}
-    return raw_batch(columns, layout, file, pa.array(block.lines), optional=optional)
-
-
-def _joined(column: pa.ChunkedArray) -> pa.Array:
-    joined = column.combine_chunks()
-    return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
-
-
 def _text_column(values: pa.Array, field: str) -> pa.Array:
+    if pa.types.is_floating(values.type) and field not in _NO_IDS:
+        values = values.cast(pa.float64())
+        values = pc.if_else(pc.is_finite(values), values, pa.scalar(None, pa.float64()))
+        if not pc.all(pc.and_(pc.equal(pc.floor(values), values), pc.less(pc.abs(values), _INEXACT))).as_py():
+            raise NotVectorisableError
+        values = values.cast(pa.int64())
     if pa.types.is_string(values.type):
         return values
-    if field not in _NO_IDS and values.type in (pa.float32(), pa.float64()):
-        values = _integers(values.cast(pa.float64()))
     if pa.types.is_integer(values.type) or pa.types.is_null(values.type):
         return values.cast(pa.string())
     raise NotVectorisableError
 
 
-def _integers(values: pa.Array) -> pa.Array:
-    """Whole numbers as `_as_integer` gives them, of float64; raises NotVectorisableError if there are others."""
-    values = pc.if_else(pc.is_finite(values), values, pa.scalar(None, pa.float64()))
-    whole = pc.and_(pc.equal(pc.floor(values), values), pc.less(pc.abs(values), _INEXACT))
-    if not pc.all(whole).as_py():
-        raise NotVectorisableError
-    return values.cast(pa.int64())
+def json_objects(names: Sequence[str], columns: Sequence[pa.Array], rows: int) -> pa.Array:
+    """`canonical_object` of every row of these columns: strings of shape (rows,)."""
+    members = _members(names, columns)
+    if members is None:
+        return pa.nulls(rows, pa.string())
+    return pc.if_else(pc.equal(members, ""), pa.scalar(None, pa.string()), _braced(members))
+
+
+def _members(names: Sequence[str], columns: Sequence[pa.Array]) -> pa.Array | None:
+    parts = []
+    for name, column in sorted(zip(names, columns, strict=True), key=lambda pair: pair[0]):
+        if column.null_count < len(column):
+            key = f",{json.dumps(name, ensure_ascii=False)}:"
+            parts.append(pc.fill_null(pc.binary_join_element_wise(key, _json(column), ""), ""))
+    if not parts:
+        return None
+    # Not null_handling="skip": it leaves out rows in which all parts are null (pyarrow 26).
+    return pc.utf8_slice_codeunits(pc.binary_join_element_wise(*parts, ""), 1)
+
+
+def _braced(members: pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise("{", members, "}", "")
+
+
+def _json(column: pa.Array) -> pa.Array:
+    kind = column.type
+    if pa.types.is_string(kind):
+        quoted = pc.binary_join_element_wise('"', column, '"', "")
+        special = pc.fill_null(pc.match_substring_regex(column, r'[\x00-\x1f"\\]'), False)
+        escapes = [canonical(text) for text in column.filter(special).to_pylist()]
+        return pc.replace_with_mask(quoted, special, pa.array(escapes, pa.string()))
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return column.cast(pa.string())
+    if pa.types.is_struct(kind):
+        members = _members([field.name for field in kind], column.flatten())
+        body = pa.repeat(pa.scalar("{}"), len(column)) if members is None else _braced(members)
+        return pc.if_else(column.is_valid(), body, pa.scalar(None, pa.string()))
+    texts = (None if value is None else canonical(value) for value in python_values(column))
+    return pa.array((None if text == "null" else text for text in texts), pa.string())
+
+
+def python_values(column: pa.Array) -> list[Any]:
+    """The column's values.
+
+    If Python cannot represent one of them (a date in the year 300,000, an unknown time zone, text that is not UTF-8),
+    all times of the column are returned as the stored integers, and all texts as the stored bytes.
+    """
+    try:
+        return list(column.to_pylist())
+    except (ArithmeticError, ValueError, LookupError):
+        return list(column.cast(_stored(column.type), safe=False).to_pylist())
+
+
+def _stored(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_temporal(kind):
+        return pa.int64() if kind.bit_width == 64 else pa.int32()
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return pa.large_binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_stored(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_stored(kind.key_type), _stored(kind.item_type))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.large_list(_stored(kind.value_type))
+    return kind

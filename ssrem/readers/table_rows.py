@@ -16,7 +16,7 @@ from ssrem.files import LARGEST_TEXT, check_regular
 from ssrem.readers.cells import Lines, names_delimiter, rows_of_cells
 from ssrem.readers.fields import normalise
 from ssrem.readers.files.streams import UTF8_BOM, chunks, declare_guess, is_utf8
-from ssrem.readers.json.values import DEEPEST, parse_json
+from ssrem.readers.json_values import DEEPEST, parse_json
 
 FORMATS = {
     "json": "a JSON list of objects",

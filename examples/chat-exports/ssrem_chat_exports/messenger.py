@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, problem
 from ssrem.readers.files.streams import head
-from ssrem.readers.json.values import one_object
-from ssrem.readers.metadata import escaped
+from ssrem.readers.json_values import one_object
+from ssrem.readers.rows import escaped
 
 _NOTICES = {"Call", "Subscribe", "Unsubscribe"}
 _REACTION = re.compile(r"Liked a message|Reacted [^\s\x00-\x7f]+ to your message ?")

@@ -15,9 +15,8 @@ from typing import Any, ClassVar
 from ssrem.errors import DumpError
 from ssrem.readers.base import SAMPLE_ROWS, Reader, Record, no_object, problem
 from ssrem.readers.fields import ALIASES, SILENT_ROLES, Layout, check_header
-from ssrem.readers.json.rows import first_objects
-from ssrem.readers.metadata import escaped
-from ssrem.readers.rows import MalformedRowError, joined_text
+from ssrem.readers.json_values import first_objects
+from ssrem.readers.rows import MalformedRowError, escaped, joined_text
 
 _LISTS = ("messages", "conversation", "conversations", "items")
 """The keys of a row that may hold its messages, best first."""

@@ -13,8 +13,8 @@ from ssrem.files import package_folder
 from ssrem.readers.base import Reader, Record, malformed, problem
 from ssrem.readers.fields import ALIASES
 from ssrem.readers.files.streams import head, is_utf8
-from ssrem.readers.json.values import one_object
-from ssrem.readers.metadata import escaped_member
+from ssrem.readers.json_values import one_object
+from ssrem.readers.rows import escaped_member
 
 
 def _first_line(path: Path) -> str:

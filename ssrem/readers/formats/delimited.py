@@ -7,25 +7,21 @@ same rows, and the exact bytes of those that cannot be read.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 
 from ssrem.errors import DumpError
 from ssrem.readers.base import SAMPLE_ROWS, Reader, Record, problem
-from ssrem.readers.blocks import FEW_ROWS, Block, BlockReader
-from ssrem.readers.cells import Lines, Row, names_delimiter, rows_of_block, rows_of_cells, whole_rows
+from ssrem.readers.cells import FEW_ROWS, Block, Lines, Row, names_delimiter, rows_of_cells, whole_rows
 from ssrem.readers.fields import ALIASES, check_header, normalise, unknown_columns
 from ssrem.readers.files.streams import UTF8_BOM, excerpt, head, is_utf8
 from ssrem.readers.paths import Paths
-from ssrem.readers.rows import raw_batch, table_batch
+from ssrem.readers.rows import raw_batch
 from ssrem.readers.times import NotVectorisableError, Times
 
 _LONGEST_NAME = 30
@@ -43,7 +39,6 @@ class DelimitedReader(Reader):
     """
 
     takes_mapping: ClassVar[bool] = True
-    parse_bytes: ClassVar[int] = 2 << 20
     delimiter: ClassVar[str]
     _paths: Paths | None = None
 
@@ -81,35 +76,40 @@ class DelimitedReader(Reader):
         return f"line {number}, the header, {fault}: {excerpt(line)}"
 
     def check(self) -> None:
-        self._header(rows_of_cells(Lines(self.blocks(self.path)), self._delimiter()))
+        self._begun()
         self.bytes_read = 0
 
+    def _begun(self) -> tuple[Lines, str, list[str]]:
+        """The lines after the header, the delimiter and the header."""
+        first = next((line for line in _head(self.path).split(b"\n") if line.strip()), b"")
+        lines, delimiter = Lines(self.blocks(self.path)), self.delimiter_of(first)
+        return lines, delimiter, self._header(rows_of_cells(lines, delimiter))
+
     def sample(self) -> Iterator[tuple[object, Mapping[str, Any]]]:
-        rows = rows_of_cells(Lines(self.blocks(self.path)), self._delimiter())
-        header = self._header(rows)
-        for _, _, cells, reason in islice(rows, SAMPLE_ROWS):
+        lines, delimiter, header = self._begun()
+        for _, _, cells, reason in islice(rows_of_cells(lines, delimiter), SAMPLE_ROWS):
             if reason is None and len(cells) == len(header):
-                row = {name: cell or None for name, cell in zip(header, cells, strict=True)}
-                yield from (
-                    (None, one) for one in (self._paths.messages(row)[1] or [] if self._paths else [row])
-                )
+                yield from ((None, message) for message in self._messages(cells, header))
 
     def records(self) -> Iterator[Record | pa.RecordBatch]:
-        lines, delimiter = Lines(self.blocks(self.path)), self._delimiter()
-        header = self._header(rows_of_cells(lines, delimiter))
-        reader: BlockReader[Record | pa.RecordBatch] = BlockReader(
-            lambda block: self._vectorised(block, header, delimiter),
-            lambda block: self._records(list(rows_of_block(block, delimiter)), header),
-        )
+        lines, delimiter, header = self._begun()
         empty, few = True, _FEW_BYTES
         while rest := lines.rest():
             block = whole_rows(rest, lines.number, delimiter)
             if len(block) > FEW_ROWS or len(block.content) == len(rest):
-                lines.skip(block.content)
-                records, few = reader.records(block), _FEW_BYTES
+                lines.skip(block)
+                few = _FEW_BYTES
+                records = block.records(
+                    lambda part: self._columns(part, header, delimiter),
+                    lambda part: self._records(
+                        rows_of_cells(Lines([part.content.lstrip(b"\r\n")], int(part.lines[0])), delimiter),
+                        header,
+                    ),
+                )
             else:  # a quote follows soon that does not belong to these rows
-                rows = self._next_rows(lines, delimiter, min(few, len(rest)))
-                records, few = self._records(rows, header), 2 * few
+                end = lines.position + min(few, len(rest))
+                records = self._records(_up_to(end, lines, rows_of_cells(lines, delimiter)), header)
+                few *= 2
             for record in records:
                 empty = False
                 yield record
@@ -118,22 +118,9 @@ class DelimitedReader(Reader):
                 f"{self.path}: there is a header but no row; give a file with conversations in it"
             )
 
-    def _delimiter(self) -> str:
-        return self.delimiter_of(next((line for line in _head(self.path).split(b"\n") if line.strip()), b""))
-
     def blocks(self, path: Path) -> Iterator[bytes]:
         bare = _has_bare_returns(head(path))
         return (block.replace(b"\r", b"\n") if bare else block for block in super().blocks(path))
-
-    def _next_rows(self, lines: Lines, delimiter: str, size: int) -> list[Row]:
-        """The next rows, of this many bytes together, parsed one by one."""
-        rows = []
-        end = lines.position + size
-        for row in rows_of_cells(lines, delimiter):
-            rows.append(row)
-            if lines.position >= end or len(rows) == self.batch_rows:
-                break
-        return rows
 
     def _header(self, source: Iterator[Row]) -> list[str]:
         absent: Row = (1, b"", [], "malformed_row")
@@ -166,56 +153,45 @@ class DelimitedReader(Reader):
             raise unknown_columns(self.path, header, missing, DumpError)
         return header
 
-    def _vectorised(self, block: Block, header: list[str], delimiter: str) -> pa.RecordBatch | None:
+    def _columns(self, block: Block, header: list[str], delimiter: str) -> pa.RecordBatch | None:
         """The block read as whole columns, or None if that might differ from reading it row by row."""
         content = block.content
-        if (
-            self._paths
-            or len(header) < 2
-            or content.startswith(UTF8_BOM)
-            or b"\0" in content
-            or not is_utf8(content)
-        ):
+        if self._paths or len(header) < 2 or content.startswith(UTF8_BOM) or b"\0" in content:
             return None
         try:
             table = pyarrow.csv.read_csv(
                 pa.BufferReader(content),
-                pyarrow.csv.ReadOptions(column_names=header, block_size=self.parse_bytes),
+                pyarrow.csv.ReadOptions(column_names=header),
                 pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in content),
                 pyarrow.csv.ConvertOptions(
                     column_types=dict.fromkeys(header, pa.string()),
                     null_values=[""],
                     strings_can_be_null=True,
-                    check_utf8=False,
                 ),
             )
-            return table_batch(table, block, self.layout, self.file, optional=False)
+            return raw_batch(table, block.lines, self.layout, self.file, optional=False)
         except (pa.ArrowInvalid, NotVectorisableError):
             return None
 
-    def _records(self, rows: list[Row], header: list[str]) -> Iterator[Record | pa.RecordBatch]:
-        """The records of parsed rows."""
-        whole = all(reason is None and len(cells) == len(header) for _, _, cells, reason in rows)
-        if rows and whole and self._paths is None:
-            with suppress(NotVectorisableError):
-                yield self._columns(rows, header)
-                return
+    def _records(self, rows: Iterable[Row], header: list[str]) -> Iterator[Record]:
         for line, raw, cells, reason in rows:
-            if reason is None and len(cells) == len(header):
-                row = {name: cell or None for name, cell in zip(header, cells, strict=True)}
-                messages = [row] if self._paths is None else self._paths.messages(row)[1] or []
-                for message in messages:
-                    yield self.message(self.file, line, message)
-            else:
+            if reason or len(cells) != len(header):
                 yield problem(reason or "malformed_row", self.file, line, raw.removesuffix(b"\n"))
+            else:
+                for message in self._messages(cells, header):
+                    yield self.message(self.file, line, message)
 
-    def _columns(self, rows: list[Row], header: list[str]) -> pa.RecordBatch:
-        columns = {}
-        for name, cells in zip(header, zip(*(cells for _, _, cells, _ in rows), strict=True), strict=True):
-            column = pa.array(cells, pa.string())
-            columns[name] = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
-        lines = pa.array(np.array([line for line, *_ in rows], np.int64))
-        return raw_batch(columns, self.layout, self.file, lines, optional=False)
+    def _messages(self, cells: list[str], header: list[str]) -> list[Any]:
+        row = {name: cell or None for name, cell in zip(header, cells, strict=True)}
+        return [row] if self._paths is None else self._paths.messages(row)[1] or []
+
+
+def _up_to(end: int, lines: Lines, rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows until so many bytes of the lines have been read."""
+    for row in rows:
+        yield row
+        if lines.position >= end:
+            return
 
 
 def _has_bare_returns(start: bytes) -> bool:

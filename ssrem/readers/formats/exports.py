@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 from ssrem.readers.base import Reader, Record, no_object, problem
 from ssrem.readers.files.streams import text_name
 from ssrem.readers.formats.chats import ChatReader, Said
-from ssrem.readers.json.rows import first_objects
-from ssrem.readers.json.values import one_object, parse_json
+from ssrem.readers.json_values import first_objects, one_object, parse_json
 from ssrem.readers.rows import MalformedRowError
 
 _DAYS = "*/[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].json"

@@ -7,8 +7,10 @@ the same rows, and the exact bytes of the lines that cannot be read.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,15 +20,12 @@ import pyarrow.json
 
 from ssrem.errors import DumpError, short_repr
 from ssrem.readers.base import SAMPLE_ROWS, Reader, Record, no_object, problem
-from ssrem.readers.blocks import RETURN, Block, BlockReader
+from ssrem.readers.cells import RETURN, Block
 from ssrem.readers.fields import check_header, listed, unknown_columns
 from ssrem.readers.files.streams import blocks, excerpt, head, is_parquet, is_utf8, text_name
-from ssrem.readers.json.learned_schema import LearnedSchema
-from ssrem.readers.json.rows import first_objects, is_pair, row_places
-from ssrem.readers.json.values import parse_json
-from ssrem.readers.metadata import encodable, escaped
+from ssrem.readers.json_values import first_objects, is_pair, parse_json, row_places
 from ssrem.readers.paths import Paths
-from ssrem.readers.rows import MalformedRowError, joined_text, table_batch
+from ssrem.readers.rows import MalformedRowError, encodable, joined_text, raw_batch
 from ssrem.readers.times import NotVectorisableError
 
 UTTERANCES = "utterances"
@@ -51,13 +50,13 @@ class JsonlReader(Reader):
     )
     takes_mapping: ClassVar[bool] = True
     kind_of_column: ClassVar[str] = "key"
-    parse_bytes: ClassVar[int] = 2 << 20
 
     def __init__(
         self, path: Path, *, mapping: Mapping[str, tuple[str, ...]] | None = None, batch_rows: int = 65_536
     ) -> None:
         super().__init__(path, mapping=mapping, batch_rows=batch_rows)
-        self._learned = LearnedSchema(self.layout)
+        self._type = pa.struct([])
+        """The type that represents messages exactly, as far as they are known."""
         self._paths: Paths | None = None
 
     @property
@@ -97,32 +96,31 @@ class JsonlReader(Reader):
             if len(rows) >= SAMPLE_ROWS and mapped <= keys.keys():
                 break
         self.bytes_read = 0
+        names = list(keys)
         if not rows:
             return
-        if paths := Paths.of(self.mapping, keys):
-            self._follow(paths, rows, list(keys))
-        else:
-            check_header(self.path, list(keys), self.mapping, DumpError, "key")
-        self._note_lists(rows[0])
-        sample = list(self._messages(rows))
-        objects = any(number is not None for number, _ in sample)
-        whole = objects or any(self._listed_entries(row) is not None for row in rows)
-        names = dict.fromkeys(name for _, message in sample for name in message)
-        sources = self.layout.plan((*keys, *names)).sources.keys()
-        missing = ["speaker", "text"] if objects else [] if whole else self.layout.needed
-        missing = [field for field in missing if field not in sources]
-        if {"speaker", "text"} & {*missing}:
-            raise unknown_columns(self.path, list(keys), missing, DumpError, "key", rows[0])
-
-    def _follow(self, paths: Paths, rows: list[dict[str, Any]], keys: list[str]) -> None:
-        """Read the fields of `--map` at these paths; DumpError if one leads to nothing in all of the rows."""
-        if (path := paths.missing(rows)) is not None:
+        self._paths = paths = Paths.of(self.mapping, keys)
+        if paths is None:
+            check_header(self.path, names, self.mapping, DumpError, "key")
+        elif (path := paths.missing(rows)) is not None:
             raise DumpError(
-                f"{self.path}: --map names {path!r}, which is not there; the keys are {listed(keys)}; a row is "
+                f"{self.path}: --map names {path!r}, which is not there; the keys are {listed(names)}; a row is "
                 f"{short_repr(rows[0], 300)}"
             )
-        self._paths = paths
-        self.layout.map(paths.keys)
+        else:
+            self.layout.map(paths.keys)
+        self._note_lists(rows[0])
+        sample = list(self._messages(rows))
+        keys |= dict.fromkeys(name for _, message in sample for name in message)
+        sources = self.layout.plan(tuple(keys)).sources
+        needed = self.layout.needed
+        if any(number is not None for number, _ in sample):
+            needed = ["speaker", "text"]
+        elif any(self._listed_entries(row) is not None for row in rows):
+            needed = []
+        missing = [field for field in needed if field not in sources]
+        if {"speaker", "text"} & {*missing}:
+            raise unknown_columns(self.path, names, missing, DumpError, "key", rows[0])
 
     def _note_lists(self, row: dict[str, Any]) -> None:
         """Note which list of messages is read, if the row has several."""
@@ -204,65 +202,63 @@ class JsonlReader(Reader):
             for number, row, raw in self.rows(self.lines_path):
                 yield from self._row(_of_list(row), number, raw)
             return
-        reader: BlockReader[Record | pa.RecordBatch] = BlockReader(self._vectorised, self._row_by_row)
         first = 1
         for content in self.blocks(self.lines_path):
             if first == 1:
-                self._learn(content)
+                self._learn(map(parse_json, content.split(b"\n", SAMPLE_ROWS)[:SAMPLE_ROWS]))
             block = Block.of_lines(content, first)
-            yield from reader.records(block)
+            yield from block.records(self._columns, self._row_by_row)
             first += len(block)
 
-    def _learn(self, block: bytes) -> None:
-        for line in block.split(b"\n", SAMPLE_ROWS)[:SAMPLE_ROWS]:
-            row = parse_json(line)
-            if isinstance(row, dict) and self._entries(row) is None:
-                self._learned.learn(row)
+    def _learn(self, rows: Iterable[object]) -> None:
+        """Learn the types of the values of messages."""
+        messages = [row for row in rows if isinstance(row, dict) and self._entries(row) is None]
+        if messages:
+            self._type = _merged(self._type, exact_type(messages))
 
-    def _vectorised(self, block: Block) -> pa.RecordBatch | None:
+    def _columns(self, block: Block) -> pa.RecordBatch | None:
         """The block read as whole columns, or None if that might differ from reading it line by line."""
-        schema = self._learned.schema()
-        if self._paths or not len(schema) or not _one_object_a_line(block) or not is_utf8(block.content):
+        content = block.content
+        if self._paths or not self._type.num_fields or not _one_object_a_line(block) or not is_utf8(content):
+            return None
+        fractions = [
+            name
+            for name in dict.fromkeys(_fractions(self._type, ""))
+            if "time" not in self.layout.plan((name,)).sources
+        ]
+        if fractions and _has_whole_numbers(content, fractions):
             return None
         try:
-            table = pyarrow.json.read_json(
-                pa.BufferReader(block.content),
-                pyarrow.json.ReadOptions(block_size=self.parse_bytes),
-                pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
-            )
-            return table_batch(table, block, self.layout, self.file)
+            options = pyarrow.json.ParseOptions(pa.schema(self._type), unexpected_field_behavior="error")
+            table = pyarrow.json.read_json(pa.BufferReader(content), parse_options=options)
+            return raw_batch(table, block.lines, self.layout, self.file)
         except (pa.ArrowInvalid, NotVectorisableError):
             return None
 
     def _row_by_row(self, block: Block) -> Iterator[Record]:
+        rows = []
         for number, line in enumerate(block.content.removesuffix(b"\n").split(b"\n"), int(block.lines[0])):
             if line.strip():
-                yield from self._row(parse_json(line), number, line)
+                rows.append(parse_json(line))
+                yield from self._row(rows[-1], number, line)
+        self._learn(rows[::32])
 
     def _row(self, row: object, number: int, line: bytes) -> Iterator[Record]:
         """The records of a row; line: its bytes."""
         if not isinstance(row, dict):
             yield no_object(self.file, number, line)
-        elif b"\\u" in line.lower() and not encodable(json.dumps(row, ensure_ascii=False)):
+        elif b"\\u" in line and not encodable(json.dumps(row, ensure_ascii=False)):
             yield problem("undecodable", self.file, number, line)
         elif self._paths is not None:
-            yield from self._mapped(row, self._paths, number, line)
+            about, messages = self._paths.messages(row)
+            if messages is None or self._paths.members is not None:
+                yield from self._conversation(about, messages, number, line)
+            else:
+                yield from (self.message(self.file, number, message, line) for message in messages)
         elif (entries := self._entries(row)) is not None:
             yield from self._conversation(row, entries, number, line)
         else:
-            message = self.message(self.file, number, row, line)
-            if number % 32 == 0 and "problem" not in message:
-                self._learned.learn(row)
-            yield message
-
-    def _mapped(self, row: dict[str, Any], paths: Paths, number: int, line: bytes) -> Iterator[Record]:
-        """The records of a row whose fields are at the paths of `--map`."""
-        about, messages = paths.messages(row)
-        if messages is None or paths.members is not None:
-            yield from self._conversation(about, messages, number, line)
-        else:
-            for message in messages:
-                yield self.message(self.file, number, message, line)
+            yield self.message(self.file, number, row, line)
 
     def _conversation(
         self, row: dict[str, Any], entries: object, number: int, line: bytes
@@ -272,20 +268,18 @@ class JsonlReader(Reader):
         columns = sources.get("conversation") or (
             () if "conversation" in self.mapping else sources.get("id", ())
         )
-        texts = bool(entries) and isinstance(entries, list) and all(isinstance(e, str) for e in entries)
         try:
             id = joined_text(row, columns, "conversation") if columns else None
-            names = _names(row.get("speakers")) if texts else []
         except MalformedRowError:
             entries = None
         if not isinstance(entries, list):
             yield problem("malformed_row", self.file, number, line)
             return
-        pairs = _are_pairs(entries)
         if not columns and "conversation" not in self.mapping:
             own = (self.layout.plan(tuple(entry)).sources for entry in entries if isinstance(entry, dict))
             id = None if any("conversation" in fields for fields in own) else str(number)
-        if names and len(names) != len(entries):
+        said = _of_texts(entries, row.get("speakers"))
+        if len(said) != len(entries):
             yield problem("speaker_count", self.file, number, line, conversation_id=id)
             return
         about = {
@@ -298,15 +292,8 @@ class JsonlReader(Reader):
         }
         yield self.conversation(self.file, number, id, about)
         known: dict[str, Any] = {} if id is None else {"conversation_id": id}
-        for at, entry in enumerate(entries):
-            if texts:
-                seat = {"speaker": names[at] if names else "AB"[at % 2], "text": entry}
-                yield self.message(self.file, number, {}, escaped(entry), **known, **seat)
-            elif pairs:
-                seat = {"speaker": str(entry[0]), "text": entry[1]}
-                yield self.message(self.file, number, {}, escaped(entry), **known, **seat)
-            else:
-                yield self.message(self.file, number, entry, **known)
+        for entry in said:
+            yield self.message(self.file, number, entry, **known)
 
 
 def _are_pairs(value: object) -> bool:
@@ -318,11 +305,15 @@ def _of_list(row: object) -> object:
     return {UTTERANCES: row} if isinstance(row, list) else row
 
 
-def _names(speakers: object) -> list[str | None]:
-    """Who says each of the texts that a list of `speakers` goes with; empty if there is no such list. Raises
-    MalformedRowError."""
-    names = speakers if isinstance(speakers, list) else []
-    return [joined_text({"speaker": name}, ("speaker",), "speaker") for name in names]
+def _of_texts(entries: list[Any], speakers: object) -> list[Any]:
+    """Texts, and pairs of a speaker and a text, as messages; none where the speakers of texts are more or fewer."""
+    if _are_pairs(entries):
+        return [{"speaker": str(speaker), "text": text} for speaker, text in entries]
+    if not all(isinstance(entry, str) for entry in entries):
+        return entries
+    names = speakers if speakers and isinstance(speakers, list) else list(islice(cycle("AB"), len(entries)))
+    pairs = zip(names, entries, strict=True) if len(names) == len(entries) else ()
+    return [{"speaker": name, "text": text} for name, text in pairs]
 
 
 def _of_tree(root: dict[str, Any]) -> list[object]:
@@ -343,6 +334,53 @@ def _of_tree(root: dict[str, Any]) -> list[object]:
     return messages
 
 
+_MOST_MEMBERS = 256
+"""Most members of an object that are columns: objects whose keys are data, such as ids, must not fill the memory."""
+_EXACT = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
+
+
+def exact_type(values: Sequence[object]) -> pa.DataType:
+    """The Arrow type that represents the most frequent kind of these JSON values exactly; null if there is none."""
+    kinds = Counter(type(value) for value in values if value is not None)
+    kind = max(kinds, key=kinds.__getitem__, default=type(None))
+    kind = float if kind is int and float in kinds else kind
+    found: list[Any] = [value for value in values if type(value) is kind]
+    if kind is dict:
+        names = islice(
+            dict.fromkeys(name for value in found for name in value if encodable(name)), _MOST_MEMBERS
+        )
+        return pa.struct([(name, exact_type([value.get(name) for value in found])) for name in names])
+    if kind is list:
+        inner = exact_type([member for value in found for member in value])
+        # Arrow 26 reads lists of nulls wrongly; fractions in lists could not be told from whole numbers.
+        return pa.list_(pa.string() if inner in (pa.null(), pa.float64()) else inner)
+    return _EXACT.get(kind, pa.null())
+
+
+def _merged(old: pa.DataType, new: pa.DataType) -> pa.DataType:
+    """A type for the values of both; the newer one if there is none, the older one if it has too many members."""
+    try:
+        schemas = [pa.schema([("", kind)]) for kind in (old, new)]
+        (new,) = pa.unify_schemas(schemas, promote_options="permissive").types
+    except pa.ArrowTypeError:
+        pass
+    return old if str(new).count(":") > _MOST_MEMBERS else new
+
+
+def _fractions(kind: pa.DataType, name: str) -> Iterator[str]:
+    """The keys of fractions in values of this type, which may be those of this key."""
+    if pa.types.is_floating(kind):
+        yield name
+    for field in map(kind.field, range(kind.num_fields)):
+        yield from _fractions(field.type, field.name)
+
+
+def _has_whole_numbers(content: bytes, names: Sequence[str]) -> bool:
+    """Whether there are whole numbers among the fractions of these keys, from which Arrow would not tell them."""
+    keys = (re.escape(json.dumps(name, ensure_ascii=ascii)) for name in names for ascii in (True, False))
+    return re.search(rf"(?:{'|'.join(keys)})\s*:\s*-?\d+\s*[,}}]".encode(), content) is not None
+
+
 def _one_object_a_line(block: Block) -> bool:
     """Whether every line starts with `{` and ends with `}`.
 
@@ -350,10 +388,6 @@ def _one_object_a_line(block: Block) -> bool:
     as many objects as lines has exactly one on each line.
     """
     signs = np.frombuffer(block.content, np.uint8)
-    ends = block.ends - 1
-    starts = np.append(0, block.ends[:-1])
-    last = signs[ends - 1]
-    returns = last == RETURN
-    if returns.any():
-        last = np.where(returns, signs[ends - 2], last)
+    starts, ends = np.append(0, block.ends[:-1]), block.ends - 1
+    last = np.where(signs[ends - 1] == RETURN, signs[ends - 2], signs[ends - 1])
     return bool((ends > starts).all() and (signs[starts] == ord("{")).all() and (last == ord("}")).all())

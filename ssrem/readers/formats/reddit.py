@@ -10,7 +10,7 @@ import numpy as np
 
 from ssrem.readers.base import Reader, Record, no_object, problem
 from ssrem.readers.files.streams import files_of, text_name
-from ssrem.readers.json.rows import first_objects
+from ssrem.readers.json_values import first_objects
 from ssrem.readers.rows import MalformedRowError
 
 _GONE = ("[deleted]", "[removed]")

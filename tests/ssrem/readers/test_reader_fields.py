@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ssrem.errors import DumpError
 from ssrem.readers.fields import OF_RESPONSES, Layout, checked_mapping, turn_text
-from ssrem.readers.metadata import canonical_object, json_objects
+from ssrem.readers.rows import canonical_object, json_objects
 
 
 def test_texts_become_columns() -> None:

@@ -18,12 +18,12 @@ import pytest
 
 from ssrem.errors import DumpError
 from ssrem.readers import base, cells, open_dump
+from ssrem.readers import json_values as values
 from ssrem.readers.files import streams
 from ssrem.readers.formats import parquet
 from ssrem.readers.formats.delimited import CsvReader
 from ssrem.readers.formats.jsonl import JsonlReader
-from ssrem.readers.json import values
-from ssrem.readers.json.values import DEEPEST, too_deep
+from ssrem.readers.json_values import DEEPEST, too_deep
 from support.reader_rows import rows_of
 
 ROW = {"conversation_id": "c", "speaker": "a", "text": "x"}
@@ -214,7 +214,7 @@ def test_keys_that_are_data_do_not_fill_the_memory(write: Callable[..., Path]) -
     lines = [json.dumps({**ROW, "m": {f"k{i}": i, f"j{i}": "x"}}) for i in range(1_500)]
     reader = JsonlReader(write("\n".join(lines).encode()))
     assert len(rows_of(reader)) == 1_500
-    assert reader._learned.schema().field("m").type.num_fields <= 256
+    assert str(reader._type).count(":") <= 256
 
 
 # Range
@@ -294,8 +294,8 @@ def test_a_parquet_file_with_fewer_rows_than_it_says(tmp_path: Path, monkeypatch
     (tmp_path / "dump").write_bytes(sink.getvalue())
     some = pyarrow.parquet.ParquetFile.iter_batches
 
-    def fewer(file: Any, rows: int) -> Any:
-        yield next(iter(some(file, 4)))
+    def fewer(file: Any, rows: int, **_: Any) -> Any:
+        yield next(iter(some(file, min(rows, 4), **_)))
 
     monkeypatch.setattr(pyarrow.parquet.ParquetFile, "iter_batches", fewer)
     assert "its header says 10 rows, but it has 4" in says(tmp_path / "dump")
@@ -351,5 +351,5 @@ def test_parquet_that_does_not_fit_into_memory_is_not_called_damaged(
         raise pa.ArrowMemoryError("malloc of size 1 failed")
 
     path = parquet_of_equal_texts(tmp_path / "dump.parquet", "x", 3)
-    monkeypatch.setattr(parquet.ParquetReader, "_slices", exhausted)
+    monkeypatch.setattr(parquet.ParquetReader, "_records", exhausted)
     assert "the rows after row 0 do not fit into memory" in says(path)

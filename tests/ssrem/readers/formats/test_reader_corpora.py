@@ -103,7 +103,7 @@ def test_half_a_surrogate_pair_costs_the_message_or_the_conversation_that_holds_
 def test_pairs_of_surrogates_are_whole_wherever_the_file_is_cut_into_pieces(
     tmp_path: Path, ahead: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ssrem.readers.json.values._CHUNK", 37)
+    monkeypatch.setattr("ssrem.readers.json_values._CHUNK", 37)
     text = "x" * ahead + "\U0001f600" * 9
     path = tmp_path / "any.json"
     path.write_text(json.dumps({"c": {"messages": [[_message("ann", text, 1)]]}}))

@@ -1,1 +1,0 @@
-"""Rows of JSON, in lines or within one large value, and their types in Arrow."""
