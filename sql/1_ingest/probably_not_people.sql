@@ -2,9 +2,10 @@
 -- conversations: the number in which it speaks, if that is at least half of 20 or more, at least three times that of
 -- anyone else, and at most three speakers speak in so many; else null. texts, same: the number of its most frequent
 -- texts, at most three, and of its messages with them, if these are at least half of 20 or more messages; else null.
--- Approximate counts of texts leave few speakers for the exact ones.
-WITH said AS (
+-- Approximate counts of texts in the first 100,000 conversations leave few speakers for the exact ones.
+WITH said AS NOT MATERIALIZED (
     SELECT
+        conversation_no,
         text,
         CASE
             WHEN $speaker_scope = 'person' THEN speaker ELSE substr(speaker, length(conversation_id) + 2)
@@ -13,10 +14,12 @@ WITH said AS (
     WHERE is_person
 ),
 
-messages AS (
-    SELECT speaker, count(*) AS messages, approx_count_distinct(text) AS texts
+suspects AS (
+    SELECT speaker
     FROM said
+    WHERE conversation_no < 100000
     GROUP BY speaker
+    HAVING count(*) >= 20 AND approx_count_distinct(text) <= 0.8 * count(*)
 ),
 
 total AS (
@@ -44,20 +47,22 @@ present AS (
         AND conversations >= 3 * (SELECT max(b.conversations) FROM busy AS b WHERE NOT b.suspect)
 ),
 
-frequent AS (
-    SELECT said.speaker, count(*) AS times
+repeated AS (
+    SELECT
+        said.speaker,
+        count(*) AS times,
+        sum(times) OVER (PARTITION BY said.speaker)::BIGINT AS messages
     FROM said
-    SEMI JOIN (SELECT * FROM messages WHERE messages >= 20 AND texts <= 0.8 * messages) AS s ON said.speaker = s.speaker
+    SEMI JOIN suspects ON said.speaker = suspects.speaker
     GROUP BY said.speaker, said.text
-    QUALIFY row_number() OVER (PARTITION BY said.speaker ORDER BY times DESC, said.text ASC) <= 3
+    QUALIFY row_number() OVER (PARTITION BY said.speaker ORDER BY times DESC) <= 3
 ),
 
 repeating AS (
-    SELECT f.speaker, count(*) AS texts, sum(f.times)::BIGINT AS same, any_value(s.messages) AS messages
-    FROM frequent AS f
-    INNER JOIN messages AS s ON f.speaker = s.speaker
-    GROUP BY f.speaker
-    HAVING sum(f.times) >= 0.5 * any_value(s.messages)
+    SELECT speaker, count(*) AS texts, sum(times)::BIGINT AS same, any_value(messages) AS messages
+    FROM repeated
+    GROUP BY speaker
+    HAVING sum(times) >= 0.5 * any_value(messages)
 )
 
 SELECT

@@ -1,14 +1,22 @@
 -- One row is a speaker id that names a seat, not a person: one of two ids that both speak in nearly every conversation.
 -- Fewer than five conversations between two people are no evidence. Grain: speaker.
-WITH shared AS (
-    SELECT conversation_no, speaker
+WITH several AS (
+    SELECT conversation_no
     FROM spoken
     WHERE is_person
-    QUALIFY count(*) OVER (PARTITION BY conversation_no) > 1
+    GROUP BY conversation_no
+    HAVING count(*) > 1
+),
+
+shared AS (
+    SELECT spoken.conversation_no, spoken.speaker
+    FROM spoken
+    SEMI JOIN several ON spoken.conversation_no = several.conversation_no
+    WHERE spoken.is_person
 ),
 
 total AS (
-    SELECT count(DISTINCT conversation_no) AS conversations FROM shared
+    SELECT count(*) AS conversations FROM several
 ),
 
 busiest AS (

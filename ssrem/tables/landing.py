@@ -33,10 +33,10 @@ _ROWS = 131_072
 
 _LAYOUT: dict[str, Any] = {
     "compression": "snappy",
-    "use_dictionary": ["corpus", "conversation_id", "speaker", "addressee", "addressee_from"],
-    "write_statistics": ["corpus", "conversation_no", "time"],
+    "use_dictionary": ["corpus", "addressee_from"],
+    "write_statistics": ["corpus", "utterance_id", "conversation_no", "text", "time"],
 }
-"""How `utterances` is written: dictionaries of values that repeat, and statistics of columns that have an order."""
+"""How `utterances` is written: statistics of columns that have an order, or that the gate checks for nulls."""
 
 _REMEDIES = {
     "duplicate_conversation": "give each conversation an id of its own",
