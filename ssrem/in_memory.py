@@ -82,6 +82,7 @@ class _Tables(TableBuilder):
     connection: duckdb.DuckDBPyConnection
     scratch: Path
     staged: list[str] = field(default_factory=list)
+    unique: set[str] = field(default_factory=set)
 
 
 def conversations(

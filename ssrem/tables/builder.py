@@ -20,7 +20,8 @@ PARQUET = "FORMAT parquet, COMPRESSION snappy, DICTIONARY_SIZE_LIMIT 1000"
 
 
 class TableBuilder:
-    """Creates tables in the database of `connection`. staged: names of those with a contract created so far.
+    """Creates tables in the database of `connection`. staged: names of those with a contract created so far. unique:
+    those in which no key repeats, as was seen while they were written.
 
     scratch: a folder for files that live as long as the connection. Tables that are `written` are views of a Parquet
     file in it.
@@ -28,6 +29,7 @@ class TableBuilder:
 
     connection: duckdb.DuckDBPyConnection
     staged: list[str]
+    unique: set[str]
     scratch: Path
 
     def create(self, table: str, sql_name: str | None = None, **parameters: Any) -> None:

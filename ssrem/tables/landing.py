@@ -171,14 +171,16 @@ class _Landing:
             pyarrow.parquet.ParquetWriter(utterances, _utterances_schema(), **_LAYOUT) as self._utterances,
         ):
             for block in _whole_conversations(map(self._read, batches)):
-                if not in_order:
-                    self._check_order(block)
-                self._place(block)
-            if not in_order and (self._begun.repeat() or self._ids.repeat()):
+                ids_repeat = self._place(block)
+                if not in_order and (ids_repeat or self._begun.add(_begun(block))):
+                    raise _NotInOrderError
+            ids_repeat = self._ids.repeat()
+            if not in_order and (ids_repeat or self._begun.repeat()):
                 raise _NotInOrderError
         for name in ("aside", "utterances"):
             self.tables.show(name)
         self.tables.staged.append("utterances")
+        self.tables.unique |= set() if ids_repeat else {"utterances"}
 
     def _read(self, batch: pa.RecordBatch) -> pa.Table:
         """The messages of a batch that belong to conversations; the other records are put aside."""
@@ -194,15 +196,8 @@ class _Landing:
         self._aside.write_table(table.filter(pc.invert(belongs)))
         return table.filter(belongs)
 
-    def _check_order(self, block: pa.Table) -> None:
-        ids = block["utterance_id"]
-        if block["reason"].null_count < len(block):
-            ids = ids.filter(pc.fill_null(pc.equal(block["reason"], FORGOTTEN), True))
-        begun = block["conversation_id"].take(pa.array(_opens(block)))
-        if self._begun.add(begun) or self._ids.add(ids):
-            raise _NotInOrderError
-
-    def _place(self, block: pa.Table) -> None:
+    def _place(self, block: pa.Table) -> bool:
+        """Write the messages of whole conversations; returns whether an id repeats among them and forgotten ones."""
         refused = block.slice(0, 0)
         if block["reason"].null_count < len(block):
             fine = block["reason"].is_null()
@@ -216,9 +211,13 @@ class _Landing:
         for table in (refused, in_cycle):
             if len(table):
                 self._aside.write_table(table)
+        ids = refused["utterance_id"].filter(pc.fill_null(pc.equal(refused["reason"], FORGOTTEN), False))
         if len(placed):
-            self._utterances.write_table(self._named(placed), row_group_size=2 * _ROWS)
+            utterances = self._named(placed)
+            self._utterances.write_table(utterances, row_group_size=2 * _ROWS)
             self._conversations += placed["conversation_no"][-1].as_py() + 1
+            ids = pa.chunked_array([*utterances["utterance_id"].chunks, *ids.chunks])
+        return self._ids.add(ids)
 
     def _named(self, placed: pa.Table) -> pa.Table:
         """The columns of `utterances`, under the names by which others refer to them."""
@@ -264,6 +263,11 @@ def _whole_conversations(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         wanted = max(_ROWS, 2 * (len(block) - cut))
     if rest:
         yield pa.concat_tables(rest)
+
+
+def _begun(block: pa.Table) -> pa.ChunkedArray:
+    """The ids of the conversations that begin in the block, as often as they do."""
+    return block["conversation_id"].take(pa.array(_opens(block)))
 
 
 def _opens(block: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -100,6 +100,7 @@ class Stage(TableBuilder):
     scratch: Path
     partitions: list[Partition]
     staged: list[str] = field(default_factory=list)
+    unique: set[str] = field(default_factory=set)
 
     def now(self) -> datetime:
         """The current time, or the start of the run if the clock was set back to before it."""
@@ -112,7 +113,7 @@ class Stage(TableBuilder):
         """
         from ssrem.tasks.stage.gate import SAVED_ROWS, check_tables, offending_rows
 
-        results = check_tables(self.connection, self.name, self.run_id, self.staged)
+        results = check_tables(self.connection, self.name, self.run_id, self.staged, self.unique)
         self.create_from_rows("check_results", [result.row for result in results])
         failed = [result for result in results if not result.row["passed"]]
         if not failed:

@@ -1,8 +1,25 @@
 -- table: utterances
 -- A reply refers to a message of its conversation, unless it is marked as one to an absent message.
 -- An ingest lands one corpus, so ids are compared without their corpus.
+-- Most reply to the row before, in whatever order rows come; only the others are looked up.
+WITH near AS (
+    SELECT
+        *,
+        lag(utterance_id) OVER () AS id_before,
+        lag(conversation_no) OVER () AS conversation_before
+    FROM utterances
+),
+
+far AS (
+    SELECT *
+    FROM near
+    WHERE
+        reply_to IS NOT NULL
+        AND NOT reply_absent
+        AND (reply_to IS DISTINCT FROM id_before OR conversation_no <> conversation_before)
+)
+
 SELECT child.corpus, child.utterance_id, child.reply_to
-FROM utterances AS child
+FROM far AS child
 ANTI JOIN utterances AS parent
     ON child.reply_to = parent.utterance_id AND child.conversation_no = parent.conversation_no
-WHERE child.reply_to IS NOT NULL AND NOT child.reply_absent
