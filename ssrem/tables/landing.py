@@ -197,7 +197,8 @@ class _Landing:
         return table.filter(belongs)
 
     def _place(self, block: pa.Table) -> bool:
-        """Write the messages of whole conversations; returns whether an id repeats among them and forgotten ones."""
+        """Write the messages of whole conversations; returns whether an id repeats among them, forgotten ones
+        and those in cycles of replies."""
         refused = block.slice(0, 0)
         if block["reason"].null_count < len(block):
             fine = block["reason"].is_null()
@@ -211,7 +212,8 @@ class _Landing:
         for table in (refused, in_cycle):
             if len(table):
                 self._aside.write_table(table)
-        ids = refused["utterance_id"].filter(pc.fill_null(pc.equal(refused["reason"], FORGOTTEN), False))
+        forgotten = refused.filter(pc.fill_null(pc.equal(refused["reason"], FORGOTTEN), False))
+        ids = pa.concat_tables([forgotten, in_cycle])["utterance_id"]
         if len(placed):
             utterances = self._named(placed)
             self._utterances.write_table(utterances, row_group_size=2 * _ROWS)
