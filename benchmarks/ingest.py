@@ -1,9 +1,11 @@
 """`ssrem ingest` of a large dump against DuckDB's reader of the same file, and against convokit.Corpus.
 
 python -m benchmarks.generate_corpus --output benchmarks/data/corpus.jsonl
-python -m benchmarks.ingest benchmarks/data/corpus.jsonl [--formats jsonl csv parquet] [--convokit-conversations 200000]
+python -m benchmarks.ingest benchmarks/data/corpus.jsonl [--formats jsonl csv parquet interleaved]
+    [--convokit-conversations 200000]
 
-DuckDB reads into a table on disk, and writes the CSV and Parquet files of the dump. Compare CPU on a shared machine.
+DuckDB reads into a table on disk, and writes the other files of the dump: CSV, Parquet, and JSON lines in the order of
+time, in which conversations are interleaved. Compare CPU on a shared machine.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from pathlib import Path
 
 from benchmarks.measure import Measured, measure
 
-FORMATS = ("jsonl", "csv", "parquet")
+FORMATS = ("jsonl", "csv", "parquet", "interleaved")
 
 
 def scan(dump: str, database: str) -> None:
@@ -31,12 +33,13 @@ def scan(dump: str, database: str) -> None:
 
 
 def convert(dump: str, to: str) -> None:
-    """Write the dump as the file `to`, CSV or Parquet by its name."""
+    """Write the dump as the file `to`, CSV, Parquet or JSON by its name; JSON in the order of time."""
     import duckdb
 
     with duckdb.connect() as connection:
         connection.execute("SET memory_limit = '2GB'")
-        connection.execute(f"COPY (FROM {_reader(dump)}) TO '{to}'")
+        order = " ORDER BY time" if to.endswith(".jsonl") else ""
+        connection.execute(f"COPY (FROM {_reader(dump)}{order}) TO '{to}'{' (FORMAT json)' if order else ''}")
 
 
 def _reader(dump: str) -> str:
@@ -109,7 +112,7 @@ def main() -> None:
         for format in parsed.formats:
             dump = parsed.dump
             if format != "jsonl":
-                dump = str(place / f"corpus.{format}")
+                dump = str(place / f"corpus.{format.replace('interleaved', 'jsonl')}")
                 measure([*me, "--convert", parsed.dump, dump])
             for _ in range(parsed.rounds):
                 base = measure([*me, "--scan", dump, str(place / "scan.duckdb")])
