@@ -10,12 +10,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ssrem.readers.cells import Integers
 from ssrem.readers.fields import FIELDS, IDS_OF_PEOPLE, Layout, joiner
 from ssrem.readers.times import NotVectorisableError
+
+Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 RAW_SCHEMA = pa.schema(
     [

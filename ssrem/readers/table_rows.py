@@ -13,7 +13,7 @@ from typing import Any
 
 from ssrem.errors import AnnotationError, DumpError, one_line
 from ssrem.files import LARGEST_TEXT, check_regular
-from ssrem.readers.cells import Lines, names_delimiter, rows_of_cells
+from ssrem.readers.cells import names_delimiter, rows_of_cells
 from ssrem.readers.fields import normalise
 from ssrem.readers.files.streams import UTF8_BOM, chunks, declare_guess, is_utf8
 from ssrem.readers.json_values import DEEPEST, parse_json
@@ -199,7 +199,7 @@ class TableFile:
     def _cells(self, delimiter: str) -> TableRows:
         """A row of cells whose number is not the header's has a fault, unless every row has one more: R writes names of
         rows without a header's cell, other programs a delimiter at the end of each row."""
-        rows = list(rows_of_cells(Lines([self._lines]), delimiter))
+        rows = list(rows_of_cells(self._lines, delimiter))
         if rows and names_delimiter(rows[0][2]):
             del rows[0]
         if not rows or rows[0][3]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, malformed, problem
-from ssrem.readers.cells import Lines, rows_of_cells
+from ssrem.readers.cells import rows_of_cells
 from ssrem.readers.files.streams import head, is_utf8, text_name
 
 _METADATA = "swda-metadata.csv"
@@ -58,7 +58,7 @@ class SwitchboardReader(Reader):
     def _callers(self, metadata: Path) -> dict[tuple[str, str], str]:
         """(conversation, A or B) → the number of the person who called or was called."""
         callers: dict[tuple[str, str], str] = {}
-        rows = rows_of_cells(Lines(self.blocks(metadata)), ",")
+        rows = rows_of_cells(self.content(metadata), ",")
         _, _, header, _ = next(rows, (1, b"", [], None))
         for _, _, cells, reason in rows:
             if reason or len(cells) != len(header):
@@ -72,7 +72,7 @@ class SwitchboardReader(Reader):
 
     def _table(self, path: Path, callers: dict[tuple[str, str], str]) -> Iterator[Record]:
         file = text_name(path)
-        rows = rows_of_cells(Lines(self.blocks(path)), ",")
+        rows = rows_of_cells(self.content(path), ",")
         _, _, header, _ = next(rows, (1, b"", [], None))
         for number, raw, cells, reason in rows:
             if reason or len(cells) != len(header):

@@ -1,34 +1,36 @@
 """CSV and TSV with a header.
 
-Arrow reads blocks of rows as whole columns. Rows with anything unusual are read by Python's parser, which gives the
-same rows, and the exact bytes of those that cannot be read.
+Arrow reads blocks without quotes as whole columns. Python's parser gives the same rows of all other blocks, and the
+exact bytes of those that cannot be read.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
 from ssrem.errors import DumpError
 from ssrem.readers.base import SAMPLE_ROWS, Reader, Record, problem
-from ssrem.readers.cells import FEW_ROWS, Block, Lines, Row, names_delimiter, rows_of_cells, whole_rows
+from ssrem.readers.cells import OPEN, Row, names_delimiter, rows_of_cells
 from ssrem.readers.fields import ALIASES, check_header, normalise, unknown_columns
 from ssrem.readers.files.streams import UTF8_BOM, excerpt, head, is_utf8
 from ssrem.readers.paths import Paths
-from ssrem.readers.rows import raw_batch
+from ssrem.readers.rows import Integers, raw_batch
 from ssrem.readers.times import NotVectorisableError, Times
 
 _LONGEST_NAME = 30
 """Most bytes of the name of a column; what is longer is text."""
 
-_FEW_BYTES = 1 << 16
-"""Bytes that are read row by row where a quote is out of place; then twice as many, until a block has no such quote."""
+_FEW_ROWS = 4_096
+"""Rows that are read together where a block is not read as columns."""
 
 
 class DelimitedReader(Reader):
@@ -49,8 +51,8 @@ class DelimitedReader(Reader):
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
-        start = _head(path)
-        first = next((line for line in start.split(b"\n") if line.strip()), b"")
+        start = head(path)
+        _, first = _first_line(start)
         if start.startswith(b"PAR1") or b"\0" in first or first.lstrip()[:1] in (b"", b"{", b"[", b"<"):
             return False
         try:
@@ -61,13 +63,12 @@ class DelimitedReader(Reader):
 
     @classmethod
     def near_miss(cls, path: Path) -> str | None:
-        start = _head(path)
-        number, line = next(
-            ((n, line) for n, line in enumerate(start.split(b"\n"), 1) if line.strip()), (1, b"")
-        )
+        number, line = _first_line(head(path))
         names = line.split(cls.delimiter.encode())
         if b"\0" in line or len(names) < 2 or line.lstrip()[:1] in (b"{", b"[", b"<"):
             return None
+        if b"\r" in line.rstrip(b"\r"):
+            return "its lines end with carriage returns alone; save it with newlines"
         if any(len(name) > _LONGEST_NAME for name in names):
             return None  # text, not a header
         fault = (
@@ -76,63 +77,54 @@ class DelimitedReader(Reader):
         return f"line {number}, the header, {fault}: {excerpt(line)}"
 
     def check(self) -> None:
-        self._begun()
-        self.bytes_read = 0
-
-    def _begun(self) -> tuple[Lines, str, list[str]]:
-        """The lines after the header, the delimiter and the header."""
-        first = next((line for line in _head(self.path).split(b"\n") if line.strip()), b"")
-        lines, delimiter = Lines(self.blocks(self.path)), self.delimiter_of(first)
-        return lines, delimiter, self._header(rows_of_cells(lines, delimiter))
-
-    def sample(self) -> Iterator[tuple[object, Mapping[str, Any]]]:
-        lines, delimiter, header = self._begun()
-        for _, _, cells, reason in islice(rows_of_cells(lines, delimiter), SAMPLE_ROWS):
-            if reason is None and len(cells) == len(header):
-                yield from ((None, message) for message in self._messages(cells, header))
-
-    def records(self) -> Iterator[Record | pa.RecordBatch]:
-        lines, delimiter, header = self._begun()
-        empty, few = True, _FEW_BYTES
-        while rest := lines.rest():
-            block = whole_rows(rest, lines.number, delimiter)
-            if len(block) > FEW_ROWS or len(block.content) == len(rest):
-                lines.skip(block)
-                few = _FEW_BYTES
-                records = block.records(
-                    lambda part: self._columns(part, header, delimiter),
-                    lambda part: self._records(
-                        rows_of_cells(Lines([part.content.lstrip(b"\r\n")], int(part.lines[0])), delimiter),
-                        header,
-                    ),
-                )
-            else:  # a quote follows soon that does not belong to these rows
-                end = lines.position + min(few, len(rest))
-                records = self._records(_up_to(end, lines, rows_of_cells(lines, delimiter)), header)
-                few *= 2
-            for record in records:
-                empty = False
-                yield record
-        if empty:
+        _, content, blocks = self._body()
+        if not any(map(bytes.strip, chain((content,), blocks))):
             raise DumpError(
                 f"{self.path}: there is a header but no row; give a file with conversations in it"
             )
+        self.bytes_read = 0
 
-    def blocks(self, path: Path) -> Iterator[bytes]:
-        bare = _has_bare_returns(head(path))
-        return (block.replace(b"\r", b"\n") if bare else block for block in super().blocks(path))
-
-    def _header(self, source: Iterator[Row]) -> list[str]:
-        absent: Row = (1, b"", [], "malformed_row")
-        _, raw, header, reason = next(source, absent)
-        if names_delimiter(header):
-            _, raw, header, reason = next(source, absent)
+    def _body(self) -> tuple[int, bytes, Iterator[bytes]]:
+        """Sets the delimiter and the header; the number of the line after it, the rest of the first block, and the
+        other blocks."""
+        blocks = self.blocks(self.path)
+        block = next(blocks, b"")
+        self._delimiter = self.delimiter_of(_first_line(block)[1])
+        rows = (row for row in rows_of_cells(block, self._delimiter) if not names_delimiter(row[2]))
+        number, raw, header, reason = next(rows, (1, b"", [], "malformed_row"))
         if reason is not None:
             fault = "is not UTF-8" if reason == "undecodable" else "cannot be read"
             raise DumpError(
                 f"{self.path}: line 1, the header, {fault}; give its encoding with --encoding, such as cp1251, or save "
                 "the file as UTF-8 with one header line"
             )
+        self._check_header(header, raw)
+        self._header = header
+        number += raw.count(b"\n")
+        return number, b"".join(block.split(b"\n", number - 1)[number - 1 :]), blocks
+
+    def sample(self) -> Iterator[tuple[object, Mapping[str, Any]]]:
+        number, content, _ = self._body()
+        for row in islice(rows_of_cells(content, self._delimiter, number, whole=False), SAMPLE_ROWS):
+            if self._is_whole(row):
+                yield from ((None, message) for message in self._messages(row[2]))
+
+    def records(self) -> Iterator[Record | pa.RecordBatch]:
+        number, content, blocks = self._body()
+        for block in chain(blocks, (b"",)):
+            rest = b""
+            if (batch := self._columns(content, number)) is not None:
+                yield batch
+                number += len(batch)
+            else:
+                rows = rows_of_cells(content, self._delimiter, number, whole=not block)
+                while part := list(islice(rows, _FEW_ROWS)):
+                    rest = part.pop()[1] if part[-1][3] == OPEN else b""
+                    yield from self._rows(part)
+                number += content.count(b"\n") - rest.count(b"\n")
+            content = rest + block
+
+    def _check_header(self, header: list[str], raw: bytes) -> None:
         check_header(self.path, header, self.mapping, DumpError)
         columns = tuple(header)
         self._paths = Paths.of(self.mapping, header)
@@ -144,65 +136,69 @@ class DelimitedReader(Reader):
         fields, named = self.layout.plan(columns).sources, header[header[:1] == [""] :]
         known = {*self.layout.needed} <= fields.keys() or self.mapping
         if not known and any(not cell or (len(cell) > 9 and Times().parse(cell)) for cell in named):
-            names = self.delimiter_of(raw).join(("time", "speaker", "addressee", "text"))
+            names = self._delimiter.join(("time", "speaker", "addressee", "text"))
             raise DumpError(
                 f"{self.path}: line 1 is a row, not a header: {excerpt(raw)}; add a line before it that names the "
                 f"columns, such as {names!r}"
             )
         if missing := [field for field in self.layout.needed if field not in fields]:
             raise unknown_columns(self.path, header, missing, DumpError)
-        return header
 
-    def _columns(self, block: Block, header: list[str], delimiter: str) -> pa.RecordBatch | None:
-        """The block read as whole columns, or None if that might differ from reading it row by row."""
-        content = block.content
-        if self._paths or len(header) < 2 or content.startswith(UTF8_BOM) or b"\0" in content:
+    def _columns(self, content: bytes, number: int) -> pa.RecordBatch | None:
+        """Lines without quotes read as whole columns, or None if that might differ from reading them row by row."""
+        if self._paths or b'"' in content or b"\0" in content or content.startswith(UTF8_BOM):
             return None
+        if b"\r" in content and content.count(b"\r") != content.count(b"\r\n"):
+            return None
+        lines = np.count_nonzero(np.frombuffer(content, np.uint8) == ord("\n"))
+        lines += not content.endswith(b"\n")
         try:
             table = pyarrow.csv.read_csv(
                 pa.BufferReader(content),
-                pyarrow.csv.ReadOptions(column_names=header),
-                pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in content),
+                pyarrow.csv.ReadOptions(column_names=self._header),
+                pyarrow.csv.ParseOptions(delimiter=self._delimiter, quote_char=False),
                 pyarrow.csv.ConvertOptions(
-                    column_types=dict.fromkeys(header, pa.string()),
+                    column_types=dict.fromkeys(self._header, pa.string()),
                     null_values=[""],
                     strings_can_be_null=True,
                 ),
             )
-            return raw_batch(table, block.lines, self.layout, self.file, optional=False)
+            return self._batch(table, np.arange(number, number + lines))
         except (pa.ArrowInvalid, NotVectorisableError):
             return None
 
-    def _records(self, rows: Iterable[Row], header: list[str]) -> Iterator[Record]:
-        for line, raw, cells, reason in rows:
-            if reason or len(cells) != len(header):
+    def _batch(self, table: pa.Table, lines: Integers) -> pa.RecordBatch:
+        return raw_batch(table, lines, self.layout, self.file, optional=False)
+
+    def _is_whole(self, row: Row) -> bool:
+        return row[3] is None and len(row[2]) == len(self._header)
+
+    def _rows(self, rows: list[Row]) -> Iterator[Record | pa.RecordBatch]:
+        """The records of rows, as columns where all of them are whole."""
+        if rows and not self._paths and all(map(self._is_whole, rows)):
+            columns = zip(*(cells for _, _, cells, _ in rows), strict=True)
+            arrays = [pa.array([cell or None for cell in cells], pa.string()) for cells in columns]
+            with suppress(NotVectorisableError):
+                lines = np.array([number for number, *_ in rows])
+                yield self._batch(pa.table(arrays, self._header), lines)
+                return
+        for row in rows:
+            line, raw, cells, reason = row
+            if not self._is_whole(row):
                 yield problem(reason or "malformed_row", self.file, line, raw.removesuffix(b"\n"))
             else:
-                for message in self._messages(cells, header):
+                for message in self._messages(cells):
                     yield self.message(self.file, line, message)
 
-    def _messages(self, cells: list[str], header: list[str]) -> list[Any]:
-        row = {name: cell or None for name, cell in zip(header, cells, strict=True)}
+    def _messages(self, cells: list[str]) -> list[Any]:
+        row = {name: cell or None for name, cell in zip(self._header, cells, strict=True)}
         return [row] if self._paths is None else self._paths.messages(row)[1] or []
 
 
-def _up_to(end: int, lines: Lines, rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows until so many bytes of the lines have been read."""
-    for row in rows:
-        yield row
-        if lines.position >= end:
-            return
-
-
-def _has_bare_returns(start: bytes) -> bool:
-    """Whether a carriage return alone ends the lines, as old programs of the Mac write them; start: the file's head."""
-    return b"\r" in start and b"\n" not in start
-
-
-def _head(path: Path) -> bytes:
-    """The head of the file, with newlines at the ends of lines."""
-    start = head(path)
-    return start.replace(b"\r", b"\n") if _has_bare_returns(start) else start
+def _first_line(content: bytes) -> tuple[int, bytes]:
+    """Number and bytes of the first line that is not blank."""
+    lines = enumerate(content.split(b"\n"), 1)
+    return next(((number, line) for number, line in lines if line.strip()), (1, b""))
 
 
 class CsvReader(DelimitedReader):

@@ -20,7 +20,6 @@ import pyarrow.json
 
 from ssrem.errors import DumpError, short_repr
 from ssrem.readers.base import SAMPLE_ROWS, Reader, Record, no_object, problem
-from ssrem.readers.cells import RETURN, Block
 from ssrem.readers.fields import check_header, listed, unknown_columns
 from ssrem.readers.files.streams import blocks, excerpt, head, is_parquet, is_utf8, text_name
 from ssrem.readers.json_values import first_objects, is_pair, parse_json, row_places
@@ -30,6 +29,8 @@ from ssrem.readers.times import NotVectorisableError
 
 UTTERANCES = "utterances"
 """The key whose list makes a line a conversation."""
+_FEW_ROWS = 512
+"""Lines that are read one by one where some cannot be read as columns."""
 _OTHER_LISTS = ("turns", "dialog", "dialogue", "messages")
 """Keys whose list makes a row without a text of its own a conversation; its entries may be texts alone."""
 
@@ -202,13 +203,21 @@ class JsonlReader(Reader):
             for number, row, raw in self.rows(self.lines_path):
                 yield from self._row(_of_list(row), number, raw)
             return
-        first = 1
+        number = 1
         for content in self.blocks(self.lines_path):
-            if first == 1:
+            if number == 1:
                 self._learn(map(parse_json, content.split(b"\n", SAMPLE_ROWS)[:SAMPLE_ROWS]))
-            block = Block.of_lines(content, first)
-            yield from block.records(self._columns, self._row_by_row)
-            first += len(block)
+            batch = self._columns(content, number)
+            if batch is not None:
+                yield batch
+                number += len(batch)
+                continue
+            lines = content.removesuffix(b"\n").split(b"\n")
+            for at in range(0, len(lines), _FEW_ROWS):
+                part = lines[at : at + _FEW_ROWS]
+                batch = self._columns(b"\n".join(part), number + at)
+                yield from self._row_by_row(part, number + at) if batch is None else (batch,)
+            number += len(lines)
 
     def _learn(self, rows: Iterable[object]) -> None:
         """Learn the types of the values of messages."""
@@ -216,10 +225,16 @@ class JsonlReader(Reader):
         if messages:
             self._type = _merged(self._type, exact_type(messages))
 
-    def _columns(self, block: Block) -> pa.RecordBatch | None:
-        """The block read as whole columns, or None if that might differ from reading it line by line."""
-        content = block.content
-        if self._paths or not self._type.num_fields or not _one_object_a_line(block) or not is_utf8(content):
+    def _columns(self, content: bytes, number: int) -> pa.RecordBatch | None:
+        """The lines read as whole columns, or None if that might differ from reading them one by one."""
+        is_object = content.startswith(b"{") and content[-2:].rstrip().endswith(b"}")
+        if self._paths or not self._type.num_fields or not is_object or not is_utf8(content):
+            return None
+        content = content.replace(b"\r\n", b"\n") if b"\r" in content else content
+        signs = np.frombuffer(content, np.uint8)
+        ends = np.flatnonzero(signs[:-1] == ord("\n"))
+        # In valid JSON, `}` newline `{` is between top-level values only: with as many of them as lines, each has one.
+        if not ((signs[ends - 1] == ord("}")).all() and (signs[ends + 1] == ord("{")).all()):
             return None
         fractions = [
             name
@@ -230,14 +245,18 @@ class JsonlReader(Reader):
             return None
         try:
             options = pyarrow.json.ParseOptions(pa.schema(self._type), unexpected_field_behavior="error")
-            table = pyarrow.json.read_json(pa.BufferReader(content), parse_options=options)
-            return raw_batch(table, block.lines, self.layout, self.file)
+            table = pyarrow.json.read_json(
+                pa.BufferReader(content),
+                pyarrow.json.ReadOptions(block_size=len(content)),
+                options,
+            )
+            return raw_batch(table, np.arange(number, number + len(ends) + 1), self.layout, self.file)
         except (pa.ArrowInvalid, NotVectorisableError):
             return None
 
-    def _row_by_row(self, block: Block) -> Iterator[Record]:
+    def _row_by_row(self, lines: Sequence[bytes], first: int) -> Iterator[Record]:
         rows = []
-        for number, line in enumerate(block.content.removesuffix(b"\n").split(b"\n"), int(block.lines[0])):
+        for number, line in enumerate(lines, first):
             if line.strip():
                 rows.append(parse_json(line))
                 yield from self._row(rows[-1], number, line)
@@ -379,15 +398,3 @@ def _has_whole_numbers(content: bytes, names: Sequence[str]) -> bool:
     """Whether there are whole numbers among the fractions of these keys, from which Arrow would not tell them."""
     keys = (re.escape(json.dumps(name, ensure_ascii=ascii)) for name in names for ascii in (True, False))
     return re.search(rf"(?:{'|'.join(keys)})\s*:\s*-?\d+\s*[,}}]".encode(), content) is not None
-
-
-def _one_object_a_line(block: Block) -> bool:
-    """Whether every line starts with `{` and ends with `}`.
-
-    In valid JSON, `}` newline `{` occurs between top-level values only, so a block of which this is true and that holds
-    as many objects as lines has exactly one on each line.
-    """
-    signs = np.frombuffer(block.content, np.uint8)
-    starts, ends = np.append(0, block.ends[:-1]), block.ends - 1
-    last = np.where(signs[ends - 1] == RETURN, signs[ends - 2], signs[ends - 1])
-    return bool((ends > starts).all() and (signs[starts] == ord("{")).all() and (last == ord("}")).all())

@@ -160,7 +160,8 @@ def test_a_cornell_line_without_an_end_is_one_line(
 def test_a_stray_quote_before_long_lines_does_not_hold_them(
     write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cells, "_MOST_BYTES_A_ROW", 50_000)
+    monkeypatch.setattr(cells, "LONGEST_ROW", 50_000)
+    monkeypatch.setattr(CsvReader, "block_bytes", 30_000)
     rows = [b'c,a,"stray\n', *[b"c,a," + b"x" * 10_000 + b"\n"] * 20]
     assert (
         problems(write(b"conversation_id,speaker,text\n" + b"".join(rows))) == ["malformed_row"] + [None] * 20

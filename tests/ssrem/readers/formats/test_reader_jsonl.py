@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
-from ssrem.readers.cells import Block
 from ssrem.readers.formats.jsonl import JsonlReader
 from ssrem.readers.json_values import ANY, row_places
 from support.reader_rows import rows_of
@@ -302,9 +301,9 @@ def test_only_lines_around_an_unusual_one_are_read_one_by_one(write: Callable[..
     alone = []
 
     class Counting(JsonlReader):
-        def _row_by_row(self, block: Block) -> Any:
-            alone.append(len(block))
-            return super()._row_by_row(block)
+        def _row_by_row(self, lines: Any, first: int) -> Any:
+            alone.append(len(lines))
+            return super()._row_by_row(lines, first)
 
     assert rows_of(Counting(path)) == exact(path)
     assert 3 <= sum(alone) <= 2_000
