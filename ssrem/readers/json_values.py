@@ -32,18 +32,8 @@ _TOKEN = re.compile(rb'%s|[\[\]{},:"]|[^\s\[\]{},:"]+' % _STRING, re.DOTALL)
 _CLOSING = {b"[": b"]", b"{": b"}"}
 
 _LAYOUT = Layout()
-_OF_MESSAGES = {
-    "utterances",
-    "turns",
-    "dialog",
-    "dialogue",
-    "messages",
-    "conversation",
-    "conversations",
-    "items",
-}
-"""Keys whose list holds the messages of a conversation, unless its entries hold messages themselves."""
-_OF_CHAT_LOGS = ({"role", "content"}, {"from", "value"})
+_OF_ONE = {"speakers", "utterances", "turns", "dialog", "dialogue", "messages", "conversation", "items"}
+"""Keys of one conversation, not ids of several."""
 
 
 def parse_json(content: bytes) -> object:
@@ -231,8 +221,8 @@ def row_places(path: Path) -> tuple[str, ...]:
     """Where a file that is one JSON value holds its rows, in the notation of `json_elements`, as its head shows; empty
     for one object a line, and for other content.
 
-    `item`: an array of objects or lists. `KEY.item`: an object with lists of rows. `""`: an object on several lines
-    that is a row, such as a chat with its messages. ANY: an object of conversations by id.
+    `item`: an array of objects or lists. `KEY.item`: an object with a list of rows, or several of the same keys. ANY:
+    an object of conversations by id. `""`: any other object on several lines, which is a row.
     """
     start = head(path).lstrip()
     if start[:1] == b"[":
@@ -244,17 +234,18 @@ def row_places(path: Path) -> tuple[str, ...]:
     if value and all(isinstance(member, dict) for member in value.values()):
         return (ANY,)
     firsts = {key: entries[0] for key, entries in value.items() if isinstance(entries, list) and entries}
-    members = list(value)[: None if rest is not None else -1]  # the last may be cut off
-    shown = [firsts.get(key) for key in members]
-    if len(members) > 1 and (all(map(_is_turn, shown)) or _are_bare_turns(value, shown)):
+    turns = {key for key, first in firsts.items() if _is_turn(first)}
+    said = turns | {key for key, first in firsts.items() if isinstance(first, str)}
+    whole = list(value)[: None if rest is not None else -1]  # the last may be cut off
+    if (
+        len(whole) > 1
+        and said.issuperset(whole)
+        and not (_OF_ONE & value.keys() or _LAYOUT.plan((*value,)).sources)
+    ):
         return (ANY,)
-    lists = {key: first for key, first in firsts.items() if isinstance(first, dict | list)}
-    chosen = [key for key, first in lists.items() if _is_message(first) or _is_conversation(first)]
-    of_one = any(map(_is_turn, firsts.values())) or any(
-        not _is_conversation(first) for key, first in firsts.items() if key in _OF_MESSAGES
-    )
-    if not of_one and (chosen or len(lists) == 1):
-        return tuple(f"{key}.item" for key in chosen or lists)
+    rows = {key: first for key, first in firsts.items() if isinstance(first, dict | list)}
+    if not turns and len({tuple(row) if isinstance(row, dict) else () for row in rows.values()}) == 1:
+        return tuple(f"{key}.item" for key in rows)
     return ("",) if several else ()
 
 
@@ -269,40 +260,19 @@ def _continues(path: Path) -> bool:
     return False
 
 
-def _is_message(entry: object) -> bool:
-    """Whether an object has a speaker and a text, by their well-known names."""
-    if not isinstance(entry, dict):
-        return False
-    sources = _LAYOUT.plan(tuple(entry)).sources
-    return {"speaker", "text"} <= sources.keys() or any(names <= entry.keys() for names in _OF_CHAT_LOGS)
-
-
 def _is_turn(entry: object) -> bool:
-    """Whether it is a message that does not say of which conversation."""
-    return _is_message(entry) and "conversation" not in _LAYOUT.plan(tuple(entry)).sources  # type: ignore[arg-type]
-
-
-def _are_bare_turns(value: dict[str, Any], firsts: list[Any]) -> bool:
-    """Whether an object's members begin with a pair of speaker and text, or with a text, and none is named like a part
-    of one conversation."""
-    if value.keys() & {*_OF_MESSAGES, "speakers"} or _LAYOUT.plan(tuple(value)).sources:
-        return False
-    return all(isinstance(first, str) or is_pair(first) for first in firsts)
+    """Whether it is a message, or the beginning of one of a chat log, that does not say of which conversation."""
+    if not isinstance(entry, dict):
+        return is_pair(entry)
+    fields = _LAYOUT.plan(tuple(entry)).sources.keys()
+    is_message = {"speaker", "text"} <= fields or bool({"role", "from"} & entry.keys())
+    return is_message and "conversation" not in fields
 
 
 def is_pair(entry: object) -> bool:
     """Whether it is a speaker and a text."""
     is_list = isinstance(entry, list) and len(entry) == 2
     return is_list and isinstance(entry[0], str | int) and isinstance(entry[1], str)  # type: ignore[index]
-
-
-def _is_conversation(entry: object) -> bool:
-    """Whether it holds messages: a list of them, or an object with a list of messages or of texts."""
-    if isinstance(entry, list):
-        return bool(entry) and _is_message(entry[0])
-    lists = entry.values() if isinstance(entry, dict) else ()
-    firsts = [value[0] for value in lists if isinstance(value, list) and value]
-    return any(_is_message(first) or isinstance(first, str) for first in firsts)
 
 
 def member_row(id: str, value: object) -> object:

@@ -245,26 +245,13 @@ def _json(column: pa.Array) -> pa.Array:
 
 
 def python_values(column: pa.Array) -> list[Any]:
-    """The column's values.
+    """The column's values; times that Python cannot represent, such as in the year 300,000, as the stored integers.
 
-    If Python cannot represent one of them (a date in the year 300,000, an unknown time zone, text that is not UTF-8),
-    all times of the column are returned as the stored integers, and all texts as the stored bytes.
+    Within lists and objects such times, and text that is not UTF-8, are errors.
     """
     try:
         return list(column.to_pylist())
     except (ArithmeticError, ValueError, LookupError):
-        return list(column.cast(_stored(column.type), safe=False).to_pylist())
-
-
-def _stored(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_temporal(kind):
-        return pa.int64() if kind.bit_width == 64 else pa.int32()
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return pa.large_binary()
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_stored(field.type)) for field in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(_stored(kind.key_type), _stored(kind.item_type))
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return pa.large_list(_stored(kind.value_type))
-    return kind
+        if not pa.types.is_temporal(column.type):
+            raise
+        return list(column.cast(pa.int64() if column.type.bit_width == 64 else pa.int32()).to_pylist())

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from ssrem.errors import DumpError
+from ssrem.errors import DumpError, one_line
 from ssrem.readers.base import BATCH_BYTES, SAMPLE_ROWS, Reader, Record, problem
 from ssrem.readers.fields import check_columns
 from ssrem.readers.files.streams import LONGEST_ROW, is_utf8, too_long
@@ -22,7 +22,9 @@ from ssrem.readers.rows import python_values, raw_batch
 from ssrem.readers.times import NotVectorisableError
 
 # The exceptions of Arrow for damaged bytes; ValueError is raised for names that are not UTF-8.
-_DAMAGE = (OSError, pa.ArrowException, ValueError, OverflowError)
+_DAMAGE = (OSError, pa.ArrowException, ValueError, ArithmeticError, LookupError)
+
+_TEXTS = {pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view()}
 
 _PLAIN = {"PLAIN", "RLE", "BIT_PACKED"}
 """Encodings of values one after another; RLE and BIT_PACKED are those of nulls and lists."""
@@ -73,12 +75,11 @@ class ParquetReader(Reader):
                     self.bytes_read = self.total_bytes * min(done + len(batch), rows) // rows
                     yield from self._records(batch, done + 1)
                     done += len(batch)
-            except (MemoryError, pa.ArrowCapacityError) as error:
+            except (*_DAMAGE, MemoryError) as error:
                 raise DumpError(
-                    f"{self.path}: the rows after row {done:,} do not fit into memory; split the file"
+                    f"{self.path}: the rows after row {done:,} cannot be read ({one_line(error)}); fetch the file "
+                    "again, leave that column out, or split the file if it does not fit into memory"
                 ) from error
-            except _DAMAGE as error:
-                raise DumpError(f"{self.path}: damaged after row {done:,}; fetch the file again") from error
             if done != rows:
                 raise DumpError(
                     f"{self.path}: its header says {rows:,} rows, but it has {done:,}; fetch the file again"
@@ -131,7 +132,7 @@ class ParquetReader(Reader):
     def _records(self, batch: pa.RecordBatch, first: int) -> Iterator[Record | pa.RecordBatch]:
         lines = np.arange(first, first + len(batch))
         try:
-            table = pa.table([_valid(column) for column in batch.columns], batch.schema.names)
+            table = pa.table([_text(column) for column in batch.columns], batch.schema.names)
             yield raw_batch(table, lines, self.layout, self.file, optional=False)
             return
         except NotVectorisableError:
@@ -161,31 +162,22 @@ def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, object]]:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """The column with dictionary, large and view strings as strings, and all kinds of bytes as one."""
+    """The column with texts of all kinds as bytes, since Arrow does not validate them when it reads a file."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    kind = column.type
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return column.cast(pa.string())
-    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
-        return column.cast(pa.binary())
-    return column
+    return column.cast(pa.binary()) if column.type in _TEXTS else column
 
 
-def _valid(column: pa.Array) -> pa.Array:
-    """The column with its strings validated as UTF-8, which Arrow does not do when it reads a file."""
+def _text(column: pa.Array) -> pa.Array:
     try:
-        if pa.types.is_binary(column.type):
-            return column.cast(pa.string())
-        column.validate(full=True)
+        return column.cast(pa.string()) if column.type == pa.binary() else column
     except pa.ArrowInvalid:
         raise NotVectorisableError from None
-    return column
 
 
 def _python(column: pa.Array) -> list[object]:
     """The column's values; strings that are not UTF-8 as bytes."""
-    if column.type not in (pa.string(), pa.binary()):
-        return python_values(column)
-    values = column.cast(pa.binary()).to_pylist()
+    values = python_values(column)
+    if column.type != pa.binary():
+        return values
     return [value.decode() if value is not None and is_utf8(value) else value for value in values]

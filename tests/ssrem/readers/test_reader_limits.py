@@ -236,6 +236,14 @@ def test_parquet_times_out_of_the_years_stay_in_the_metadata(tmp_path: Path) -> 
     assert second["time"] == datetime(1970, 1, 1) and "time" not in third
 
 
+def test_a_time_out_of_the_years_in_a_list_is_one_line(tmp_path: Path) -> None:
+    seen = pa.array([[2**62]], pa.list_(pa.timestamp("us")))
+    pyarrow.parquet.write_table(
+        pa.table({**{n: [v] for n, v in ROW.items()}, "seen": seen}), tmp_path / "dump"
+    )
+    assert "cannot be read" in says(tmp_path / "dump")
+
+
 def test_numbers_without_bounds(write: Callable[..., Path]) -> None:
     lines = [{**ROW, "n": 10**400, "time": 10**400, "id": -(2**70)}, {**ROW, "n": float("inf")}]
     rows = rows_of(open_dump(write("\n".join(json.dumps(line) for line in lines).encode())))
@@ -345,7 +353,7 @@ def test_a_row_of_parquet_that_is_too_long_is_refused(
     assert "is longer than" in says(path)
 
 
-def test_parquet_that_does_not_fit_into_memory_is_not_called_damaged(
+def test_parquet_that_does_not_fit_into_memory_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def exhausted(*_: object) -> None:
@@ -353,4 +361,4 @@ def test_parquet_that_does_not_fit_into_memory_is_not_called_damaged(
 
     path = parquet_of_equal_texts(tmp_path / "dump.parquet", "x", 3)
     monkeypatch.setattr(parquet.ParquetReader, "_records", exhausted)
-    assert "the rows after row 0 do not fit into memory" in says(path)
+    assert "the rows after row 0 cannot be read (malloc" in says(path)

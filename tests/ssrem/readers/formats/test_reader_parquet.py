@@ -161,5 +161,5 @@ def test_a_file_damaged_inside_is_one_line(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[30:200] = b"\xff" * 170
     path.write_bytes(content)
-    with pytest.raises(DumpError, match="damaged after row 0"):
+    with pytest.raises(DumpError, match="the rows after row 0 cannot be read"):
         rows_of(open_dump(path))
