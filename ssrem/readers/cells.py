@@ -23,6 +23,25 @@ def names_delimiter(cells: Sequence[str]) -> bool:
     return [cell.lower() for cell in cells] == ["sep=", ""]
 
 
+def first_line(content: bytes) -> tuple[int, bytes]:
+    """Number and bytes of the first line that is not blank; no bytes if all are."""
+    lines = enumerate(content.split(b"\n"), 1)
+    return next(((number, line) for number, line in lines if line.strip()), (1, b""))
+
+
+def delimiter_of(header: bytes) -> str:
+    """The most frequent of `,`, `;` and `|` in a header, or in the line `sep=;` before it."""
+    return max(",;|", key=lambda sign: header.count(sign.encode()))
+
+
+def cells_of(line: bytes, delimiter: str) -> list[str]:
+    """The cells of one line; none if it cannot be parsed."""
+    try:
+        return next(csv.reader([line.decode("utf-8")], delimiter=delimiter), [])
+    except (UnicodeDecodeError, csv.Error):
+        return []
+
+
 def rows_of_cells(content: bytes, delimiter: str, number: int = 1, *, whole: bool = True) -> Iterator[Row]:
     """The rows of these lines; blank lines are skipped.
 

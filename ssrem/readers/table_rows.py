@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 
 from ssrem.errors import AnnotationError, DumpError, one_line
 from ssrem.files import LARGEST_TEXT, check_regular
-from ssrem.readers.cells import names_delimiter, rows_of_cells
+from ssrem.readers.cells import cells_of, delimiter_of, first_line, names_delimiter, rows_of_cells
 from ssrem.readers.fields import normalise
 from ssrem.readers.files.streams import UTF8_BOM, chunks, declare_guess, is_utf8
 from ssrem.readers.json_values import DEEPEST, parse_json
@@ -127,22 +126,15 @@ class TableFile:
 
     @cached_property
     def _first_line(self) -> bytes:
-        return next(line for line in self._lines.split(b"\n") if line.strip())
+        return first_line(self._lines)[1]
 
     @cached_property
     def _first_cells(self) -> list[str]:
-        try:
-            return next(csv.reader([self._first_line.decode("utf-8")], delimiter=self._delimiter), [])
-        except (UnicodeDecodeError, csv.Error):
-            return []
+        return cells_of(self._first_line, self._delimiter)
 
-    @cached_property
+    @property
     def _delimiter(self) -> str:
-        """What the line `sep=;` names, as spreadsheets write it; else the most frequent sign of the header."""
-        header = self._first_line
-        if header.lower().startswith(b"sep=") and len(header) == 5:
-            return chr(header[4])
-        return "\t" if b"\t" in header else max(",;|", key=lambda sign: header.count(sign.encode()))
+        return "\t" if b"\t" in self._first_line else delimiter_of(self._first_line)
 
     @cached_property
     def _value(self) -> list[Any] | None:

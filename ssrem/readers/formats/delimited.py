@@ -6,7 +6,6 @@ exact bytes of those that cannot be read.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import chain, islice
@@ -19,8 +18,8 @@ import pyarrow.csv
 
 from ssrem.errors import DumpError
 from ssrem.readers.base import SAMPLE_ROWS, Reader, Record, problem
-from ssrem.readers.cells import OPEN, Row, names_delimiter, rows_of_cells
-from ssrem.readers.fields import ALIASES, check_header, normalise, unknown_columns
+from ssrem.readers.cells import OPEN, Row, cells_of, delimiter_of, first_line, names_delimiter, rows_of_cells
+from ssrem.readers.fields import check_header, unknown_columns
 from ssrem.readers.files.streams import UTF8_BOM, excerpt, head, is_utf8
 from ssrem.readers.paths import Paths
 from ssrem.readers.rows import Integers, raw_batch
@@ -52,18 +51,15 @@ class DelimitedReader(Reader):
     @classmethod
     def sniff(cls, path: Path) -> bool:
         start = head(path)
-        _, first = _first_line(start)
+        _, first = first_line(start)
         if start.startswith(b"PAR1") or b"\0" in first or first.lstrip()[:1] in (b"", b"{", b"[", b"<"):
             return False
-        try:
-            header = next(csv.reader([first.decode("utf-8")], delimiter=cls.delimiter_of(first)))
-        except (UnicodeDecodeError, csv.Error, StopIteration):
-            return False
+        header = cells_of(first, cls.delimiter_of(first))
         return len(header) > 1 and len(set(header)) == len(header)
 
     @classmethod
     def near_miss(cls, path: Path) -> str | None:
-        number, line = _first_line(head(path))
+        number, line = first_line(head(path))
         names = line.split(cls.delimiter.encode())
         if b"\0" in line or len(names) < 2 or line.lstrip()[:1] in (b"{", b"[", b"<"):
             return None
@@ -89,7 +85,7 @@ class DelimitedReader(Reader):
         other blocks."""
         blocks = self.blocks(self.path)
         block = next(blocks, b"")
-        self._delimiter = self.delimiter_of(_first_line(block)[1])
+        self._delimiter = self.delimiter_of(first_line(block)[1])
         rows = (row for row in rows_of_cells(block, self._delimiter) if not names_delimiter(row[2]))
         number, raw, header, reason = next(rows, (1, b"", [], "malformed_row"))
         if reason is not None:
@@ -195,12 +191,6 @@ class DelimitedReader(Reader):
         return [row] if self._paths is None else self._paths.messages(row)[1] or []
 
 
-def _first_line(content: bytes) -> tuple[int, bytes]:
-    """Number and bytes of the first line that is not blank."""
-    lines = enumerate(content.split(b"\n"), 1)
-    return next(((number, line) for number, line in lines if line.strip()), (1, b""))
-
-
 class CsvReader(DelimitedReader):
     """Cells between commas, semicolons or |."""
 
@@ -210,11 +200,7 @@ class CsvReader(DelimitedReader):
 
     @classmethod
     def delimiter_of(cls, header: bytes) -> str:
-        """The one of `,` and `;` that is more frequent; `|` where a column next to it has a well-known name."""
-        names = {normalise(name) for name in header.decode("utf-8", "replace").split("|")}
-        known = {alias for aliases in ALIASES.values() for alias in aliases}
-        signs = (",", ";", "|") if len(names) > 1 and names & known else (",", ";")
-        return max(signs, key=lambda sign: header.count(sign.encode()))
+        return delimiter_of(header)
 
 
 class TsvReader(DelimitedReader):

@@ -20,7 +20,8 @@ import pyarrow.json
 
 from ssrem.errors import DumpError, short_repr
 from ssrem.readers.base import SAMPLE_ROWS, Reader, Record, no_object, problem
-from ssrem.readers.fields import check_header, listed, unknown_columns
+from ssrem.readers.cells import first_line
+from ssrem.readers.fields import check_header, listed
 from ssrem.readers.files.streams import blocks, excerpt, head, is_parquet, is_utf8, text_name
 from ssrem.readers.json_values import first_objects, is_pair, parse_json, row_places
 from ssrem.readers.paths import Paths
@@ -69,20 +70,14 @@ class JsonlReader(Reader):
     def sniff(cls, path: Path) -> bool:
         if is_parquet(path):
             return any(isinstance(cls(path)._entries(row), list) for row in first_objects(path))
-        start = head(path)
-        if start.lstrip().startswith(b"{") and b"\n" not in start.strip():
-            return True  # the first line is the only one, or longer than the bytes inspected
-        if row_places(path):
-            return True
-        lines = [line for line in start.split(b"\n") if line.strip()]
-        return any(isinstance(parse_json(line), dict) for line in lines)
+        return bool(row_places(path) or first_objects(path))
 
     @classmethod
     def near_miss(cls, path: Path) -> str | None:
         start = head(path)
         if not start.lstrip().startswith((b"{", b"[")) or cls.sniff(path):
             return None
-        number, line = next((n, line) for n, line in enumerate(start.split(b"\n"), 1) if line.strip())
+        number, line = first_line(start)
         return f"line {number} is not a whole JSON object: {excerpt(line)}"
 
     def check(self) -> None:
@@ -111,17 +106,6 @@ class JsonlReader(Reader):
         else:
             self.layout.map(paths.keys)
         self._note_lists(rows[0])
-        sample = list(self._messages(rows))
-        keys |= dict.fromkeys(name for _, message in sample for name in message)
-        sources = self.layout.plan(tuple(keys)).sources
-        needed = self.layout.needed
-        if any(number is not None for number, _ in sample):
-            needed = ["speaker", "text"]
-        elif any(self._listed_entries(row) is not None for row in rows):
-            needed = []
-        missing = [field for field in needed if field not in sources]
-        if {"speaker", "text"} & {*missing}:
-            raise unknown_columns(self.path, names, missing, DumpError, "key", rows[0])
 
     def _note_lists(self, row: dict[str, Any]) -> None:
         """Note which list of messages is read, if the row has several."""
@@ -182,20 +166,19 @@ class JsonlReader(Reader):
     def _listed(self, value: object) -> object:
         """An object with a list of speakers and one of texts, as data sets of Hugging Face are stored, as the list of
         messages; any other value unchanged."""
-        if not isinstance(value, dict) or not all(isinstance(part, list) for part in value.values()):
+        if not isinstance(value, dict) or not self._names_message(value):
             return value
-        if not {"speaker", "text"} <= self.layout.plan(tuple(value)).sources.keys():
-            return value
-        if len({len(part) for part in value.values()}) > 1:
+        if not all(isinstance(part, list) for part in value.values()) or len({*map(len, value.values())}) > 1:
             return value
         return [dict(zip(value, parts, strict=True)) for parts in zip(*value.values(), strict=True)]
 
     def _are_messages(self, value: object) -> bool:
         """Whether it is a list of objects of which the first has a speaker and a text."""
-        first = value[0] if isinstance(value, list) and value else None
-        return (
-            isinstance(first, dict) and {"speaker", "text"} <= self.layout.plan(tuple(first)).sources.keys()
-        )
+        return isinstance(value, list) and bool(value) and self._names_message(value[0])
+
+    def _names_message(self, value: object) -> bool:
+        """Whether it is an object with a speaker and a text."""
+        return isinstance(value, dict) and {"speaker", "text"} <= self.layout.plan((*value,)).sources.keys()
 
     def records(self) -> Iterator[Record | pa.RecordBatch]:
         self.file = text_name(self.lines_path)

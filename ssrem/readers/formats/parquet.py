@@ -80,10 +80,6 @@ class ParquetReader(Reader):
                     f"{self.path}: the rows after row {done:,} cannot be read ({one_line(error)}); fetch the file "
                     "again, leave that column out, or split the file if it does not fit into memory"
                 ) from error
-            if done != rows:
-                raise DumpError(
-                    f"{self.path}: its header says {rows:,} rows, but it has {done:,}; fetch the file again"
-                )
 
     def _open(self, dictionaries: list[str] | None = None) -> pyarrow.parquet.ParquetFile:
         try:

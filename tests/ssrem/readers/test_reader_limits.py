@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import os
 import tracemalloc
@@ -295,19 +294,6 @@ def test_a_packed_file_that_ends_with_nothing_is_read_to_its_end(write: Callable
     reader = open_dump(write(gzip.compress(PLAIN) + gzip.compress(b"") * 20))
     assert len(rows_of(reader)) == 1
     assert reader.bytes_read == reader.total_bytes
-
-
-def test_a_parquet_file_with_fewer_rows_than_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sink = io.BytesIO()
-    pyarrow.parquet.write_table(pa.table({name: [value] * 10 for name, value in ROW.items()}), sink)
-    (tmp_path / "dump").write_bytes(sink.getvalue())
-    some = pyarrow.parquet.ParquetFile.iter_batches
-
-    def fewer(file: Any, rows: int, **_: Any) -> Any:
-        yield next(iter(some(file, min(rows, 4), **_)))
-
-    monkeypatch.setattr(pyarrow.parquet.ParquetFile, "iter_batches", fewer)
-    assert "its header says 10 rows, but it has 4" in says(tmp_path / "dump")
 
 
 def parquet_of_equal_texts(path: Path, text: str, rows: int, **options: Any) -> Path:
