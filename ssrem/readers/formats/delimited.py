@@ -40,13 +40,13 @@ class DelimitedReader(Reader):
     """
 
     takes_mapping: ClassVar[bool] = True
-    delimiter: ClassVar[str]
+    delimiter: ClassVar[str] = ""
+    """The delimiter of the format, or empty for that of the header."""
     _paths: Paths | None = None
 
     @classmethod
     def delimiter_of(cls, header: bytes) -> str:
-        """The delimiter of a file whose first line is `header`."""
-        return cls.delimiter
+        return cls.delimiter or delimiter_of(header)
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
@@ -60,7 +60,7 @@ class DelimitedReader(Reader):
     @classmethod
     def near_miss(cls, path: Path) -> str | None:
         number, line = first_line(head(path))
-        names = line.split(cls.delimiter.encode())
+        names = line.split(cls.delimiter_of(line).encode())
         if b"\0" in line or len(names) < 2 or line.lstrip()[:1] in (b"{", b"[", b"<"):
             return None
         if b"\r" in line.rstrip(b"\r"):
@@ -196,11 +196,6 @@ class CsvReader(DelimitedReader):
 
     format: ClassVar[str] = "csv"
     describes: ClassVar[str] = "values separated by commas, semicolons or | with a header"
-    delimiter: ClassVar[str] = ","
-
-    @classmethod
-    def delimiter_of(cls, header: bytes) -> str:
-        return delimiter_of(header)
 
 
 class TsvReader(DelimitedReader):
