@@ -115,15 +115,14 @@ def json_elements(
             count += 1
             value = parse_json(content)
             yield place, content if value is None and content != b"null" else value
-    except _BrokenError as error:
-        where = f"where line {scanner.line:,} breaks off" if error.args else f"in line {scanner.line:,}"
+    except _BrokenError:
         raise DumpError(
-            f"{path}: broken JSON after {count:,} members, {where}; fetch the file again"
+            f"{path}: broken JSON after {count:,} members, in line {scanner.line:,}; fetch the file again"
         ) from None
 
 
 class _BrokenError(ValueError):
-    """The content is not JSON from here on; with an argument: because it ends."""
+    """The content is not JSON from here on."""
 
 
 class _Scanner:
@@ -184,8 +183,8 @@ class _Scanner:
             self._at += 1
 
     def _take(self, sign: bytes) -> None:
-        if (found := self._next()) != sign:
-            raise _BrokenError(*([] if found else ["cut off"]))
+        if self._next() != sign:
+            raise _BrokenError
         self._at += 1
 
     def _value(self) -> bytes:
@@ -204,13 +203,13 @@ class _Scanner:
                         return self._taken(token.end())
                     at = token.end() - self._at
             elif (scalar := _SCALAR.match(self._text, self._at)) is None:
-                raise _BrokenError(*([] if sign else ["cut off"]))
+                raise _BrokenError
             elif scalar.end() < len(self._text):
                 return self._taken(scalar.end())
             if not self._more():
                 if sign not in (b"[", b"{", b'"'):
                     return self._taken(len(self._text))
-                raise _BrokenError("cut off")
+                raise _BrokenError
 
     def _taken(self, end: int) -> bytes:
         value, self._at = self._text[self._at : end], end

@@ -17,7 +17,7 @@ import pyarrow.parquet
 from ssrem.errors import DumpError, one_line
 from ssrem.readers.base import BATCH_BYTES, SAMPLE_ROWS, Reader, Record, problem
 from ssrem.readers.fields import check_columns
-from ssrem.readers.files.streams import LONGEST_ROW, is_utf8, too_long
+from ssrem.readers.files.streams import LONGEST_ROW, is_parquet, is_utf8, too_long
 from ssrem.readers.rows import python_values, raw_batch
 from ssrem.readers.times import NotVectorisableError
 
@@ -48,10 +48,7 @@ class ParquetReader(Reader):
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
-        if path.is_dir():
-            return False
-        with path.open("rb") as file:
-            return file.read(4) == b"PAR1"
+        return is_parquet(path)
 
     def check(self) -> None:
         with self._open() as file:

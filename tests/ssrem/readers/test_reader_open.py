@@ -167,7 +167,7 @@ def test_a_reader_says_what_it_reads() -> None:
     ("content", "says"),
     [
         ('[{"a": 1}]', "no key is known as speaker or text; the keys are a;"),
-        ('[{"text": "x"},\n{"te', "broken JSON after 1 members, where line 2 breaks off"),
+        ('[{"text": "x"},\n{"te', "broken JSON after 1 members, in line 2"),
         ('["a", "b"]', 'jsonl: line 1 is not a whole JSON object: \'["a", "b"]\''),
         ('\n{"a":\n 1}', "no key is known as speaker or text; the keys are a;"),
         (
