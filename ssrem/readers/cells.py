@@ -53,13 +53,13 @@ def rows_of_cells(content: bytes, delimiter: str, number: int = 1, *, whole: boo
 
     def row_lines() -> Iterator[str]:
         for line in lines:
-            if content.count(b"\n", at, lines.tell()) > MOST_LINES_A_ROW:
+            if parser.line_num - begun >= MOST_LINES_A_ROW:
                 raise csv.Error
             yield line.decode("utf-8", "surrogateescape")
 
     parser = csv.reader(row_lines(), delimiter=delimiter, strict=True)
     while at < len(content):
-        reason = None
+        reason, begun = None, parser.line_num
         try:
             cells = next(parser)
         except csv.Error:
