@@ -161,8 +161,9 @@ class Reader(ABC):
         for read in self._batches():
             whole = with_conversations(read, answered) if self.conversations else read
             batch = seated(whole, persons=self.persons)
-            roles = roles_in(batch["speaker"])
-            self.roles = None if self.roles is None or roles is None else self.roles | roles
+            if self.roles is not None:
+                roles = roles_in(batch["speaker"])
+                self.roles = None if roles is None else self.roles | roles
             # Where roles alone speak, `system` is one of two seats.
             yield without_people(batch, names if self.roles is None else no_seats, flagged=own)
 

@@ -6,8 +6,10 @@ exact bytes of those that cannot be read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,6 +32,18 @@ _LONGEST_NAME = 30
 
 _FEW_ROWS = 4_096
 """Rows that are read together where a block is not read as columns."""
+
+
+_MUCH = 1 << 16
+"""Bytes of plain rows that are worth reading as columns."""
+
+
+@cache
+def _plain_rows(delimiter: str) -> re.Pattern[bytes]:
+    """Whole rows of one line each, all of whose quotes are in place."""
+    sign = re.escape(delimiter.encode())
+    cell = rb'(?:"[^"\r\n]*+(?:""[^"\r\n]*+)*+"|[^"%b\r\n]*+)' % sign
+    return re.compile(rb"(?:%b(?:%b%b)*+\r?\n)*+" % (cell, sign, cell))
 
 
 class DelimitedReader(Reader):
@@ -107,17 +121,26 @@ class DelimitedReader(Reader):
 
     def records(self) -> Iterator[Record | pa.RecordBatch]:
         number, content, blocks = self._body()
+        plain = _plain_rows(self._delimiter)
         for block in chain(blocks, (b"",)):
-            rest = b""
-            if (batch := self._columns(content, number)) is not None:
-                yield batch
-                number += len(batch)
-            else:
-                rows = rows_of_cells(content, self._delimiter, number, whole=not block)
-                while part := list(islice(rows, _FEW_ROWS)):
-                    rest = part.pop()[1] if part[-1][3] == OPEN else b""
+            at, rest = 0, b""
+            while at < len(content):
+                end = plain.match(content, at).end()  # type: ignore[union-attr]  # it also matches nothing
+                whole = end - at > _MUCH or end == len(content)
+                if whole and (batch := self._columns(content[at:end], number)) is not None:
+                    yield batch
+                else:
+                    rows = rows_of_cells(content[at:], self._delimiter, number, whole=not block)
+                    part, end = list(islice(rows, _FEW_ROWS)), at
+                    for row in part:
+                        end = content.index(row[1], end) + len(row[1])
+                    if part and part[-1][3] == OPEN:
+                        rest = part.pop()[1]
                     yield from self._rows(part)
-                number += content.count(b"\n") - rest.count(b"\n")
+                    end = end if part else len(content)  # blank lines are left
+                number += content.count(b"\n", at, end)
+                at = end
+            number -= rest.count(b"\n")
             content = rest + block
 
     def _check_header(self, header: list[str], raw: bytes) -> None:
@@ -141,8 +164,8 @@ class DelimitedReader(Reader):
             raise unknown_columns(self.path, header, missing, DumpError)
 
     def _columns(self, content: bytes, number: int) -> pa.RecordBatch | None:
-        """Lines without quotes read as whole columns, or None if that might differ from reading them row by row."""
-        if self._paths or b'"' in content or b"\0" in content or content.startswith(UTF8_BOM):
+        """Plain rows read as whole columns, or None if that might differ from reading them row by row."""
+        if self._paths or b"\0" in content or content.startswith(UTF8_BOM):
             return None
         if b"\r" in content and content.count(b"\r") != content.count(b"\r\n"):
             return None
@@ -152,7 +175,7 @@ class DelimitedReader(Reader):
             table = pyarrow.csv.read_csv(
                 pa.BufferReader(content),
                 pyarrow.csv.ReadOptions(column_names=self._header),
-                pyarrow.csv.ParseOptions(delimiter=self._delimiter, quote_char=False),
+                pyarrow.csv.ParseOptions(delimiter=self._delimiter),
                 pyarrow.csv.ConvertOptions(
                     column_types=dict.fromkeys(self._header, pa.string()),
                     null_values=[""],
