@@ -123,9 +123,10 @@ class DelimitedReader(Reader):
         number, content, blocks = self._body()
         plain = _plain_rows(self._delimiter)
         for block in chain(blocks, (b"",)):
-            at, rest = 0, b""
+            at, rest, quoted = 0, b"", b'"' in content
             while at < len(content):
-                end = plain.match(content, at).end()  # type: ignore[union-attr]  # it also matches nothing
+                found = plain.match(content, at) if quoted else None
+                end = found.end() if found else len(content)
                 whole = end - at > _MUCH or end == len(content)
                 if whole and (batch := self._columns(content[at:end], number)) is not None:
                     yield batch
