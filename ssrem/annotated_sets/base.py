@@ -13,8 +13,8 @@ from typing import Any, Self
 from ssrem.agreement.annotated import Annotated
 from ssrem.annotated_sets.columns import WORDS, Values, as_text, more_references, turns
 from ssrem.errors import AnnotationError, short_repr
+from ssrem.readers.files.streams import encodable
 from ssrem.readers.json_values import parse_json
-from ssrem.readers.rows import encodable
 from ssrem.readers.table_rows import NOT_UTF8, TableFile
 
 _ABSENT = re.compile(r"(?:n/?a\b.*|nan|none|null|-+|\?)?", re.IGNORECASE | re.DOTALL)

@@ -16,7 +16,7 @@ from ssrem.errors import DumpError
 from ssrem.readers.fields import ALIASES, OF_REPLIES, Layout, told, unknown_columns, weigh
 from ssrem.readers.files import streams
 from ssrem.readers.files.sources import as_given, labels
-from ssrem.readers.files.streams import is_parquet, is_utf8
+from ssrem.readers.files.streams import encodable, is_parquet, is_utf8
 from ssrem.readers.ids import answered_in, plain_forms, resolved, with_conversations
 from ssrem.readers.json_values import (
     ANY,
@@ -32,7 +32,6 @@ from ssrem.readers.rows import (
     SOURCE_SCHEMA,
     MalformedRowError,
     canonical_object,
-    encodable,
     escaped,
     escaped_member,
     row_values,

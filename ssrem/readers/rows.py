@@ -93,14 +93,6 @@ def escaped_member(name: str, value: object) -> bytes:
     return value if isinstance(value, bytes) else escaped({name: value})
 
 
-def encodable(text: str) -> bool:
-    """Whether UTF-8 can encode the text, that is, it holds no half of a surrogate pair."""
-    try:
-        return text.isascii() or bool(text.encode())
-    except UnicodeEncodeError:
-        return False
-
-
 def joined_text(row: Mapping[str, object], columns: tuple[str, ...], field: str) -> str | None:
     """The text of these columns, joined as one field; None if one has no value. Raises MalformedRowError.
 

@@ -164,6 +164,14 @@ def is_utf8(content: bytes) -> bool:
         return False
 
 
+def encodable(text: str) -> bool:
+    """Whether UTF-8 can encode the text, that is, it holds no half of a surrogate pair."""
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
 def excerpt(line: bytes) -> str:
     """The first characters of a line in quotes, as messages print them."""
     return repr(line.strip()[:60].decode("utf-8", "backslashreplace"))

@@ -22,10 +22,10 @@ from ssrem.errors import DumpError, short_repr
 from ssrem.readers.base import SAMPLE_ROWS, Reader, Record, no_object, problem
 from ssrem.readers.cells import first_line
 from ssrem.readers.fields import check_header, listed
-from ssrem.readers.files.streams import blocks, excerpt, head, is_parquet, is_utf8, text_name
+from ssrem.readers.files.streams import blocks, encodable, excerpt, head, is_parquet, is_utf8, text_name
 from ssrem.readers.json_values import first_objects, is_pair, parse_json, row_places
 from ssrem.readers.paths import Paths
-from ssrem.readers.rows import MalformedRowError, encodable, joined_text, raw_batch
+from ssrem.readers.rows import MalformedRowError, joined_text, raw_batch
 from ssrem.readers.times import NotVectorisableError
 
 UTTERANCES = "utterances"
