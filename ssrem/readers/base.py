@@ -232,7 +232,11 @@ class Reader(ABC):
             weigh(self.layout, rows, conversations)
             columns = list(dict.fromkeys(name for row in rows for name in row))
             plan = self.layout.plan(tuple(columns))
-            if missing := [field for field in ("speaker", "text") if field not in plan.sources]:
+            alone = all(
+                one is None for one in conversations
+            )  # rows that hold several messages are a conversation
+            needed = self.layout.needed if alone else ("speaker", "text")
+            if missing := [field for field in needed if field not in plan.sources]:
                 raise unknown_columns(self.path, columns, missing, DumpError, self.kind_of_column, rows[0])
             sources = {field: self.mapping.get(field, names) for field, names in plan.sources.items()}
             self.columns = told(sources, [name for name in columns if name in plan.metadata or not name])

@@ -239,7 +239,10 @@ def test_what_was_left_out_is_a_warning() -> None:
         ),
         ([TALK, [(None, "Hi")]], "1 of 6 messages cannot be used: 1 no_speaker; such as data line 2"),
         ([[("Ann", "Hi", "now")]], "conversation 1, message 1 is .*of type tuple"),
-        ([[{"speaker": "Ann"}]], "no key is known as text; .* for example columns={'text': 'KEY'}$"),
+        (
+            [[{"speaker": "Ann"}]],
+            "no key is known as conversation or text; .*, for example columns={'conversation': 'KEY'}",
+        ),
         (
             [[("Ann", "Hi"), ("Ann", "Hm")]],
             "there is no response: in each conversation one speaker says everything",
@@ -248,7 +251,7 @@ def test_what_was_left_out_is_a_warning() -> None:
         ([[("Ann", ""), ("Ben", "Hi")]], r"1 of 2 messages cannot be used: 1 no_text; such as data line 1"),
         (
             [{"a": 1}],
-            r"no key is known as speaker or text; the keys are a; .*columns={",
+            r"no key is known as conversation or speaker or text; the keys are a; .*columns={",
         ),
         ([{"conversation": 1, "speaker": 2, "text": 3}], "row 1: the text is 3, of type int"),
         (pl.DataFrame({"x": [1]}), "no column is known as .* or text; the columns are x"),

@@ -166,10 +166,11 @@ def test_a_reader_says_what_it_reads() -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ('[{"a": 1}]', "no key is known as speaker or text; the keys are a;"),
+        ('{"speaker": "ann", "text": "hi"}', "no key is known as conversation; the keys are speaker, text;"),
+        ('[{"a": 1}]', "no key is known as conversation or speaker or text; the keys are a;"),
         ('[{"text": "x"},\n{"te', "broken JSON after 1 members, in line 2"),
         ('["a", "b"]', 'jsonl: line 1 is not a whole JSON object: \'["a", "b"]\''),
-        ('\n{"a":\n 1}', "no key is known as speaker or text; the keys are a;"),
+        ('\n{"a":\n 1}', "no key is known as conversation or speaker or text; the keys are a;"),
         (
             "<?xml version='1.0'?>\n<m>Hi</m>\n",
             "is XML, which no reader takes; export its conversations as CSV",

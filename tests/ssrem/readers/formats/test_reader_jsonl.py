@@ -380,7 +380,9 @@ def test_a_mapped_key_may_be_rare(write: Callable[..., Path]) -> None:
 
 
 def test_objects_of_another_kind_are_refused(write: Callable[..., Path]) -> None:
-    with pytest.raises(DumpError, match="no key is known as speaker or text; the keys are a, b"):
+    with pytest.raises(
+        DumpError, match="no key is known as conversation or speaker or text; the keys are a, b"
+    ):
         open_dump(write({"a": 1, "b": 2}))
 
 
