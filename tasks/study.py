@@ -19,14 +19,13 @@ from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.judge.request_options import request_options
 from ssrem.registry import did_you_mean
 from ssrem.report.data import Rows
-from ssrem.report.study import markdown, save_plot, sentences
+from ssrem.report.study import markdown, save_plot
 from ssrem.samples import TEST, Progress, Sample
 from ssrem.sql import statement
 from ssrem.studies import EVERYDAY_PAIRS, study_called
-from ssrem.studies.attacks import Score, TrueResponses, noting
+from ssrem.studies.attacks import Score, TrueResponses, neighbours, noting
 from ssrem.studies.behaviour import FILE, Pairs, everyday_pairs
 from ssrem.studies.learned import Human, Learning, Transfer
-from ssrem.studies.neighbours import neighbours
 from ssrem.studies.scored import Identified, Scored
 from ssrem.studies.study import Study
 from ssrem.tables.candidates import load_candidates
@@ -89,7 +88,7 @@ def study(
             {"evaluator": evaluator, "version": version, "study": name, "dataset": dataset}
             | {"position": position, **asdict(finding)}
             for (evaluator, version), data in found
-            for position, finding in enumerate(kind.findings(data, settings.seed))
+            for position, finding in enumerate(kind(data, settings.seed))
         ]
         stage.create_from_rows("studies", rows)
         return Built(True, version_outputs("studies", usable, study=name, dataset=dataset))
@@ -128,25 +127,24 @@ def samples_of(home: Warehouse, dataset: str, name: str, settings: StudySettings
         if issubclass(kind.data, Learning):
             return list(dict.fromkeys(one for of in inputs for one in _human(connection, of).samples))
         if kind.data in SCORED_ANEW:
-            kind.findings(_unscored(connection, kind, dataset, settings, noting(samples)), settings.seed)
+            kind(_unscored(connection, kind, dataset, settings, noting(samples)), settings.seed)
     return list(samples)
 
 
-def read_study(home: Warehouse, name: str, dataset: str) -> tuple[Rows, dict[str, tuple[str, str]]]:
-    """The published rows of a study for evaluators in use, and evaluator → its findings in two sentences."""
+def read_study(home: Warehouse, name: str, dataset: str) -> Rows:
+    """The published rows of a study for evaluators in use."""
     query = """
         SELECT s.* FROM studies AS s INNER JOIN evaluators AS e USING (evaluator, version)
         WHERE s.study = ? AND s.dataset = ? AND e.promoted ORDER BY s.evaluator DESC, s.position
     """
     with home.reader(query=query) as connection:
-        rows = records(connection, query, [name, dataset])
-    return rows, sentences(rows)
+        return records(connection, query, [name, dataset])
 
 
 def write_study(home: str, name: str, dataset: str) -> Path:
     """Write the published study into the home folder's reports, as Markdown and SVG; the page's path."""
     warehouse = Warehouse.at(home)
-    rows, _ = read_study(warehouse, name, dataset)
+    rows = read_study(warehouse, name, dataset)
     page = warehouse.reports / f"study-{name}-{dataset}.md"
     picture = page.with_suffix(".svg")
     with room_for_reports(warehouse):

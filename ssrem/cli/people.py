@@ -25,7 +25,8 @@ from ssrem.tasks.settings import (
 from ssrem.validation import REQUIRABLE
 
 if TYPE_CHECKING:
-    from ssrem.validation.rates import Estimate
+    from ssrem.studies.estimates import Estimate
+    from ssrem.studies.study import Finding
     from ssrem.validation.validation import Validation
 
 Evaluators = Annotated[tuple[EvaluatorName, ...], Field(description="trained evaluators (default: all)")]
@@ -124,7 +125,7 @@ def study(
     asking: AskingSettings,
     dry_run: DryRun = False,
 ) -> None:
-    """Study the evaluators in use; print the figures and, for each evaluator, two sentences about them.
+    """Study the evaluators in use, and print the figures.
 
     study: behaviour, of pairs that come with ssrem; attacks, injection, word-classes or corpus-buckets, of a corpus;
         length, buckets, distribution or without-system, of the scores of an annotated set; low-resource, label-noise,
@@ -165,8 +166,6 @@ def study(
         of_dataset = [row for row in rows if row["dataset"] == dataset]
         shown = [{k: v for k, v in row.items() if k not in ("study", "dataset")} for row in of_dataset]
         output.tables({f"{study} of {printable(dataset)}": shown})
-        said = stage.read_study(call.home, study, dataset)[1]
-        output.listed({name: " ".join(sentences) for name, sentences in said.items()})
         print(f"page: {page}\n")
 
 
@@ -206,11 +205,10 @@ def validate(
     from ssrem.evaluators import evaluator_class, usable_baselines
     from ssrem.responses import read_responses
     from ssrem.tasks.warehouse.home import utc_now
-    from ssrem.validation import bias, labels, page, validation
-    from ssrem.validation.verdict import unmet, verdict
+    from ssrem.validation import page, passing, validation
 
     (source,) = tasks.annotated.annotated_files(call.home, [file], sets.layout, sets.map)
-    data = labels.labelled_set(source.read.rows, criterion, pass_)
+    data = passing.labelled_set(source.read.rows, criterion, pass_)
     if precision and data.passed is None:
         raise AnnotationError(f"--precision needs labels that pass and fail responses: {data.one_class}")
     if unknown := sorted(set(own) - set(data.systems)):
@@ -223,7 +221,7 @@ def validate(
     output.write(target)  # scoring may take long
     with scoring(call, evaluator, asking, f"validating {{}} on {file}", source.path) as (name, scorer, line):
         if dry_run:
-            samples = [*data.samples, *without_labels, *bias.changed(data, responses)]
+            samples = [*data.samples, *without_labels, *validation.changed(data, responses)]
             output.bills(call, [tasks.endpoints.bill_row(name, scorer, samples, source.name)])
             return 0
         if line:
@@ -234,7 +232,7 @@ def validate(
             scorer.score(data.samples),
             scorer.score if "f" in scorer.parts else None,
             scorer.score(without_labels) if without_labels else None,
-            bias.preferences(scorer, data.samples),
+            validation.preferences(scorer, data.samples),
         )
         compared = {
             one: judged.scores if one == name else evaluator_class(one)().score(data.samples)
@@ -246,10 +244,10 @@ def validate(
         result, dataset=source.name, data=data, scores=judged.scores, required=require, generated_at=now
     )
     output.write(target, text)
-    missed = unmet(result, require)
-    answer = {"verdict": verdict(result), **asdict(result), "not_met": missed, "page": str(target)}
+    verdict, missed = validation.verdict(result), validation.unmet(result, require)
+    answer = {"verdict": verdict, **asdict(result), "not_met": missed, "page": str(target)}
     if not output.answered(call, answer):
-        _show(result, verdict(result), target)
+        _show(result, verdict, target)
     if missed:
         say(f"not met: {'; '.join(missed)}")
     return 1 if missed else 0
@@ -258,20 +256,22 @@ def validate(
 def _show(result: Validation, verdict: str, page: Path) -> None:
     from ssrem.report.numbers import interval, real
 
-    def shown(estimate: Estimate) -> str:
-        return f"{real(estimate.value)} {interval(estimate.low, estimate.high)}".strip()
-
     def cells(of: object, *names: str) -> dict[str, str]:
         return {name: shown(getattr(of, name)) for name in names}
 
-    rows = [
-        {"evaluator": of} | {name: shown(one) for name, one in by.items()}
-        for of, by in result.agreement.items()
-    ]
-    rater = {"evaluator": "one rater with the others", "spearman": real(result.rater.statistic)}
+    def shown(one: Estimate | Finding) -> str:
+        return f"{real(one.value)} {interval(one.low, one.high)}".strip()
+
     passing = result.passing
     titled: dict[str, list[dict[str, Any]]] = {
-        "agreement with people": [*rows, dict.fromkeys(rows[0]) | rater],
+        "agreement with people": [
+            *(
+                {"evaluator": of} | {n: shown(one) for n, one in by.items()}
+                for of, by in result.agreement.items()
+            ),
+            {"evaluator": "one rater with the others", "spearman": real(result.rater.statistic)}
+            | {"pearson": None, "kendall": None},
+        ],
         "thresholds, chosen on one half of the contexts and tested on the other": [
             {"aim": one.aim, "passes from": one.score} | cells(one, "tpr", "fpr", "precision")
             for one in passing.thresholds
@@ -279,13 +279,29 @@ def _show(result: Validation, verdict: str, page: Path) -> None:
         "share that passes": [
             {"of": one.of} | cells(one, "evaluator", "corrected", "people") for one in passing.shares
         ],
+        "bias": [
+            {"bias": one.name, "condition": found.condition, "measure": found.measure}
+            | {"value": shown(found), "n": found.n}
+            for one in result.bias
+            for found in one.findings
+        ],
     }
     output.tables({title: rows for title, rows in titled.items() if rows})
-    reasons = [passing.reason, *(one.reason for one in passing.thresholds)]
-    output.sentences([f"no threshold: {reason}" for reason in reasons if reason])
-    uncorrected = [one for one in passing.shares if one.corrected.value is None]
-    output.sentences([f"no corrected share of {one.of}: {one.corrected.reason}" for one in uncorrected])
-    output.sentences([f"{one.name}: {one.reason or ' '.join(one.sentences).strip()}" for one in result.bias])
+    output.sentences(
+        [
+            *(
+                f"no threshold: {why}"
+                for why in (passing.reason, *(t.reason for t in passing.thresholds))
+                if why
+            ),
+            *(
+                f"no corrected share of {one.of}: {one.corrected.reason}"
+                for one in passing.shares
+                if one.corrected.value is None
+            ),
+            *(f"{one.name}: {one.reason}" for one in result.bias if one.reason),
+        ]
+    )
     if result.more_labels:
         print(f"{result.more_labels:,} more labels would halve the interval of spearman")
     output.sentences([verdict])

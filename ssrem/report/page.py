@@ -22,7 +22,7 @@ from ssrem.report.plots import (
     source_panels,
 )
 from ssrem.report.scatter import JITTER, Regression, scatter_panels
-from ssrem.report.study import GLYPHS, conditions, described, evaluators, sentences, study_panels
+from ssrem.report.study import GLYPHS, conditions, described, evaluators, study_panels
 from ssrem.report.verdict import verdict
 
 if TYPE_CHECKING:
@@ -94,7 +94,6 @@ def render(data: ReportData) -> str:
             described=described,
             evaluators_of=evaluators,
             conditions_of=conditions,
-            sentences_of=sentences,
             glyphs=GLYPHS,
             columns=COLUMNS,
             file_name=file_name,

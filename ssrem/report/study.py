@@ -1,8 +1,7 @@
-"""A study of one dataset: two sentences per evaluator, the figures as Markdown, and a plot of them."""
+"""A study of one dataset: its figures as Markdown, and a plot of them."""
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 
 from ssrem.report.data import Row, Rows, grouped
@@ -11,7 +10,6 @@ from ssrem.report.formats import markdown_text
 from ssrem.report.numbers import is_figure, real
 from ssrem.studies import STUDIES, study_called
 from ssrem.studies.scored import UNSCALED
-from ssrem.studies.study import Finding
 
 MARKS = "os^Dv*Pph<>X"
 GLYPHS = "●■▲◆▼★✚⬟⬢◀▶✖"
@@ -43,27 +41,13 @@ def described(study: str) -> tuple[str, str, str]:
     return kind.title, kind.note, kind.axis
 
 
-def sentences(rows: Rows) -> dict[str, tuple[str, str]]:
-    """Evaluator to its findings in two sentences; empty for a study that this version of ssrem does not know.
-
-    rows: one study of one dataset, as in the table `studies`.
-    """
-    if rows and rows[0]["study"] not in STUDIES:
-        return {}
-    columns = [field.name for field in fields(Finding)]
-    findings: dict[str, list[Finding]] = {name: [] for name in evaluators(rows)}
-    for row in rows:
-        findings[row["evaluator"]].append(Finding(*(row[column] for column in columns)))
-    return {name: study_called(rows[0]["study"]).sentences(own) for name, own in findings.items()}
-
-
 def markdown(rows: Rows) -> str:
-    """The sentences, and a table with a row per condition and a column per evaluator; IndexError without rows."""
+    """Title, note, and a table with a row per condition and a column per evaluator; IndexError without rows."""
     study, dataset = rows[0]["study"], rows[0]["dataset"]
     names = evaluators(rows)
     lines = [f"# {study}: {markdown_text(dataset)}", ""]
-    for name, (first, second) in sentences(rows).items():
-        lines += [f"**{markdown_text(name)}.** {first} {second}", ""]
+    if note := described(study)[1]:
+        lines += [note, ""]
     lines += [f"| | {' | '.join(map(markdown_text, names))} | n |", f"|---|{'---:|' * (len(names) + 1)}"]
     for label, by_name in conditions(rows).items():
         cells = [_cell(by_name.get(name)) for name in names]

@@ -14,19 +14,19 @@ EVERYDAY_PAIRS = "everyday-pairs"
 """Name of the packaged pairs of responses, used like that of a corpus or annotated set."""
 
 STUDIES: dict[str, str] = {
-    "behaviour": "ssrem.studies.behaviour:STUDY",
-    "attacks": "ssrem.studies.attacks:STUDY",
-    "injection": "ssrem.studies.injection:STUDY",
-    "word-classes": "ssrem.studies.word_classes:STUDY",
-    "corpus-buckets": "ssrem.studies.scored:CORPUS_BUCKETS",
-    "length": "ssrem.studies.scored:LENGTH",
-    "buckets": "ssrem.studies.scored:SCORE_BUCKETS",
-    "distribution": "ssrem.studies.scored:DISTRIBUTION",
-    "without-system": "ssrem.studies.scored:WITHOUT_SYSTEM",
-    "low-resource": "ssrem.studies.learned:LOW_RESOURCE",
-    "label-noise": "ssrem.studies.learned:LABEL_NOISE",
-    "leave-one-system-out": "ssrem.studies.learned:LEAVE_ONE_SYSTEM_OUT",
-    "transfer": "ssrem.studies.learned:TRANSFER",
+    "behaviour": "ssrem.studies.behaviour:behaviour",
+    "attacks": "ssrem.studies.attacks:attacks",
+    "injection": "ssrem.studies.attacks:injection",
+    "word-classes": "ssrem.studies.word_classes:word_classes",
+    "corpus-buckets": "ssrem.studies.scored:corpus_buckets",
+    "length": "ssrem.studies.scored:length",
+    "buckets": "ssrem.studies.scored:buckets",
+    "distribution": "ssrem.studies.scored:distribution",
+    "without-system": "ssrem.studies.scored:without_system",
+    "low-resource": "ssrem.studies.learned:low_resource",
+    "label-noise": "ssrem.studies.learned:label_noise",
+    "leave-one-system-out": "ssrem.studies.learned:leave_one_system_out",
+    "transfer": "ssrem.studies.learned:transfer",
 }
 """Name → module:object of every study."""
 

@@ -8,7 +8,7 @@ worse one is off-topic.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from ssrem.samples import Sample
 from ssrem.studies.attacks import TIE, Score
-from ssrem.studies.study import FEWEST, Finding, Study
+from ssrem.studies.study import Finding, study
 
 FILE = Path(__file__).parent / "everyday_pairs.jsonl"
 ALL = "all pairs"
@@ -47,47 +47,28 @@ def everyday_pairs() -> list[Pair]:
     return [Pair(row["category"], tuple(row["context"]), row["better"], row["worse"]) for row in rows]
 
 
-def behaviour(data: Pairs, seed: int) -> list[Finding]:
-    """Share of pairs in which the better response scores higher, in [0, 1], with its 95% Wilson interval: of all, and
-    by category. A tie, or a response without a score, counts as not higher; chance is .5. The seed is not used."""
-    samples = [Sample(pair.context, text) for pair in data.pairs for text in (pair.better, pair.worse)]
-    better, worse = np.asarray(data.score(samples), dtype=np.float64).reshape(-1, 2).T
-    higher = better - worse > TIE * np.nanstd(np.append(better, worse))
-    categories = dict.fromkeys(pair.category for pair in data.pairs)
-    of_category = {name: [pair.category == name for pair in data.pairs] for name in categories}
-    return [_share(ALL, higher), *(_share(name, higher[rows]) for name, rows in of_category.items())]
-
-
-def _share(condition: str, higher: Iterable[bool]) -> Finding:
-    from scipy.stats import binomtest
-
-    outcomes = np.fromiter(higher, dtype=bool)
-    test = binomtest(int(outcomes.sum()), len(outcomes))
-    low, high = test.proportion_ci(method="wilson")
-    return Finding(condition, MEASURE, test.statistic, len(outcomes), low=float(low), high=float(high))
-
-
-def _sentences(findings: Sequence[Finding]) -> tuple[str, str]:
-    """How often it is right, and in which categories it is no better than chance."""
-    whole = next(finding for finding in findings if finding.condition == ALL)
-    first = (
-        f"It puts the better of two everyday responses higher in {whole.value:.0%} of {whole.n} pairs (95% interval "
-        f"{whole.low:.0%} to {whole.high:.0%}); chance is 50%."
-    )
-    unsure = [f for f in findings if f.condition != ALL and f.n >= FEWEST and (f.low or 0.0) <= 0.5]
-    if not unsure:
-        return first, "It is better than chance in every category."
-    shares = ", ".join(f"{f.condition} ({f.value:.0%})" for f in sorted(unsure, key=lambda f: f.value or 0.0))
-    return first, f"It is not shown to be better than chance at: {shares}."
-
-
-STUDY = Study(
-    "behaviour",
+@study(
     "Behaviour on everyday pairs",
     "The share of pairs in which the better response scores higher than the worse one: the higher, the better, and .5 "
     "is chance. The pairs come with ssrem; no human scores are needed.",
-    Pairs,
-    behaviour,
-    _sentences,
     "share of pairs in the right order",
 )
+def behaviour(data: Pairs, seed: int) -> list[Finding]:
+    """Share of pairs in which the better response scores higher, in [0, 1], with its 95% interval (Wilson 1927): of
+    all, and by category. A tie, or a response without a score, counts as not higher; chance is .5. The seed is not
+    used."""
+    from scipy.stats import binomtest
+
+    samples = [Sample(pair.context, text) for pair in data.pairs for text in (pair.better, pair.worse)]
+    better, worse = np.asarray(data.score(samples), dtype=np.float64).reshape(-1, 2).T
+    higher = better - worse > TIE * np.nanstd(np.append(better, worse))
+    category = np.array([pair.category for pair in data.pairs])
+    of = {ALL: higher} | {name: higher[category == name] for name in dict.fromkeys(category.tolist())}
+    findings = []
+    for name, outcomes in of.items():
+        test = binomtest(int(outcomes.sum()), len(outcomes))
+        low, high = test.proportion_ci(method="wilson")
+        findings.append(
+            Finding(name, MEASURE, test.statistic, len(outcomes), low=float(low), high=float(high))
+        )
+    return findings

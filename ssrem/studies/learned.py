@@ -12,7 +12,7 @@ from ssrem.agreement.cross_validation import Labelled, Scorer, folds_by_context,
 from ssrem.errors import AnnotationError
 from ssrem.evaluators.core.human_scores import enough
 from ssrem.samples import Floats, Rows, Sample
-from ssrem.studies.study import Finding, Sentences, Study, best, of_correlation, printed, two_digits
+from ssrem.studies.study import Finding, of_correlation, study
 
 Learn = Callable[[Labelled, tuple[float, float]], Scorer]
 """Samples with human scores, and the lowest and highest possible score, to the model that learned from them."""
@@ -24,8 +24,6 @@ NOISE = (0.1, 0.5, 1.0)
 """Standard deviations, in points of the raters' scale; the first two are those of Zhao et al. (2020), appendix D."""
 LEFT_OUT = 0.25
 """Share of the responses that the control of `leave_one_system_out` leaves out at random."""
-NEARLY = 0.95
-"""Share of the agreement with all human scores at which fewer are enough."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Human:
     def agreement(self, condition: str, scores: Floats, rows: Rows) -> Finding:
         """Spearman's ρ of scores of the rows, NaN for missing, with their human scores."""
         known = np.isfinite(scores)
-        return of_correlation(condition, "spearman", spearman(scores[known], self.scores[rows][known]))
+        return of_correlation(condition, spearman(scores[known], self.scores[rows][known]))
 
 
 @dataclass(frozen=True)
@@ -85,6 +83,10 @@ class Transfer(Learning):
     others: Mapping[str, Human]
 
 
+@study(
+    "Few human scores",
+    "Agreement with people, Spearman’s ρ, on held-out contexts, by how many responses were learned from.",
+)
 def low_resource(data: Learning, seed: int) -> list[Finding]:
     """Spearman's ρ on a third of the contexts, after learning from 25, 50, 100, … and all responses of the others: Zhao
     et al. (2020), section 6.2. Each size contains the one before."""
@@ -94,6 +96,10 @@ def low_resource(data: Learning, seed: int) -> list[Finding]:
     return [data.finding(name, data.human.labelled(train[:size]), test) for name, size in sizes.items()]
 
 
+@study(
+    "Noisy human scores",
+    "Agreement with people, Spearman’s ρ, on held-out contexts, by the noise in what was learned from.",
+)
 def label_noise(data: Learning, seed: int) -> list[Finding]:
     """Spearman's ρ on a third of the contexts, after learning from the others' human scores with Gaussian noise,
     clipped to the scale; and without noise, with the output mapped to the scale by a line fitted on the training
@@ -113,6 +119,10 @@ def label_noise(data: Learning, seed: int) -> list[Finding]:
     return findings
 
 
+@study(
+    "Learning without each system",
+    "Agreement with people, Spearman’s ρ, on held-out contexts, by the systems that were learned from.",
+)
 def leave_one_system_out(data: Learning, seed: int) -> list[Finding]:
     """Spearman's ρ on a third of the contexts, after learning from all systems, without a random quarter of the
     responses, and without each system in turn; the last over all test responses and over those of the system left out:
@@ -138,6 +148,10 @@ def leave_one_system_out(data: Learning, seed: int) -> list[Finding]:
     return findings
 
 
+@study(
+    "Other annotated sets",
+    "Agreement with people, Spearman’s ρ, on other sets than the one that was learned from.",
+)
 def transfer(data: Transfer, seed: int) -> list[Finding]:
     """Spearman's ρ on the set itself, cross-validated by context, and on each other set, after learning from all of
     this one: a row of the matrix of Zhao et al. (2020), section 6.1."""
@@ -158,95 +172,3 @@ def _rounded(scores: Floats, learned: Floats, human: Human, train: Rows) -> Floa
     if line is None:
         return np.full(len(scores), human.scale[0])
     return np.clip(np.round(line.slope * scores + line.intercept), *human.scale)
-
-
-def _two_sentences(describe: Sentences) -> Sentences:
-    """What the study says of the evaluator, or that there are too few responses to say it."""
-
-    def sentences(findings: Sequence[Finding]) -> tuple[str, str]:
-        if not best(findings, "spearman"):
-            return "Too few responses to learn from and to test on.", "Take a larger annotated set."
-        return describe(findings)
-
-    return sentences
-
-
-@_two_sentences
-def _of_low_resource(findings: Sequence[Finding]) -> tuple[str, str]:
-    every = findings[-1]
-    first = f"Having learned from {every.condition} it agrees with people at rho {two_digits(every.value)}."
-    bar = None if every.value is None else NEARLY * every.value
-    fewest = next((f for f in findings if f.value is not None and bar is not None and f.value >= bar), None)
-    if fewest is None or fewest is every:
-        return first, f"No fewer reach {NEARLY:.0%} of that."
-    return (
-        first,
-        f"{fewest.condition.capitalize()} reach {NEARLY:.0%} of that: rho {two_digits(fewest.value)}.",
-    )
-
-
-@_two_sentences
-def _of_label_noise(findings: Sequence[Finding]) -> tuple[str, str]:
-    none, most = (printed(findings, name) for name in ("no noise", f"noise of {NOISE[-1]:g}"))
-    return (
-        f"It agrees with people at rho {none}, and at {most} where it learned with noise of {NOISE[-1]:g} points.",
-        f"Rounded to points of the scale, its scores agree at {printed(findings, 'output rounded')}.",
-    )
-
-
-@_two_sentences
-def _of_left_out_systems(findings: Sequence[Finding]) -> tuple[str, str]:
-    without = [f for f in findings if f.condition.startswith("without ") and ": " not in f.condition]
-    worst = min((f for f in without if f.value is not None), key=lambda f: f.value or 0.0, default=None)
-    every = printed(findings, "all systems")
-    first = f"Having learned from all systems it agrees with people at rho {every}."
-    if worst is None:
-        return first, "No system could be left out."
-    return first, f"It loses most {worst.condition}: rho {two_digits(worst.value)} over {worst.n}."
-
-
-@_two_sentences
-def _of_transfer(findings: Sequence[Finding]) -> tuple[str, str]:
-    own, *others = findings
-    first = f"Learned and tested on the same set, it agrees with people at rho {two_digits(own.value)}."
-    ranked = best(others, "spearman")
-    if not ranked:
-        return first, "There is no other annotated set to test on."
-    highest = ranked[0]
-    return first, (
-        f"Of other sets it does best {highest.condition}: rho {two_digits(highest.value)} over {highest.n}."
-    )
-
-
-LOW_RESOURCE = Study(
-    "low-resource",
-    "Few human scores",
-    "Agreement with people, Spearman’s ρ, on held-out contexts, by how many responses were learned from.",
-    Learning,
-    low_resource,
-    _of_low_resource,
-)
-LABEL_NOISE = Study(
-    "label-noise",
-    "Noisy human scores",
-    "Agreement with people, Spearman’s ρ, on held-out contexts, by the noise in what was learned from.",
-    Learning,
-    label_noise,
-    _of_label_noise,
-)
-LEAVE_ONE_SYSTEM_OUT = Study(
-    "leave-one-system-out",
-    "Learning without each system",
-    "Agreement with people, Spearman’s ρ, on held-out contexts, by the systems that were learned from.",
-    Learning,
-    leave_one_system_out,
-    _of_left_out_systems,
-)
-TRANSFER = Study(
-    "transfer",
-    "Other annotated sets",
-    "Agreement with people, Spearman’s ρ, on other sets than the one that was learned from.",
-    Transfer,
-    transfer,
-    _of_transfer,
-)

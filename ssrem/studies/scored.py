@@ -1,4 +1,4 @@
-"""Studies of scores beside human scores: length bias, buckets, distribution, and one system left out at a time."""
+"""Studies of scores beside human scores: length, buckets, distribution, systems, and the order of two responses."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from ssrem.agreement.coefficients import mean_ranks
 from ssrem.agreement.correlation import spearman
+from ssrem.agreement.inputs import Integers, Outcome
 from ssrem.samples import Floats
-from ssrem.studies.study import Finding, Study, best, of_correlation, printed
+from ssrem.studies.estimates import Estimate, Flags, over_contexts, share, weighted_mean
+from ssrem.studies.study import Finding, of_correlation, study
 
 UNSCALED = "sd_unscaled"
 """The measure whose values are in the units of the scores, and not within [-1, 1]."""
@@ -35,6 +38,27 @@ class Scored:
 
 
 @dataclass(frozen=True)
+class Ranked:
+    """Responses (n) with a score, a human score and a system each, None where it is not known; clusters: the number of
+    each response's context; own: systems of the evaluator's own model family."""
+
+    scores: Floats
+    human: Floats
+    systems: Sequence[str | None]
+    clusters: Integers
+    own: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Of each response and both orders of it and its reference (n, 2): how much better the one that comes first is than
+    the other, in steps of the scale; NaN for no answer. clusters: as in `Ranked`."""
+
+    preferred: Floats
+    clusters: Integers
+
+
+@dataclass(frozen=True)
 class Identified:
     """True responses (n): the share of its negatives that each scores above, and features as in `Scored`."""
 
@@ -42,7 +66,11 @@ class Identified:
     features: Mapping[str, Floats]
 
 
-def length(data: Scored, _: int = 0) -> list[Finding]:
+@study(
+    "Length of the response",
+    "Spearman’s ρ with the number of words, and agreement with people before and after length is held fixed.",
+)
+def length(data: Scored, seed: int) -> list[Finding]:
     """Spearman's ρ with the response's number of words, of scores and of human scores; and agreement before and after
     control for length: the partial rank correlation (Kendall and Stuart 1973, 27.5)."""
     own, people = spearman(data.scores, data.words), spearman(data.human, data.words)
@@ -59,24 +87,33 @@ def length(data: Scored, _: int = 0) -> list[Finding]:
         value = (r - a * b) / sqrt((1 - a * a) * (1 - b * b))
         partial = Finding(fixed, "spearman", max(-1.0, min(1.0, value)), n)
     return [
-        of_correlation("scores and length", "spearman", own),
-        of_correlation("human scores and length", "spearman", people),
-        of_correlation("agreement", "spearman", agreement),
+        of_correlation("scores and length", own),
+        of_correlation("human scores and length", people),
+        of_correlation("agreement", agreement),
         partial,
     ]
 
 
-def buckets(data: Scored, _: int = 0) -> list[Finding]:
+@study(
+    "Short and long, early and late",
+    "Agreement with people, Spearman’s ρ, within parts of the set.",
+)
+def buckets(data: Scored, seed: int) -> list[Finding]:
     """Spearman's ρ of scores and human scores within buckets of each feature: at most `BUCKETS`, of about equal size.
 
     A feature whose values are all in one bucket is left out."""
     return [
-        of_correlation(condition, "spearman", spearman(data.scores[rows], data.human[rows]))
+        of_correlation(condition, spearman(data.scores[rows], data.human[rows]))
         for condition, rows in _buckets(data.features)
     ]
 
 
-def corpus_buckets(data: Identified, _: int = 0) -> list[Finding]:
+@study(
+    "Identification in parts of the corpus",
+    "The share of negatives that true responses are above, within parts of the test split; half are by chance.",
+    "share of negatives below the true response",
+)
+def corpus_buckets(data: Identified, seed: int) -> list[Finding]:
     """Mean share of negatives that true responses score above, over all and within buckets of each feature as in
     `buckets`. Chance is one half."""
     shares = data.shares
@@ -87,7 +124,13 @@ def corpus_buckets(data: Identified, _: int = 0) -> list[Finding]:
     ]
 
 
-def distribution(data: Scored, _: int = 0) -> list[Finding]:
+@study(
+    "Distribution of scores",
+    "Standard deviation (sd) and quantiles (q) of scores and of human scores, each brought to [0, 1]; sd_unscaled is "
+    "the standard deviation in their own units.",
+    "score, brought to [0, 1]",
+)
+def distribution(data: Scored, seed: int) -> list[Finding]:
     """Standard deviation and quantiles of scores and of human scores, each scaled to [0, 1] by its range; and their
     standard deviation in their own units, as Zhao et al. 2020 print it (Tables 1 and 3)."""
     findings = []
@@ -105,7 +148,11 @@ def distribution(data: Scored, _: int = 0) -> list[Finding]:
     return findings
 
 
-def without_system(data: Scored, _: int = 0) -> list[Finding]:
+@study(
+    "Without each system",
+    "Agreement with people, Spearman’s ρ, when the responses of one system are left out.",
+)
+def without_system(data: Scored, seed: int) -> list[Finding]:
     """Agreement, Spearman's ρ, with all systems and without each one in turn: how much depends on a single system.
 
     The evaluator stays the same; in ADEM's Table 3 (Lowe et al. 2017) it is retrained without the system.
@@ -114,9 +161,54 @@ def without_system(data: Scored, _: int = 0) -> list[Finding]:
     rows = {"all systems": np.ones(len(named), dtype=bool)}
     rows |= {f"without {system}": named != system for system in sorted(set(named) - {""})}
     return [
-        of_correlation(condition, "spearman", spearman(data.scores[at], data.human[at]))
-        for condition, at in rows.items()
+        of_correlation(condition, spearman(data.scores[at], data.human[at])) for condition, at in rows.items()
     ]
+
+
+@study(
+    "Systems, and the evaluator's own model family",
+    "How many percentile points higher than people it ranks a system's responses, with the 95% interval.",
+    "points higher",
+)
+def systems(data: Ranked, seed: int) -> list[Finding]:
+    """The mean of the response's percentile by score minus that by human score, in [-100, 100], of each known system;
+    and where systems are of the `own` family, their mean minus that of all others."""
+    named = np.array([system or "" for system in data.systems], dtype=object)
+    ranks = mean_ranks(np.stack([data.scores, data.human]))
+    higher = 100 * (ranks[0] - ranks[1]) / len(named)
+    estimates = {}
+    for name in sorted(set(named) - {""}):
+        of = named == name
+        estimates[str(name)] = over_contexts(weighted_mean(higher, of), data.clusters, of)
+    if data.own:
+        own = np.isin(named, list(data.own))
+        others = (named != "") & ~own
+        first, second = weighted_mean(higher, own), weighted_mean(higher, others)
+        estimates["own family, above the others"] = over_contexts(
+            lambda weights: first(weights) - second(weights), data.clusters, own | others
+        )
+    return [_estimated(name, "points", one) for name, one in estimates.items()]
+
+
+@study("Position", "Whether it matters which of two responses comes first.", "steps, and share")
+def position(data: Compared, seed: int) -> list[Finding]:
+    """How far the evaluator leans to the response that comes first, on average, in steps of its scale; and the share of
+    comparisons, in [0, 1], in which it prefers the same place in both orders. Empty if none has both answers."""
+    both: Flags = ~np.isnan(data.preferred.sum(axis=1))
+    first, second = np.nan_to_num(data.preferred).T
+    lean = over_contexts(weighted_mean((first + second) / 2, both), data.clusters, both)
+    swayed = share(both & (first * second > 0), both, data.clusters)
+    if lean.value is None or swayed.value is None:
+        return []
+    return [
+        _estimated("steps towards the first", "steps", lean),
+        _estimated("swayed by the order", "share", swayed),
+    ]
+
+
+def _estimated(condition: str, measure: str, one: Estimate) -> Finding:
+    outcome: Outcome = "ok" if one.value is not None else "too_few"
+    return Finding(condition, measure, one.value, one.n, outcome, one.low, one.high)
 
 
 def _buckets(features: Mapping[str, Floats]) -> list[tuple[str, NDArray[np.bool_]]]:
@@ -132,90 +224,3 @@ def _buckets(features: Mapping[str, Floats]) -> list[tuple[str, NDArray[np.bool_
             span = f"{low:g}" if low == high else f"{low:g} to {high:g}"
             conditions.append((f"{name}: {span}", rows))
     return conditions
-
-
-def _most_and_least(findings: Sequence[Finding]) -> tuple[str, str]:
-    ranked = best([f for f in findings if f.condition != "all systems"], "spearman")
-    if not ranked:
-        return "Too few responses to compare.", "Take a larger annotated set."
-    high, low = ranked[0], ranked[-1]
-    return (
-        f"Agreement with people is highest in '{high.condition}': rho {high.value:.2f} over {high.n}.",
-        f"It is lowest in '{low.condition}': rho {low.value:.2f} over {low.n}.",
-    )
-
-
-def _of_corpus_buckets(findings: Sequence[Finding]) -> tuple[str, str]:
-    ranked = best([f for f in findings if f.condition != "all"], "identified")
-    first = f"True responses are above {printed(findings, 'all', 'identified')} of their negatives."
-    if not ranked:
-        return first, "There are too few to tell where more and where fewer."
-    high, low = ranked[0], ranked[-1]
-    return (
-        first,
-        f"They are above most in '{high.condition}', {high.value:.2f} over {high.n}, and above fewest in "
-        f"'{low.condition}', {low.value:.2f} over {low.n}.",
-    )
-
-
-def _of_length(findings: Sequence[Finding]) -> tuple[str, str]:
-    own, people = printed(findings, "scores and length"), printed(findings, "human scores and length")
-    before, after = printed(findings, "agreement"), printed(findings, "agreement, length held fixed")
-    return (
-        f"Its scores go with length at rho {own}, people's at {people}.",
-        f"It agrees with people at rho {before}, and at {after} where length is held fixed.",
-    )
-
-
-def _of_distribution(findings: Sequence[Finding]) -> tuple[str, str]:
-    own, people = (printed(findings, whose, "sd") for whose in ("scores", "human scores"))
-    unscaled = " and ".join(printed(findings, whose, UNSCALED) for whose in ("scores", "human scores"))
-    return (
-        f"Its scores have a standard deviation of {own} of their range, people's of {people} (unscaled {unscaled}).",
-        f"Half of its scores lie below {printed(findings, 'scores', 'q0.5')} of its range.",
-    )
-
-
-LENGTH = Study(
-    "length",
-    "Length of the response",
-    "Spearman’s ρ with the number of words, and agreement with people before and after length is held fixed.",
-    Scored,
-    length,
-    _of_length,
-)
-SCORE_BUCKETS = Study(
-    "buckets",
-    "Short and long, early and late",
-    "Agreement with people, Spearman’s ρ, within parts of the set.",
-    Scored,
-    buckets,
-    _most_and_least,
-)
-DISTRIBUTION = Study(
-    "distribution",
-    "Distribution of scores",
-    "Standard deviation (sd) and quantiles (q) of scores and of human scores, each brought to [0, 1]; sd_unscaled is "
-    "the standard deviation in their own units.",
-    Scored,
-    distribution,
-    _of_distribution,
-    "score, brought to [0, 1]",
-)
-WITHOUT_SYSTEM = Study(
-    "without-system",
-    "Without each system",
-    "Agreement with people, Spearman’s ρ, when the responses of one system are left out.",
-    Scored,
-    without_system,
-    _most_and_least,
-)
-CORPUS_BUCKETS = Study(
-    "corpus-buckets",
-    "Identification in parts of the corpus",
-    "The share of negatives that true responses are above, within parts of the test split; half are by chance.",
-    Identified,
-    corpus_buckets,
-    _of_corpus_buckets,
-    "share of negatives below the true response",
-)

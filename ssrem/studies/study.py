@@ -1,18 +1,15 @@
-"""The definition of a study: its data, its findings, and the sentences about them."""
+"""What a study is: one function from data of an evaluator on a dataset to findings, which `@study` describes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, get_type_hints
 
 from ssrem.agreement.correlation import Correlation
 from ssrem.agreement.inputs import Outcome
 
 Data = TypeVar("Data")
-
-FEWEST = 20
-"""Smallest n of a condition that a sentence names: a share or correlation over fewer says little."""
 
 
 @dataclass(frozen=True)
@@ -31,43 +28,38 @@ class Finding:
     high: float | None = None
 
 
-Sentences = Callable[[Sequence[Finding]], tuple[str, str]]
-
-
 @dataclass(frozen=True)
 class Study(Generic[Data]):
-    """A study of one evaluator on one dataset.
+    """A function from data and a seed to findings. title, note and axis (the meaning of the values): for the report."""
 
-    data: the class of data that `findings` takes, with a seed; tasks/study.py loads each class. sentences: the findings
-    about the evaluator in two sentences. title, note and axis (the meaning of the values): for the report.
-    """
-
-    name: str
+    findings: Callable[[Data, int], list[Finding]]
     title: str
     note: str
-    data: type[Data]
-    findings: Callable[[Data, int], list[Finding]]
-    sentences: Sentences
-    axis: str = "Spearman’s ρ"
+    axis: str
+
+    @property
+    def name(self) -> str:
+        """The function's name, with dashes."""
+        return self.findings.__name__.replace("_", "-")
+
+    @property
+    def data(self) -> type[Data]:
+        """The class of data that the function takes; tasks/study.py loads each class."""
+        kind: type[Data] = get_type_hints(self.findings)["data"]
+        return kind
+
+    def __call__(self, data: Data, seed: int = 0) -> list[Finding]:
+        """The findings."""
+        return self.findings(data, seed)
 
 
-def of_correlation(condition: str, measure: str, correlation: Correlation) -> Finding:
-    """The correlation as a finding."""
-    return Finding(condition, measure, correlation.statistic, correlation.n, correlation.outcome)
+def study(
+    title: str, note: str, axis: str = "Spearman’s ρ"
+) -> Callable[[Callable[[Data, int], list[Finding]]], Study[Data]]:
+    """Make a study of a function of `data` and `seed`; the arguments are those of `Study`."""
+    return lambda findings: Study(findings, title, note, axis)
 
 
-def best(findings: Sequence[Finding], measure: str) -> list[Finding]:
-    """Findings of a measure that have a value over `FEWEST` or more, the highest first."""
-    usable = [f for f in findings if f.measure == measure and f.value is not None and f.n >= FEWEST]
-    return sorted(usable, key=lambda f: -(f.value or 0.0))
-
-
-def two_digits(value: float | None) -> str:
-    """A value in the form used in sentences."""
-    return "no figure" if value is None else f"{value:.2f}"
-
-
-def printed(findings: Sequence[Finding], condition: str, measure: str = "spearman") -> str:
-    """The value under a condition in the form used in sentences, also where there is none."""
-    values = (f.value for f in findings if (f.condition, f.measure) == (condition, measure))
-    return two_digits(next(values, None))
+def of_correlation(condition: str, correlation: Correlation) -> Finding:
+    """Spearman's ρ as a finding."""
+    return Finding(condition, "spearman", correlation.statistic, correlation.n, correlation.outcome)

@@ -10,14 +10,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from difflib import SequenceMatcher
-
-import numpy as np
 
 from ssrem.samples import Sample
 from ssrem.studies.attacks import TrueResponses, fooled
-from ssrem.studies.study import Finding, Study, best, printed
+from ssrem.studies.study import Finding, study
 
 CLOSED = {
     "pronouns": "i you he she it we they me him her us them my your his its our their mine yours hers ours theirs "
@@ -56,11 +53,17 @@ def word_class(word: str) -> str:
     return NUMBERS if word.isdigit() else CONTENT
 
 
-def word_classes(data: TrueResponses, _: int = 0) -> list[Finding]:
+@study(
+    "Classes of words",
+    "Share of each class among the words of true responses, and among those that negatives replace; and the share of "
+    "responses that score no lower without the words of a class. By a list of English function words, not a tagger.",
+    "share",
+)
+def word_classes(data: TrueResponses, seed: int) -> list[Finding]:
     """Share of each class among the words of the true responses, and among the words that each written negative
     replaces; and the share of responses that score no lower without the words of a class ('fooled'), over the responses
     that have words of the class and others."""
-    samples = [replace(sample, reference=None) for sample in data.samples]
+    samples, true = data.scored()
     texts = [words(sample.response) for sample in samples]
     findings = list(_shares("all words", Counter(word_class(word) for text in texts for word in text)))
     for name, negatives in data.written.items():
@@ -69,7 +72,6 @@ def word_classes(data: TrueResponses, _: int = 0) -> list[Finding]:
         ]
         replaced = Counter(word_class(word) for text, other in pairs for word in _replaced(text, other))
         findings += _shares(f"replaced by {name.removeprefix('negative of ')}", replaced)
-    true = np.asarray(data.score(samples), dtype=np.float64)
     for wanted in CLASSES:
         changed = [_without(sample, wanted) for sample in samples]
         findings.append(fooled(f"without {wanted}", samples, true, data.score, changed))
@@ -96,29 +98,3 @@ def _without(sample: Sample, wanted: str) -> str | None:
     left = [word for word in text if word_class(word) != wanted]
     spoken = any(word_class(word) != PUNCTUATION for word in left)
     return " ".join(left) if spoken and len(left) < len(text) else None
-
-
-def _sentences(findings: Sequence[Finding]) -> tuple[str, str]:
-    ranked = [f for f in best(findings, "fooled") if f.condition.startswith("without ")]
-    share = printed(findings, f"all words: {CONTENT}", "words")
-    first = f"Of the words of true responses {share} are content words."
-    if not ranked:
-        return first, "Too few responses to say which words the score depends on."
-    most, least = ranked[-1], ranked[0]
-    return (
-        first,
-        f"It depends most on {most.condition.removeprefix('without ')}: {most.value:.0%} of {most.n} responses score "
-        f"no lower without; least on {least.condition.removeprefix('without ')}: {least.value:.0%} of {least.n}.",
-    )
-
-
-STUDY = Study(
-    "word-classes",
-    "Classes of words",
-    "Share of each class among the words of true responses, and among those that negatives replace; and the share of "
-    "responses that score no lower without the words of a class. By a list of English function words, not a tagger.",
-    TrueResponses,
-    word_classes,
-    _sentences,
-    "share",
-)

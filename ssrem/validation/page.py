@@ -14,9 +14,8 @@ from ssrem.report.page import MEASURES, OUTCOMES, jinja_environment, template_te
 from ssrem.report.plots import forest_panels
 from ssrem.report.scatter import scatter_panels
 from ssrem.samples import Floats
-from ssrem.validation.labels import LabelledSet
-from ssrem.validation.validation import Validation
-from ssrem.validation.verdict import unmet, verdict
+from ssrem.validation.passing import LabelledSet
+from ssrem.validation.validation import Validation, unmet, verdict
 
 
 def render(

@@ -1,27 +1,153 @@
-"""Pass and fail: thresholds chosen on one half of the contexts and tested on the other, and the share that passes."""
+"""Labelled responses that pass or fail: thresholds, their error rates, and the share that passes corrected for these.
+
+The contexts are divided into halves: one chooses a threshold of the evaluator, the other tests it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
 
 import numpy as np
 
-from ssrem.agreement.inputs import Floats
-from ssrem.validation.labels import Flags, LabelledSet
-from ssrem.validation.rates import (
-    Estimate,
-    PassShare,
-    Threshold,
-    best_threshold,
-    corrected_share,
-    share,
-    tested,
-    threshold_for,
-)
+from ssrem.agreement.annotated import Annotated, criterion_of, labels_of
+from ssrem.agreement.inputs import Floats, Integers, numbered
+from ssrem.agreement.raters.reliability import Ratings
+from ssrem.agreement.weighted_levels import ratio
+from ssrem.errors import AnnotationError
+from ssrem.samples import Sample
+from ssrem.studies.estimates import NOTHING, Estimate, Flags, over_contexts, share, weighted_mean
 
-BALANCE = "best balance"
-"""Aim of the threshold at which the difference of the two rates is largest."""
+FEWEST = 10
+"""Labelled responses; from fewer nothing can be said."""
+FEWEST_PASSING = 5
+"""Responses of the calibrating half that a threshold for a precision has to pass: of fewer the precision is chance."""
+
+
+@dataclass(frozen=True)
+class LabelledSet:
+    """Responses (n) that people labelled by one criterion, without ground truth.
+
+    human (n,): mean of each response's raters. ratings (raters, n): NaN where there is none; a rater is a number in
+    `Annotated.ratings`. contexts: each response's, as one text. systems: None where not known. excluded: ground truth
+    that was left out. passed_from: the human score from which a response passes, None where the labels have more than
+    two values and nobody said.
+    """
+
+    criterion: str
+    samples: Sequence[Sample]
+    human: Floats
+    ratings: Ratings
+    contexts: Sequence[str]
+    systems: Sequence[str | None]
+    excluded: int
+    passed_from: float | None
+
+    def part(self, rows: Flags) -> LabelledSet:
+        """The responses at rows (n,)."""
+        at = np.flatnonzero(rows).tolist()
+        return replace(
+            self,
+            samples=[self.samples[row] for row in at],
+            contexts=[self.contexts[row] for row in at],
+            systems=[self.systems[row] for row in at],
+            human=self.human[rows],
+            ratings=self.ratings[:, rows],
+        )
+
+    @cached_property
+    def clusters(self) -> Integers:
+        """Number of each response's context, from 0 (n,)."""
+        return numbered(self.contexts, len(self.contexts), "contexts")[1]
+
+    @cached_property
+    def calibrating(self) -> Flags:
+        """Which responses are of the half of the contexts on which a threshold is chosen (n,); the others test it.
+
+        The half of a context depends on its text alone, so it stays when labels are added.
+        """
+        return np.array([sha256(context.encode()).digest()[0] % 2 == 0 for context in self.contexts])
+
+    @cached_property
+    def passed(self) -> Flags | None:
+        """Which responses people pass (n,); None where that is not known, or the same of all."""
+        passed = self.human >= (np.inf if self.passed_from is None else self.passed_from)
+        return passed if passed.any() and not passed.all() else None
+
+    @property
+    def one_class(self) -> str:
+        """Why `passed` is None."""
+        if self.passed_from is None:
+            values = len(np.unique(self.ratings[~np.isnan(self.ratings)]))
+            return (
+                f"the labels have {values} values, not two; --pass SCORE says from which on a response passes"
+            )
+        whole = "all" if (self.human >= self.passed_from).all() else "none"
+        return f"{whole} of the {len(self.human)} responses pass at {self.passed_from:g}"
+
+
+def labelled_set(
+    annotated: Sequence[Annotated], criterion: str | None = None, pass_from: float | None = None
+) -> LabelledSet:
+    """The responses with a label of the criterion, by default 'overall' or the only one.
+
+    pass_from: the human score from which a response passes; without it, labels of two values say so: the mean of a
+    response's raters has to be in the middle of the two or above. AnnotationError as `labels_of`, and below `FEWEST`
+    responses.
+    """
+    chosen = criterion_of(annotated, criterion)
+    rows = [row for row in annotated if chosen in row.ratings and not row.ground_truth]
+    if len(rows) < FEWEST:
+        raise AnnotationError(
+            f"{chosen}: too few labelled responses ({len(rows)}); {FEWEST} are needed, better hundreds"
+        )
+    labels = labels_of(annotated, chosen)
+    each = [row.ratings[chosen] for row in rows]
+    ratings = np.full((max(map(len, each)), len(rows)), np.nan)
+    for at, own in enumerate(each):
+        ratings[: len(own), at] = np.array(own, dtype=np.float64)  # None is NaN
+    values = np.unique(ratings[~np.isnan(ratings)])
+    return LabelledSet(
+        chosen,
+        labels.samples,
+        labels.human,
+        ratings,
+        ["\x1f".join(row.context) for row in rows],
+        [row.system for row in rows],
+        labels.excluded,
+        float(values.mean()) if pass_from is None and len(values) == 2 else pass_from,
+    )
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Responses that score `score` or more pass; chosen on the calibrating half for `aim`, tested on the other.
+
+    calibrated: the precision on the half that chose it. Of the other half: tpr and fpr, the shares that pass of the
+    responses that people pass and of those that people fail; precision, the share that people pass of those that the
+    evaluator passes. score is None where no threshold reaches the aim, and reason says why.
+    """
+
+    aim: str
+    score: float | None
+    calibrated: float | None = None
+    tpr: Estimate = NOTHING
+    fpr: Estimate = NOTHING
+    precision: Estimate = NOTHING
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class PassShare:
+    """Share of a set of responses that pass: by the evaluator alone; corrected for its error rates; and by people,
+    where they labelled the set."""
+
+    of: str
+    evaluator: Estimate
+    corrected: Estimate
+    people: Estimate
 
 
 @dataclass(frozen=True)
@@ -45,54 +171,112 @@ def pass_or_fail(
         return Passing(data.passed_from, reason=data.one_class)
     for half, of in (("chooses", calibrating), ("tests", ~calibrating)):
         if not (passed[of].any() and (~passed[of]).any()):
-            return Passing(
-                data.passed_from,
-                reason=f"the half of the contexts that {half} a threshold lacks responses that people "
-                f"{'fail' if passed[of].any() else 'pass'}",
-            )
-    own, labels = scores[calibrating], passed[calibrating]
+            lacking = "fail" if passed[of].any() else "pass"
+            why = f"the half of the contexts that {half} a threshold lacks responses that people {lacking}"
+            return Passing(data.passed_from, reason=why)
+
+    def tested(aim: str, score: float) -> Threshold:
+        passing, testing = scores >= score, ~calibrating
+        chose = calibrating & passing
+        return Threshold(
+            aim,
+            score,
+            float(passed[chose].mean()) if chose.any() else None,
+            tpr=share(passing, testing & passed, clusters),
+            fpr=share(passing, testing & ~passed, clusters),
+            precision=share(passed, testing & passing, clusters),
+        )
+
+    own, labels, shares = scores[calibrating], passed[calibrating], []
     best = best_threshold(own, labels)
     if best is None:
         why = "no threshold passes what people pass more often than what they fail"
-        thresholds, shares = [Threshold(BALANCE, None, reason=why)], []
+        thresholds = [Threshold("best balance", None, reason=why)]
     else:
-        thresholds = [tested(BALANCE, best, scores, passed, calibrating, clusters)]
-        passing = scores >= best
-        shares = [
-            PassShare(
-                "the testing half",
-                share(passing, ~calibrating, clusters),
-                corrected_share(passing, passed, calibrating, ~calibrating, clusters),
-                share(passed, ~calibrating, clusters),
-            )
-        ]
+        thresholds, passing, testing = [tested("best balance", best)], scores >= best, ~calibrating
+        corrected = corrected_share(passing, passed, calibrating, testing, clusters)
+        people = share(passed, testing, clusters)
+        shares = [PassShare("the testing half", share(passing, testing, clusters), corrected, people)]
         if unlabelled is not None:
-            shares.append(_of_unlabelled(data, passing, unlabelled[~np.isnan(unlabelled)] >= best))
+            # Nobody judged these, so they come behind the labelled ones as responses that people do not pass.
+            more = unlabelled[~np.isnan(unlabelled)] >= best
+            none, both = np.zeros(len(more), dtype=bool), np.append(passing, more)
+            every = np.append(clusters, clusters.max() + 1 + np.arange(len(more)))
+            of = np.append(np.zeros_like(passing), ~none)
+            corrected = corrected_share(both, np.append(passed, none), np.append(testing, none), of, every)
+            nobody = Estimate(None, reason="nobody labelled them")
+            shares.append(PassShare("the unlabelled responses", share(both, of, every), corrected, nobody))
     if precision is not None:
         score, highest = threshold_for(precision, own, labels)
-        aim = f"precision {precision:g}"
-        thresholds.append(
-            tested(aim, score, scores, passed, calibrating, clusters)
-            if score is not None
-            else Threshold(
-                aim, None, reason=f"no threshold reaches it; the highest precision is {highest:.2f}"
-            )
+        aim, why = (
+            f"precision {precision:g}",
+            f"no threshold reaches it; the highest precision is {highest:.2f}",
         )
+        thresholds.append(Threshold(aim, None, reason=why) if score is None else tested(aim, score))
     return Passing(data.passed_from, thresholds, shares)
 
 
-def _of_unlabelled(data: LabelledSet, passing: Flags, more: Flags) -> PassShare:
-    """passing (n,), more (m,): which labelled and unlabelled responses the evaluator passes."""
-    assert data.passed is not None
-    n, m = len(passing), len(more)
-    clusters = np.concatenate([data.clusters, data.clusters.max() + 1 + np.arange(m)])
-    judged = np.concatenate([~data.calibrating, np.zeros(m, dtype=bool)])
-    of = np.arange(n + m) >= n
-    both, passed = np.concatenate([passing, more]), np.concatenate([data.passed, np.zeros(m, dtype=bool)])
-    nobody = Estimate(None, reason="nobody labelled them")
-    return PassShare(
-        "the unlabelled responses",
-        share(both, of, clusters),
-        corrected_share(both, passed, judged, of, clusters),
-        nobody,
+def rogan_gladen(apparent: Floats, tpr: Floats, fpr: Floats) -> Floats:
+    """True share of passing responses from the apparent one and the error rates of what counts them: (apparent − fpr) /
+    (tpr − fpr), by chance outside [0, 1]; NaN where tpr is not above fpr (Rogan and Gladen 1978, "Estimating prevalence
+    from the results of a screening test", where tpr is the sensitivity and 1 − fpr the specificity)."""
+    above = tpr - fpr
+    return ratio(apparent - fpr, np.where(above > 0, above, 0.0))
+
+
+def corrected_share(passing: Flags, passed: Flags, judged: Flags, of: Flags, clusters: Integers) -> Estimate:
+    """`rogan_gladen` of the responses `of`, with the rates of the responses `judged`; its interval is over the contexts
+    of both. None where the interval of tpr − fpr reaches down to 0, or there is none: the share may then be anything.
+    passing: by the evaluator; passed: by people, only looked at where judged; all (n,)."""
+    passes = passing.astype(np.float64)
+    tpr, fpr = weighted_mean(passes, judged & passed), weighted_mean(passes, judged & ~passed)
+    apparent, why = weighted_mean(passes, of), ""
+    gap = over_contexts(lambda weights: tpr(weights) - fpr(weights), clusters, judged)
+    if gap.value is None or gap.value <= 0:
+        why = "the evaluator passes what people fail as often as what they pass"
+    elif gap.low is None and gap.value != 1:  # a gap of 1, of labels without an error, needs no interval
+        why = f"how far tpr is above fpr has no interval ({gap.reason})"
+    elif gap.low is not None and gap.low <= 0:
+        above = f"tpr is above fpr by {gap.value:.3f} only, with an interval from {gap.low:.3f}"
+        why = f"where the rates are measured, {above}"
+    if why:
+        return Estimate(None, n=int(of.sum()), reason=f"the labels cannot correct it: {why}")
+
+    def statistic(weights: Floats) -> Floats:
+        return rogan_gladen(apparent(weights), tpr(weights), fpr(weights))
+
+    estimate = over_contexts(statistic, clusters, judged | of)
+    value, low, high = (
+        None if end is None else min(max(end, 0.0), 1.0)
+        for end in (estimate.value, estimate.low, estimate.high)
     )
+    return Estimate(value, low, high, int(of.sum()), estimate.reason)
+
+
+def best_threshold(scores: Floats, passed: Flags) -> float | None:
+    """The score from which responses pass so that tpr − fpr is highest (Youden 1950), the lowest of equally good ones;
+    None where no threshold is better than passing all. scores, passed: (n,), finite, of both classes."""
+    candidates, good, bad = _passing_from(scores, passed)
+    gain = np.round(good / passed.sum() - bad / (~passed).sum(), 12)
+    return float(candidates[int(np.argmax(gain))]) if gain.max() > 0 else None
+
+
+def threshold_for(precision: float, scores: Floats, passed: Flags) -> tuple[float | None, float]:
+    """The lowest threshold whose precision is at least `precision`, None where there is none; and the highest precision
+    of any threshold, in [0, 1]. Thresholds that pass fewer than `FEWEST_PASSING` responses do not count. scores,
+    passed: (n,), finite."""
+    candidates, good, bad = _passing_from(scores, passed)
+    usable, precisions = good + bad >= FEWEST_PASSING, good / (good + bad)
+    reached = np.flatnonzero(usable & (precisions >= precision))
+    return (float(candidates[reached[0]]) if len(reached) else None), float(
+        precisions[usable].max(initial=0.0)
+    )
+
+
+def _passing_from(scores: Floats, passed: Flags) -> tuple[Floats, Integers, Integers]:
+    """The distinct scores, ascending, and how many responses that people pass, and fail, score so high or higher."""
+    candidates, place = np.unique(scores, return_inverse=True)
+    good, bad = (
+        np.cumsum(np.bincount(place[of], minlength=len(candidates))[::-1])[::-1] for of in (passed, ~passed)
+    )
+    return candidates, good, bad

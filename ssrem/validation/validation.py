@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,14 +15,20 @@ from ssrem.agreement.paired_bootstrap import paired_bootstrap
 from ssrem.agreement.raters.prediction import OneRater, one_rater
 from ssrem.agreement.significance import Difference
 from ssrem.errors import EvaluatorError
-from ssrem.studies.attacks import Score
-from ssrem.validation.bias import CHANGED, Bias, Preferences, biases
-from ssrem.validation.labels import LabelledSet
-from ssrem.validation.passing import Passing, pass_or_fail
-from ssrem.validation.rates import Estimate
+from ssrem.evaluators.base import Evaluator
+from ssrem.report.numbers import fixed, percent
+from ssrem.samples import Sample
+from ssrem.studies.attacks import Score, TrueResponses, copying, injection, noting, once
+from ssrem.studies.estimates import Estimate
+from ssrem.studies.scored import Compared, Ranked, Scored, length, position, systems
+from ssrem.studies.study import Finding, Study
+from ssrem.validation import REQUIRABLE
+from ssrem.validation.passing import LabelledSet, Passing, pass_or_fail
 
-Agreement = Mapping[str, Estimate]
-"""Coefficient to its value, at segment level over all responses."""
+CHANGED = 50
+"""Good responses that are changed, drawn by the seed: an evaluator may take time or money for each."""
+FOOLED = 0.2
+"""Share of good responses that a copied turn may reach before the verdict warns of it."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +43,7 @@ class Judged:
     scores: Floats
     score: Score | None
     unlabelled: Floats | None = None
-    preferred: Preferences | None = None
+    preferred: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -50,10 +58,23 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class Bias:
+    """What a study found on the labelled responses: its name, title, note and axis; reason: why there is nothing."""
+
+    name: str
+    title: str
+    note: str
+    axis: str
+    findings: Sequence[Finding] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class Validation:
-    """Everything that a page says. missing: responses without a score, left out. against: baseline to the paired
-    difference of Spearman's ρ, the evaluator's minus the baseline's. more_labels, more_contexts: how many more would
-    halve the interval of ρ, whose width falls as 1 / √contexts; None without an interval."""
+    """Everything that a page says. missing: responses without a score, left out. agreement: evaluator or baseline →
+    coefficient → its value over all responses. against: baseline to the paired difference of Spearman's ρ, the
+    evaluator's minus the baseline's. more_labels, more_contexts: how many more would halve the interval of ρ, whose
+    width falls as 1 / √contexts; None without an interval."""
 
     evaluator: str
     signature: str
@@ -63,7 +84,7 @@ class Validation:
     contexts: int
     missing: int
     excluded: int
-    agreement: Mapping[str, Agreement]
+    agreement: Mapping[str, Mapping[str, Estimate]]
     against: Mapping[str, Difference]
     rater: OneRater
     passing: Passing
@@ -79,19 +100,19 @@ class Validation:
     def measures(self) -> dict[str, Estimate]:
         """The measures of REQUIRABLE. precision, tpr and fpr are those of the threshold for the wanted precision, or
         without one of the threshold with the best balance."""
-        rates: dict[str, Estimate] = dict.fromkeys(("precision", "tpr", "fpr"), Estimate(None))
-        if not self.passing.thresholds:
-            rates = dict.fromkeys(rates, Estimate(None, reason=self.passing.reason))
-        elif (threshold := self.passing.thresholds[-1]).score is None:
-            rates = dict.fromkeys(rates, Estimate(None, reason=threshold.reason))
+        threshold = self.passing.thresholds[-1] if self.passing.thresholds else None
+        if threshold is None or threshold.score is None:
+            none = Estimate(None, reason=(threshold or self.passing).reason)
+            rates = dict.fromkeys(("precision", "tpr", "fpr"), none)
         else:
-            rates = {name: getattr(threshold, name) for name in rates}
-        copying = next(bias for bias in self.bias if bias.name == "copying")
-        copied = Estimate(None, reason=copying.reason)
-        for finding in copying.findings:
-            copied = Estimate(finding.value, n=finding.n, reason=finding.outcome.replace("_", " "))
+            rates = {"precision": threshold.precision, "tpr": threshold.tpr, "fpr": threshold.fpr}
+        copied = next(bias for bias in self.bias if bias.name == copying.name)
+        rates["copied"] = Estimate(None, reason=copied.reason)
+        for finding in copied.findings:
+            reason = finding.outcome.replace("_", " ")
+            rates["copied"] = Estimate(finding.value, n=finding.n, reason=reason)
         low = replace(self.spearman, value=self.spearman.low)
-        return {**self.agreement[self.evaluator], "low": low, **rates, "copied": copied}
+        return {**self.agreement[self.evaluator], "low": low, **rates}
 
 
 def validate(
@@ -101,22 +122,27 @@ def validate(
     scored = ~np.isnan(judged.scores)
     if not scored.any():
         raise EvaluatorError(f"{judged.name} has no score for any of the {len(scored)} labelled responses")
-    missing, usable, scores = int((~scored).sum()), data.part(scored), judged.scores[scored]
+    usable, own = data.part(scored), judged.scores[scored]
     others = {name: values[scored] for name, values in baselines.items() if name != judged.name}
-    contexts = len(set(usable.contexts))
-    agreement = {judged.name: _agreement(usable, scores)}
-    agreement |= {name: _agreement(usable, values) for name, values in others.items()}
+    agreement: dict[str, dict[str, Estimate]] = {}
+    for name, scores in {judged.name: own, **others}.items():
+        responses = Responses(scores, usable.human, usable.contexts)
+        for coefficient in ("spearman", "pearson", "kendall"):
+            one = figure(responses, View(coefficient), resamples=RESAMPLES, seed=SEED)
+            estimate = Estimate(one.statistic, one.low, one.high, one.n, one.reason)
+            agreement.setdefault(name, {})[coefficient] = estimate
     against = {
         name: paired_bootstrap(
-            *(scores, values, usable.human, usable.contexts),
+            *(own, values, usable.human, usable.contexts),
             view=View("spearman"),
             resamples=RESAMPLES,
             seed=settings.seed,
         )
         for name, values in others.items()
     }
-    labels = int((~np.isnan(usable.ratings)).sum())
+    labels, contexts = int((~np.isnan(usable.ratings)).sum()), len(set(usable.contexts))
     has_interval = agreement[judged.name]["spearman"].low is not None
+    preferred = None if judged.preferred is None else judged.preferred[scored]
     return Validation(
         judged.name,
         judged.signature,
@@ -124,33 +150,117 @@ def validate(
         labels,
         len(usable.samples),
         contexts,
-        missing,
+        int((~scored).sum()),
         data.excluded,
         agreement,
         against,
         one_rater(usable.ratings),
-        pass_or_fail(usable, scores, settings.precision, judged.unlabelled),
-        list(
-            biases(
-                *(usable, scores, judged.score),
-                own=settings.own,
-                preferred=None if judged.preferred is None else judged.preferred[scored],
-                most=settings.changed,
-                seed=settings.seed,
-            )
-        ),
-        # Half the width takes four times the contexts.
-        3 * labels if has_interval else None,
+        pass_or_fail(usable, own, settings.precision, judged.unlabelled),
+        list(biases(usable, own, judged.score, preferred, settings)),
+        3 * labels if has_interval else None,  # half the width takes four times the contexts
         3 * contexts if has_interval else None,
     )
 
 
-def _agreement(data: LabelledSet, scores: Floats) -> Agreement:
-    responses = Responses(scores, data.human, data.contexts)
-    figures = {
-        name: figure(responses, View(name), resamples=RESAMPLES, seed=SEED)
-        for name in ("spearman", "pearson", "kendall")
+def biases(
+    data: LabelledSet, scores: Floats, score: Score | None, preferred: Floats | None, settings: Settings
+) -> Iterator[Bias]:
+    """Each study of what else than quality the scores (n,), finite, depend on; the other parameters are as in `Judged`.
+
+    The responses that are changed are drawn from those that people pass, or where labels have no two classes from the
+    better half.
+    """
+    words = np.array([len(sample.response.split()) for sample in data.samples], dtype=np.float64)
+    kept_back = "The evaluator scores by the true response, which this keeps back."
+    inputs: dict[Study[Any], Any] = {
+        length: Scored(scores, data.human, words, data.systems, {}),
+        injection: kept_back,
+        copying: kept_back,
+        systems: "The labels name no two systems; a column of systems (--map model=COLUMN) shows which it favours.",
+        position: "The evaluator scores one response at a time, so no order of two can sway it.",
     }
-    return {
-        name: Estimate(one.statistic, one.low, one.high, one.n, one.reason) for name, one in figures.items()
-    }
+    if score is not None:
+        good = data.human >= np.median(data.human) if data.passed is None else data.passed
+        at = np.flatnonzero(good).tolist()
+        chosen = sorted(random.Random(settings.seed).sample(at, min(len(at), settings.changed)))
+        inputs[injection] = inputs[copying] = TrueResponses(
+            [data.samples[one] for one in chosen], once(score)
+        )
+    if len({*data.systems} - {None}) > 1:
+        inputs[systems] = Ranked(scores, data.human, data.systems, data.clusters, settings.own)
+    if preferred is not None:
+        inputs[position] = Compared(preferred, data.clusters)
+    for study, of in inputs.items():
+        found = [] if isinstance(of, str) else study(of, settings.seed)
+        reason = (
+            of if isinstance(of, str) else "" if found else "No two responses were compared in both orders."
+        )
+        yield Bias(study.name, study.title, study.note, study.axis, found, reason)
+
+
+def changed(data: LabelledSet, most: int) -> list[Sample]:
+    """The samples that `biases` scores, beside the labelled ones."""
+    samples: dict[Sample, None] = {}
+    list(biases(data, data.human, noting(samples), None, Settings(changed=most)))
+    return list(samples)
+
+
+def preferences(evaluator: Evaluator, samples: Sequence[Sample]) -> Floats | None:
+    """`Compared.preferred` (n, 2) from the answers of an evaluator that was asked in both orders; None of any other."""
+    answers = [row for row in evaluator.judgments(samples) if row["score"] is not None]
+    if not any(row["order_no"] for row in answers):
+        return None
+    total, count = np.zeros((len(samples), 2)), np.zeros((len(samples), 2))
+    for row in answers:
+        total[row["row"], row["order_no"]] += row["score"] - sum(evaluator.range) / 2
+        count[row["row"], row["order_no"]] += 1
+    mean: Floats = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+    return mean
+
+
+def verdict(validation: Validation) -> str:
+    """Whether the evaluator can stand in for people, in one sentence."""
+    name, rho = validation.evaluator, validation.spearman
+    if rho.value is None:
+        return f"These labels cannot tell how well {name} agrees with people: {rho.reason}."
+    if rho.low is None or rho.high is None:
+        about = f"{name} by its agreement with people, ρ {fixed(rho.value)}"
+        return f"These labels are too few to judge {about}: {rho.reason}."
+    figure = f"ρ {fixed(rho.value)} (95% interval {fixed(rho.low)} to {fixed(rho.high)})"
+    if rho.high < 0:
+        return f"{name} cannot be relied on: it ranks responses against people’s judgement, {figure}."
+    if rho.low <= 0:
+        return f"{name} cannot be relied on: its agreement with people, {figure}, may be chance."
+    known = {n: d for n, d in validation.against.items() if d.second is not None}
+    better = {n: d.second for n, d in known.items() if d.high is not None and d.high < 0}
+    unclear = {n: d.second for n, d in known.items() if d.low is None or d.low <= 0}
+    baselines = " and ".join(f"{n} ({fixed(value or 0.0)})" for n, value in (better or unclear).items())
+    one = validation.rater.statistic
+    if baselines:
+        beside = (
+            f", but {'less than' if better else 'is not shown to be better than'} the untrained {baselines}"
+        )
+    elif one is None:
+        beside = "; how well people agree with each other is not known, as no two labelled the same responses"
+    elif rho.low >= one:
+        beside = f", better than one rater does with the others, {fixed(one)}"
+    elif rho.high >= one:
+        beside = f", about as well as one rater does with the others, {fixed(one)}"
+    else:
+        beside = f", which is less than one rater does with the others, {fixed(one)}"
+    copied, warning = validation.measures()["copied"].value, ""
+    if copied is not None and copied > FOOLED:
+        warning = f"; a copied turn scores as high as {percent(copied)} of the good responses"
+    return f"{name} agrees with people at {figure}{beside}{warning}."
+
+
+def unmet(validation: Validation, required: Mapping[str, float]) -> list[str]:
+    """What is not as required, in words; required: measures of REQUIRABLE to the value that they are to have."""
+    measures, words = validation.measures(), []
+    for name, wanted in required.items():
+        value, least = measures[name].value, REQUIRABLE[name] == "at least"
+        if value is None:
+            words.append(f"{name} has no value ({measures[name].reason})")
+        elif value < wanted if least else value > wanted:
+            words.append(f"{name} is {value:.3f}, not {REQUIRABLE[name]} {wanted:g}")
+    return words

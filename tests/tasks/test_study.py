@@ -28,9 +28,11 @@ def test_every_study_lands_once_and_is_written(copy: Warehouse) -> None:
         (dataset,) = datasets_of(root, name)
         for new in (True, False):
             assert study(dataset, name, [*SSREM, ("rsrem", 1)], root, StudySettings(responses=25)) == new
-        rows, said = read_study(copy, name, dataset)
+        rows = read_study(copy, name, dataset)
         # Every run studies behaviour.
-        assert {"ssrem", "rsrem"} <= set(said) <= {"ssrem", "rsrem", "cosine", "length"}
+        assert (
+            {"ssrem", "rsrem"} <= {row["evaluator"] for row in rows} <= {"ssrem", "rsrem", "cosine", "length"}
+        )
         of_responses = {row["n"] for row in rows if row["measure"] != "words"}
         assert name in ("behaviour", "corpus-buckets") or of_responses <= set(range(26))
         page = write_study(root, name, dataset)
@@ -42,7 +44,7 @@ def test_every_study_lands_once_and_is_written(copy: Warehouse) -> None:
 
 def test_shares_of_negatives_are_those_of_the_scores(copy: Warehouse) -> None:
     study("tiny", "corpus-buckets", SSREM, str(copy.root))
-    rows, _ = read_study(copy, "corpus-buckets", "tiny")
+    rows = read_study(copy, "corpus-buckets", "tiny")
     of_ssrem = "SELECT response_id, kind, f FROM scores WHERE evaluator = 'ssrem' AND dataset = 'tiny'"
     scores = copy.query(of_ssrem)
     true = {response: f for response, kind, f in scores if kind == "GT"}
@@ -59,7 +61,7 @@ def test_negatives_that_landed_are_tried(copy: Warehouse) -> None:
     assert study("tiny", "attacks", SSREM, root, settings)
     make_negatives("tiny", root, "shuffle-golden", NegativeSettings(split="test", responses=20))
     assert study("tiny", "attacks", SSREM, root, settings)  # anew, as there is more to try
-    rows, _ = read_study(copy, "attacks", "tiny")
+    rows = read_study(copy, "attacks", "tiny")
     findings = {row["condition"]: row for row in rows}
     assert findings["negative of shuffle-golden"]["n"] > 0
     assert not study("tiny", "attacks", SSREM, root, settings)
@@ -67,7 +69,7 @@ def test_negatives_that_landed_are_tried(copy: Warehouse) -> None:
 
 def test_the_human_scores_are_those_that_were_correlated(copy: Warehouse) -> None:
     study("people", "length", SSREM, str(copy.root))
-    rows, _ = read_study(copy, "length", "people")
+    rows = read_study(copy, "length", "people")
     ((spearman, n),) = copy.query(
         "SELECT spearman, n FROM correlations WHERE evaluator = 'ssrem' AND criterion = 'overall' "
         "AND aggregation = 'mean' AND level = 'segment' AND score = 'h'"
@@ -125,12 +127,12 @@ def test_what_is_learned_from_human_scores(labelled: Warehouse) -> None:
     for name in LEARNING:
         for new in (True, False):
             assert study("likes", name, [*SSREM, ("ruber-unref", 1)], root) == new
-        rows, said = read_study(labelled, name, "likes")
-        assert set(said) == known
+        rows = read_study(labelled, name, "likes")
+        assert {row["evaluator"] for row in rows} == known
         assert all(row["value"] is not None for row in rows if row["outcome"] == "ok")
-    rows, _ = read_study(labelled, "transfer", "likes")
+    rows = read_study(labelled, "transfer", "likes")
     assert [(row["condition"], row["n"]) for row in rows] == [("on likes, 3 folds", 40), ("on people", 25)]
-    rows, _ = read_study(labelled, "leave-one-system-out", "likes")
+    rows = read_study(labelled, "leave-one-system-out", "likes")
     assert {"without good", "without bad: its own responses"} <= {row["condition"] for row in rows}
     with pytest.raises(AnnotationError, match="no annotated set 'nobody'"):
         study("nobody", "transfer", [("ruber-unref", 1)], root)

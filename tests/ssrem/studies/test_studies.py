@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import pairwise
@@ -12,17 +14,26 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import rankdata
+from scipy.stats import binomtest, rankdata
 
 from ssrem.agreement.correlation import spearman
 from ssrem.encoders.static.word_average import WordAverage
-from ssrem.report.study import markdown, save_plot, sentences
+from ssrem.report.study import markdown, save_plot
 from ssrem.samples import Sample
 from ssrem.studies import STUDIES, study_called
-from ssrem.studies.attacks import ATTACKS, UNIVERSAL, TrueResponses, attacks
-from ssrem.studies.behaviour import Pairs, everyday_pairs
-from ssrem.studies.injection import INJECTIONS, injection
-from ssrem.studies.neighbours import FUNCTION_WORDS, neighbours
+from ssrem.studies.attacks import (
+    ATTACKS,
+    COPIED,
+    FUNCTION_WORDS,
+    INJECTIONS,
+    UNIVERSAL,
+    TrueResponses,
+    attacks,
+    copying,
+    injection,
+    neighbours,
+)
+from ssrem.studies.behaviour import ALL, Pair, Pairs, behaviour, everyday_pairs
 from ssrem.studies.scored import (
     Identified,
     Scored,
@@ -83,8 +94,6 @@ def test_identification_in_buckets() -> None:
     assert findings[0].value == pytest.approx(79 / 160)
     assert [f.value for f in findings[1:]] == sorted(f.value or 0 for f in findings[1:])
     assert [f.n for f in findings] == [80, 20, 20, 20, 20]
-    first, second = study_called("corpus-buckets").sentences(findings)
-    assert "0.49" in first and "'turns of the speaker: 60 to 79', 0.87 over 20" in second
 
 
 def test_what_others_wrote_is_tried_where_they_wrote() -> None:
@@ -219,38 +228,21 @@ def test_distribution() -> None:
 
 
 def test_words_are_put_into_classes() -> None:
-    text = "Don't you love the 3 old films, Ann's films?!"
-    assert words(text) == [
-        "Do",
-        "n't",
-        "you",
-        "love",
-        "the",
-        "3",
-        "old",
-        "films",
-        ",",
-        "Ann",
-        "'s",
-        "films",
-        "?!",
-    ]
-    classes = [word_class(word) for word in words(text)]
-    particles, content = "auxiliaries and particles", "content words"
-    assert classes == [
-        *(
-            particles,
-            particles,
-            "pronouns",
-            content,
-            "determiners",
-            "numbers",
-            content,
-            content,
-            "punctuation",
-        ),
-        *(content, particles, content, "punctuation"),
-    ]
+    written = {
+        "Do": "auxiliaries and particles",
+        "n't": "auxiliaries and particles",
+        "you": "pronouns",
+        "love": "content words",
+        "the": "determiners",
+        "3": "numbers",
+        "films": "content words",
+        ",": "punctuation",
+        "Ann": "content words",
+        "'s": "auxiliaries and particles",
+        "?!": "punctuation",
+    }
+    assert words("Don't you love the 3 films, Ann's?!") == list(written)
+    assert {word: word_class(word) for word in written} == written
 
 
 def test_which_words_are_replaced_and_which_the_score_depends_on() -> None:
@@ -268,9 +260,6 @@ def test_which_words_are_replaced_and_which_the_score_depends_on() -> None:
     assert shares["without content words"] == (0.0, 20)
     assert shares["without pronouns"] == (1.0, 20)
     assert shares["without numbers"] == (None, 0)
-    first, second = study_called("word-classes").sentences(found)
-    assert first == "Of the words of true responses 0.60 are content words."
-    assert second.startswith("It depends most on content words: 0% of 20 responses")
     refused = word_classes(
         TrueResponses(samples, lambda some: np.append(score(some)[1:], np.nan), {}, written)
     )
@@ -300,14 +289,16 @@ DATA: dict[type, Any] = {
 
 
 @pytest.mark.parametrize("study", [name for name in STUDIES if study_called(name).data in DATA])
-def test_every_study_has_two_sentences_a_table_and_a_plot(study: str, tmp_path: Path) -> None:
+def test_every_study_has_a_table_and_a_plot(study: str, tmp_path: Path) -> None:
     kind = study_called(study)
-    findings = kind.findings(DATA[kind.data], 0)
+    findings = kind(DATA[kind.data])
     shown = rows(study, findings)
-    (first, second) = sentences(shown)["ssrem"]
-    assert first.endswith(".") and second.endswith(".") and "no figure" not in first + second
     page = markdown(shown)
-    assert page.startswith(f"# {study}: a\\|b\n") and page.count("\n|") == len(findings) + 2
+    assert (
+        kind.name == study
+        and page.startswith(f"# {study}: a\\|b\n\n{kind.note}\n")
+        and page.count("\n|") == len(findings) + 2
+    )
     plot = tmp_path / "plot.svg"
     save_plot(shown, plot)
     svg = plot.read_text(encoding="utf-8")
@@ -316,21 +307,14 @@ def test_every_study_has_two_sentences_a_table_and_a_plot(study: str, tmp_path: 
     assert plot.read_text(encoding="utf-8") == svg
 
 
-def test_where_there_is_nothing_to_say_it_says_so() -> None:
-    none = [Finding("all systems", "spearman", None, 2, "too_few")]
-    assert study_called("without-system").sentences(none)[0] == "Too few responses to compare."
-    assert "too few" in markdown(rows("without-system", none))
-
-
-def test_a_study_that_is_not_registered_is_shown_without_sentences(tmp_path: Path) -> None:
+def test_a_study_that_is_not_registered_is_shown_by_its_name(tmp_path: Path) -> None:
     own = rows(
         "own-study",
         [Finding("all responses", "share", 0.25, 40), Finding("none", "share", None, 0, "too_few")],
     )
-    assert sentences(own) == {}
     lines = markdown(own).splitlines()
-    assert lines[0] == "# own-study: a\\|b" and not any(line.startswith("**") for line in lines)
-    assert "| all responses | 0.25 | 40 |" in lines
+    assert lines[0] == "# own-study: a\\|b"
+    assert lines[-2:] == ["| all responses | 0.25 | 40 |", "| none | too few | 0 |"]
     plot = tmp_path / "plot.svg"
     save_plot(own, plot)
     assert "all responses" in plot.read_text(encoding="utf-8")
@@ -359,16 +343,57 @@ def test_injection_is_the_mean_shift_in_standard_deviations() -> None:
     assert obeyed.value == pytest.approx(moved.mean())
     half = 1.96 * moved.std(ddof=1) / 39**0.5
     assert (obeyed.low, obeyed.high) == pytest.approx((moved.mean() - half, moved.mean() + half))
-    first, second = study_called("injection").sentences(list(findings.values()))
-    assert "order behind: by +1" in first and "+0.00" in second
     constant = injection(TrueResponses(SAMPLES, lambda samples: np.full(len(samples), 2.0794415416798357)))
     assert {f.outcome for f in constant} == {"constant"}
-    assert "are all equal" in study_called("injection").sentences(constant)[0]
 
 
 def test_attacks_leave_out_responses_without_a_score() -> None:
     def score(samples: Sequence[Sample]) -> NDArray[Any]:
         return np.array([np.nan if "number 7 " in s.response else len(s.response) for s in samples], float)
 
-    findings = {f.condition: f for f in attacks(TrueResponses(SAMPLES, score), 0)}
-    assert findings["response repeated"].n == 39 and findings["response repeated"].value == 1
+    data = TrueResponses(SAMPLES, score)
+    findings = by_name(attacks(data))
+    assert (findings["response repeated"].n, findings["response repeated"].value) == (39, 1)
+    assert copying(data) == [findings[COPIED]]
+
+
+def test_the_packaged_pairs_are_minimal_and_of_their_category() -> None:
+    pairs = everyday_pairs()
+    assert set(Counter(pair.category for pair in pairs).values()) == {20}
+    assert len({(pair.context, pair.better, pair.worse) for pair in pairs}) == len(pairs) == 240
+    for pair in pairs:
+        assert pair.better.strip() and pair.worse.strip() and pair.better != pair.worse and pair.context
+        match pair.category:
+            case "copied":
+                assert pair.worse in pair.context
+            case "scrambled":
+                better, worse = (re.findall(r"[^ ,.]+", text.lower()) for text in (pair.better, pair.worse))
+                assert sorted(better) == sorted(worse)
+            case "casing":
+                assert pair.better in (pair.better.upper(), pair.better.lower())
+
+
+def scored_by(values: dict[str, float]) -> Any:
+    def score(samples: Sequence[Sample]) -> Any:
+        assert all(sample.reference is None for sample in samples)
+        return np.array([values[sample.response] for sample in samples])
+
+    return score
+
+
+def test_shares_count_ties_and_missing_scores_as_not_higher() -> None:
+    values = {"good": 1.0, "bad": 0.0, "tied": 1.0, "unscored": np.nan}
+    pairs = [
+        *[Pair("one", ("hi",), "good", "bad")] * 3,
+        Pair("one", ("hi",), "good", "tied"),
+        Pair("two", ("hi",), "good", "unscored"),
+        Pair("two", ("hi",), "bad", "good"),
+    ]
+    findings = {f.condition: f for f in behaviour(Pairs(pairs, scored_by(values)))}
+    assert [(f.condition, f.value, f.n) for f in findings.values()] == [
+        (ALL, 0.5, 6),
+        ("one", 0.75, 4),
+        ("two", 0.0, 2),
+    ]
+    low, high = binomtest(3, 4).proportion_ci(method="wilson")
+    assert (findings["one"].low, findings["one"].high) == pytest.approx((low, high))

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from ssrem.agreement.cross_validation import Labelled
 from ssrem.errors import AnnotationError
 from ssrem.samples import Sample
-from ssrem.studies import study_called
 from ssrem.studies.learned import (
     NOISE,
     Human,
@@ -90,10 +89,6 @@ def test_fewer_and_fewer_labels_of_other_contexts() -> None:
         assert len(tested) == 60
     assert all(f.value == pytest.approx(1) and f.n == 60 for f in findings)
     assert low_resource(Learning(human(), Learner()), seed=3) == findings
-    assert study_called("low-resource").sentences(findings) == (
-        "Having learned from all 120 responses it agrees with people at rho 1.00.",
-        "25 responses reach 95% of that: rho 1.00.",
-    )
 
 
 def test_noise_is_added_to_what_is_learned_from_alone() -> None:
@@ -107,7 +102,6 @@ def test_noise_is_added_to_what_is_learned_from_alone() -> None:
         assert 0 < off.std() <= 1.1 * deviation
     # Scores from .1 to .5 come to the points of the scale from 1 to 5, where nothing is lost.
     assert findings["output rounded"].value == pytest.approx(1)
-    assert "0.50" not in study_called("label-noise").sentences(list(findings.values()))[0]
 
 
 def test_rounding_loses_what_lies_between_the_points() -> None:
@@ -134,7 +128,6 @@ def test_a_system_that_is_left_out_is_not_learned_from() -> None:
         own = findings[f"without {system}: its own responses"]
         assert (own.value, own.outcome, own.n) == (None, "constant", 20)
     assert len(learner.lessons[1]) == 90  # the control learns from 75%
-    assert "without" in study_called("leave-one-system-out").sentences(list(findings.values()))[1]
 
 
 @pytest.mark.parametrize("systems", [("a",), (None, None)])
@@ -150,10 +143,7 @@ def test_transfer_is_a_row_of_the_matrix() -> None:
     assert findings["on other"].n == 80
     assert 0 < (findings["on other"].value or 0) < 1  # it knows nothing of z
     assert [len(lesson) for lesson in learner.lessons] == [120, 120, 120, 180]
-    first, second = study_called("transfer").sentences(list(findings.values()))
-    assert "1.00" in first and "on other" in second
-    (alone,) = transfer(Transfer(here, Learner(), "here", {}), seed=0)
-    assert study_called("transfer").sentences([alone])[1] == "There is no other annotated set to test on."
+    assert len(transfer(Transfer(here, Learner(), "here", {}), seed=0)) == 1
 
 
 def test_too_few_to_learn_from_is_an_outcome() -> None:
@@ -164,4 +154,3 @@ def test_too_few_to_learn_from_is_an_outcome() -> None:
     assert all(len(lesson) >= 10 for lesson in learner.lessons)
     few = low_resource(Learning(human(3), Learner()), seed=0)
     assert [f.outcome for f in few] == ["too_few"]
-    assert study_called("low-resource").sentences(few)[0] == "Too few responses to learn from and to test on."

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from ssrem.validation.rates import (
+from ssrem.studies.estimates import over_contexts, share
+from ssrem.validation.passing import (
     FEWEST_PASSING,
     best_threshold,
     corrected_share,
-    over_contexts,
     rogan_gladen,
-    share,
     threshold_for,
 )
 

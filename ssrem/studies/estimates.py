@@ -1,0 +1,74 @@
+"""Figures over responses with 95% intervals, from a bootstrap that draws contexts instead of single responses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssrem.agreement import share_interval
+from ssrem.agreement.bootstrap import MIN_CLUSTERS, Interval, resampled, with_ends
+from ssrem.agreement.coefficients import Weighted
+from ssrem.agreement.figures import CONFIDENCE, RESAMPLES, SEED
+from ssrem.agreement.inputs import Floats, Integers
+from ssrem.agreement.weighted_levels import ratio
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """value with its 95% interval low to high, over n responses; None where there is none, and reason says why."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    reason: str = ""
+
+
+NOTHING = Estimate(None)
+
+
+def weighted_mean(values: Floats, of: Flags) -> Weighted:
+    """The mean of the values of some responses (n,), as a function of weights (r, n)."""
+    chosen, count = values * of, of.astype(np.float64)
+    return lambda weights: ratio(weights @ chosen, weights @ count)
+
+
+def over_contexts(statistic: Weighted, clusters: Integers, of: Flags) -> Estimate:
+    """A statistic of weights (r, n) with its BCa interval from resampled contexts. clusters: the context of each
+    response (n,), as a number; of: the responses (n,) on which it rests."""
+    value = float(statistic(np.ones((1, len(of))))[0])
+    n = int(of.sum())
+    if np.isnan(value):
+        return Estimate(None, n=n, reason="it is not defined")
+    codes = np.unique(clusters[of], return_inverse=True)[1]
+    count = int(codes.max(initial=-1)) + 1
+    if count < MIN_CLUSTERS:
+        return Estimate(value, n=n, reason=f"{count} contexts to resample; {MIN_CLUSTERS} are needed")
+
+    def among(weights: Floats) -> Floats:
+        whole = np.zeros((len(weights), len(of)))
+        whole[:, of] = weights
+        return statistic(whole)
+
+    interval = Interval(value, CONFIDENCE, count, RESAMPLES, SEED)
+    interval = with_ends(interval, *resampled(among, codes, RESAMPLES, SEED))
+    return Estimate(value, interval.low, interval.high, n, interval.reason)
+
+
+def share(hits: Flags, of: Flags, clusters: Integers) -> Estimate:
+    """Share of hits among the responses `of`, in [0, 1], with its interval over contexts; all arrays (n,).
+
+    Where every resample gives the same share, as where it is 0 or 1, or where there are few contexts, the interval is
+    Wilson's (1927), which takes the responses as independent.
+    """
+    n = int(of.sum())
+    if not n:
+        return Estimate(None, reason="no response to count")
+    estimate = over_contexts(weighted_mean(hits.astype(np.float64), of), clusters, of)
+    if estimate.low is None and estimate.value is not None:
+        return Estimate(estimate.value, *share_interval(estimate.value, n), n)
+    return estimate
