@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ssrem.agreement.identification import identification
+from ssrem.agreement.identify import identification
 from ssrem.encoders import DEFAULT_ENCODER, Encoder, load_encoder
 from ssrem.evaluators.bilinear.bilinear import RSREM, Bilinear, SSREMPaper
 from ssrem.evaluators.bilinear.table import SSREM

@@ -15,9 +15,9 @@ import time
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ssrem.agreement.correlate import Responses
 from ssrem.agreement.figures import figures
-from ssrem.agreement.inputs import Responses
-from ssrem.agreement.raters.figures import rater_figures
+from ssrem.agreement.raters import rater_figures
 
 EVALUATORS, CRITERIA, RATERS = 3, 2, 3
 

@@ -38,7 +38,7 @@ AGREEMENT = Table(
         "context",
         score="VARCHAR: f, g or h",
         measure="VARCHAR: pearson, spearman, kendall (tau-b), accuracy (pairs ordered as people do, ties "
-        "calibrated), soft_accuracy",
+        "calibrated)",
         statistic="DOUBLE?: the figure: -1 to 1, accuracies 0 to 1",
         p="DOUBLE?: p-value of no correlation, which assumes independent responses; only pooled and at "
         "system level",
@@ -57,8 +57,7 @@ AGREEMENT = Table(
         systems_forced="BOOLEAN: option: whether too few systems are compared too",
         permutations="BIGINT: option: permutations behind p_permuted; 0: none",
         forced="BOOLEAN: whether there were fewer systems than should be compared",
-        resamples="BIGINT?: bootstrap draws of the interval; soft_accuracy: its permutations; null: nothing "
-        "was drawn",
+        resamples="BIGINT?: bootstrap draws of the interval; null: nothing was drawn",
         seed="BIGINT?: seed of these draws",
         outcome="VARCHAR: ok: there is a figure; otherwise the kind of reason why there is none",
         reason="VARCHAR?: why there is no figure or, where there is one, no interval",
@@ -70,7 +69,7 @@ AGREEMENT = Table(
         OneOf("level", ("segment", "system", "conversation")),
         OneOf("grouping", ("pooled", "system", "context")),
         OneOf("score", ("f", "g", "h")),
-        OneOf("measure", ("pearson", "spearman", "kendall", "accuracy", "soft_accuracy")),
+        OneOf("measure", ("pearson", "spearman", "kendall", "accuracy")),
         OneOf("sides", ("two-sided", "greater")),
         OUTCOME,
         Between("statistic", -1, 1),
@@ -122,7 +121,7 @@ TESTED = {
     "aggregation": "VARCHAR: how the raters' scores were aggregated",
     "level": "VARCHAR: segment: of responses, pooled; system: of the systems' means",
     "test": "VARCHAR: paired-bootstrap: both evaluators on the same resamples of contexts; perm-both: the two "
-    "scores of each response are exchanged at random; williams: of two dependent correlations, over ranks",
+    "scores of each response are exchanged at random",
     "measure": "VARCHAR: spearman",
 }
 """Columns that `comparisons` and `rankings` share: what evaluators were compared on, and how."""
@@ -130,7 +129,7 @@ TESTED = {
 TESTED_VALUES = (
     OneOf("aggregation", AGGREGATIONS),
     OneOf("level", ("segment", "system")),
-    OneOf("test", ("paired-bootstrap", "perm-both", "williams")),
+    OneOf("test", ("paired-bootstrap", "perm-both")),
     OneOf("measure", ("spearman",)),
 )
 
@@ -155,7 +154,7 @@ COMPARISONS = Table(
         p="DOUBLE?: two-sided p-value of equal agreement, by the test",
         p_holm="DOUBLE?: p corrected for all pairs of the table (Holm)",
         n="BIGINT: responses compared",
-        resamples="BIGINT?: bootstrap draws or permutations; williams: null",
+        resamples="BIGINT?: bootstrap draws or permutations",
         seed="BIGINT?: seed of these draws",
         outcome="VARCHAR: ok: they were tested; otherwise the kind of reason why not",
         reason="VARCHAR?: why they were not tested",

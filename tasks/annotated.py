@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ssrem.agreement.annotated import Labels, labels_of
-from ssrem.agreement.inputs import Floats, Responses
-from ssrem.agreement.raters.reliability import Ratings
+from ssrem.agreement.correlate import Floats, Responses
+from ssrem.agreement.raters import Ratings
 from ssrem.annotated_sets import EVAL, AnnotatedSet, read_set
+from ssrem.annotated_sets.annotated import labels_of
 from ssrem.annotated_sets.base import dataset_name
 from ssrem.annotated_sets.known import known_set, known_sets
 from ssrem.annotated_sets.published import PREFERENCE
 from ssrem.errors import AnnotationError, say
 from ssrem.evaluators.parts import PARTS, overall_part
 from ssrem.files import sha256
-from ssrem.samples import Sample
+from ssrem.samples import Labels, Sample
 from ssrem.tasks.stage.stage import Output
 from ssrem.tasks.versions import Version
 from ssrem.tasks.warehouse.catalog import PartitionKey

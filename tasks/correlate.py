@@ -15,14 +15,11 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ssrem.agreement.compare import PERMUTATIONS, perm_both, ranking
+from ssrem.agreement.correlate import MIN_SYSTEMS, Floats, Level, Numbers, Responses, View, columns
 from ssrem.agreement.figures import LEVELS, RESAMPLES, SEED, figures
-from ssrem.agreement.inputs import Floats, Level, Numbers, Responses, View, columns, complete, numbered_within
-from ssrem.agreement.levels import MIN_SYSTEMS
-from ssrem.agreement.paired_bootstrap import paired_bootstrap
-from ssrem.agreement.ranking import ranking
-from ssrem.agreement.raters.figures import rater_figures, reliability_figures
-from ssrem.agreement.raters.filters import without_outliers
-from ssrem.agreement.significance import PERMUTATIONS, Difference, perm_both, williams
+from ssrem.agreement.raters import rater_figures, reliability_figures, without_outliers
+from ssrem.agreement.resample import Difference, paired_bootstrap
 from ssrem.errors import AnnotationError, EvaluatorError, GateError, say
 from ssrem.evaluators import evaluator_class
 from ssrem.evaluators.base import EMPTY_CONTEXT, EMPTY_RESPONSE, NO_REFERENCE
@@ -428,16 +425,5 @@ def _bound(test: str, data: Responses, level: Level, draws: int) -> Callable[[Nu
     if test == "paired-bootstrap":
         drawn |= {"contexts": data.contexts, "view": View("spearman", level)}
         return partial(paired_bootstrap, **drawn, resamples=max(RESAMPLES, draws), known={})
-    if test == "perm-both":
-        drawn |= {"measure": "spearman", "level": level}
-        return partial(perm_both, **drawn, permutations=max(PERMUTATIONS, draws))
-    if systems is None:
-        return partial(williams, human=data.human, measure="spearman")
-
-    def of_means(first: Numbers, second: Numbers) -> Difference:
-        every = (first, second, data.human)
-        _, codes = numbered_within(systems, complete(*every), "systems")
-        means = [np.bincount(codes, column) / np.bincount(codes) for column in columns(*every)[0].T]
-        return williams(means[0], means[1], means[2], measure="spearman")
-
-    return of_means
+    drawn |= {"measure": "spearman", "level": level}
+    return partial(perm_both, **drawn, permutations=max(PERMUTATIONS, draws))

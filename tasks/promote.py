@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from ssrem.agreement.paired_bootstrap import Comparison, compare_agreement, compare_share
+from ssrem.agreement.resample import Comparison, compare_agreement, compare_share
 from ssrem.errors import EvaluatorError, say
 from ssrem.evaluators import evaluator_class
 from ssrem.sql import statement

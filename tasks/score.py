@@ -16,10 +16,9 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from ssrem.agreement.figures import Figure, conversation_figures
-from ssrem.agreement.identification import identification
-from ssrem.agreement.signature import Signature, digest
-from ssrem.agreement.signature import versions as program_versions
+from ssrem.agreement.figures import Figure, Signature, conversation_figures, digest
+from ssrem.agreement.figures import versions as program_versions
+from ssrem.agreement.identify import identification
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class, load_evaluator, usable_baselines
 from ssrem.evaluators.base import Evaluator, Scores

@@ -165,9 +165,9 @@ class AgreementSettings(Settings):
     """correlate ground-truth responses too (default: left out)"""
     force_systems: bool | None = None
     """system-level figures for fewer than five systems, too, flagged as forced (default: as last time, at first no)"""
-    test: Literal["paired-bootstrap", "perm-both", "williams"] | None = None
+    test: Literal["paired-bootstrap", "perm-both"] | None = None
     """test of the difference between two evaluators, in comparisons and rankings: paired bootstrap over contexts,
-    permutation, or Williams' test (default: as last time, at first paired-bootstrap)"""
+    or permutation (default: as last time, at first paired-bootstrap)"""
     permutations: Natural | None = None
     """permutations of the test of no correlation, p_permuted in agreement, or 0 (default: as last time, at first 0)"""
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ssrem.agreement.cross_validation import Labelled
-from ssrem.agreement.signature import digest
+from ssrem.agreement.figures import digest
 from ssrem.encoders.static.word_average import packaged_glove
 from ssrem.errors import AnnotationError, EvaluatorError
 from ssrem.evaluators import evaluator_class, load_evaluator
@@ -20,7 +19,7 @@ from ssrem.evaluators.judge.request_options import request_options
 from ssrem.registry import did_you_mean
 from ssrem.report.data import Rows
 from ssrem.report.study import markdown, save_plot
-from ssrem.samples import TEST, Progress, Sample
+from ssrem.samples import TEST, Labelled, Progress, Sample
 from ssrem.sql import statement
 from ssrem.studies import EVERYDAY_PAIRS, study_called
 from ssrem.studies.attacks import Score, TrueResponses, neighbours, noting

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ssrem.agreement.inputs import Integers
-from ssrem.agreement.similarity import SetMeans, set_similarity, summarise
+from ssrem.agreement.correlate import Integers
+from ssrem.agreement.identify import SetMeans, set_similarity, summarise
 from ssrem.negatives import load_generator, needs_model
 from ssrem.settings import TableSettings
 from ssrem.tables.candidates import SPLIT_CODES, load_candidates

@@ -11,10 +11,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ssrem.agreement.annotated import Labels
 from ssrem.errors import EvaluatorError, say
 from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class, route, source_hash
-from ssrem.samples import TEST, TRAIN, VALID
+from ssrem.samples import TEST, TRAIN, VALID, Labels
 from ssrem.settings import TableSettings
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.annotated import annotated_files, human_scores

@@ -17,12 +17,12 @@ from benchmarks.agreement.page import page
 from benchmarks.agreement.plan import CHITCHAT, RESPONSES, Entry, entries
 from benchmarks.agreement.rows import FOLDER, ComputedRows
 from benchmarks.agreement.run import Bench, PieceEndedError, run_of
-from ssrem.agreement.annotated import Labels, labels_of
 from ssrem.annotated_sets import EVAL, read_set
+from ssrem.annotated_sets.annotated import labels_of
 from ssrem.annotated_sets.base import dataset_name
 from ssrem.errors import SsremError
 from ssrem.files import sha256
-from ssrem.samples import Candidates
+from ssrem.samples import Candidates, Labels
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpus
 

@@ -19,7 +19,7 @@ from benchmarks.agreement.plan import (
 from benchmarks.agreement.rows import TOO_SMALL, ComputedRows, too_small
 from benchmarks.agreement.run import figures_of
 from benchmarks.agreement.seeds import RESAMPLES, difference_over_seeds
-from ssrem.agreement.annotated import Labels
+from ssrem.samples import Labels
 
 PAPER_SETS = ("dailydialog-zhao", "persona-zhao")
 PAIRED = (

@@ -23,11 +23,8 @@ from benchmarks.agreement.plan import (
 )
 from benchmarks.agreement.responses import responses_of, true_above_false
 from benchmarks.agreement.rows import gain_of_share, paired_gain
-from ssrem.agreement.annotated import Labels
-from ssrem.agreement.correlation import pearson, spearman
-from ssrem.agreement.cross_validation import Labelled, folds_by_context, out_of_fold
-from ssrem.agreement.inputs import View
-from ssrem.agreement.paired_bootstrap import paired_bootstrap
+from ssrem.agreement.correlate import View, pearson, spearman
+from ssrem.agreement.resample import paired_bootstrap
 from ssrem.encoders import DEFAULT_ENCODER, load_encoder
 from ssrem.encoders.transformer.pretrained import BF16
 from ssrem.errors import EvaluatorError, SsremError
@@ -35,7 +32,7 @@ from ssrem.evaluators import evaluator_class, load_evaluator, packaged
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.language_model import fine_tune as language
 from ssrem.negatives.tied_head import fine_tune as masked
-from ssrem.samples import TRAIN, Candidates, Floats
+from ssrem.samples import TRAIN, Candidates, Floats, Labelled, Labels, folds_by_context, out_of_fold
 
 Say = Callable[[str], None]
 

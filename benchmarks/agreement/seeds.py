@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssrem.agreement.annotated import Labels
-from ssrem.agreement.bootstrap import cluster_draws, evaluated
-from ssrem.agreement.coefficients import weighted_spearman
-from ssrem.agreement.inputs import numbered
-from ssrem.samples import Floats
+from ssrem.agreement.correlate import numbered
+from ssrem.agreement.resample import cluster_draws, evaluated, weighted_spearman
+from ssrem.samples import Floats, Labels
 
 RESAMPLES = 2_000
 

@@ -1,14 +1,20 @@
-"""Every figure of agreement that is published of one evaluator's score and one human score."""
+"""Every figure of agreement that is published, and the signature that says what it was computed from."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from importlib.metadata import version
 from typing import Literal
+from urllib.parse import quote
 
-from ssrem.agreement.bootstrap import Interval, agreement_interval
-from ssrem.agreement.correlation import CORRELATIONS
-from ssrem.agreement.inputs import (
+import ssrem
+from ssrem.agreement.compare import against_chance
+from ssrem.agreement.correlate import (
+    CORRELATIONS,
     MEASURES,
     Floats,
     Grouping,
@@ -17,30 +23,28 @@ from ssrem.agreement.inputs import (
     Outcome,
     Responses,
     Sides,
-    SystemMeasure,
     View,
+    agreement_at,
 )
-from ssrem.agreement.levels import agreement_at
-from ssrem.agreement.significance import against_chance
+from ssrem.agreement.resample import Interval, agreement_interval
 
 RESAMPLES = 1000
 SEED = 0
 CONFIDENCE = 0.95
 
-SYSTEM_MEASURES: tuple[SystemMeasure, ...] = (*MEASURES, "soft_accuracy")
 LEVELS: tuple[Level, ...] = ("segment", "system")
 GROUPINGS: tuple[Grouping, ...] = ("pooled", "system", "context")
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A statistic and what it is based on. resamples, seed: of the bootstrap behind low and high, or of the
-    permutations of soft accuracy; None where nothing was drawn. groups: number of groups averaged, or of systems.
+    """A statistic and what it is based on. resamples, seed: of the bootstrap behind low and high; None where
+    nothing was drawn. groups: number of groups averaged, or of systems.
     statistic is None unless outcome is 'ok'; reason says why, or, where outcome is 'ok', why there is no interval."""
 
     level: Level | Literal["conversation"]
     grouping: Grouping
-    measure: SystemMeasure
+    measure: Measure
     statistic: float | None
     p: float | None
     sides: Sides
@@ -85,7 +89,7 @@ def figures(
             if permutations and measure != "accuracy" and one.outcome == "ok":
                 one = replace(one, p_permuted=_p_permuted(responses, measure, grouping, permutations, seed))
             yield one
-    for of_systems in SYSTEM_MEASURES:
+    for of_systems in MEASURES:
         yield figure(responses, View(of_systems, "system", force=force), resamples=resamples, seed=seed)
 
 
@@ -133,9 +137,9 @@ def figure(responses: Responses, view: View, *, resamples: int | None, seed: int
     """One figure, with its interval unless resamples is None. ValueError for a measure that the level has not."""
     if view.level == "system" or view.grouping == "system":
         responses = responses.with_systems()
-    agreement = agreement_at(responses, view, permutations=resamples or RESAMPLES, seed=seed or 0)
+    agreement = agreement_at(responses, view)
     ends: Interval | None = None
-    if resamples is not None and agreement.statistic is not None and view.measure != "soft_accuracy":
+    if resamples is not None and agreement.statistic is not None:
         ends = agreement_interval(
             responses,
             view,
@@ -160,8 +164,81 @@ def figure(responses: Responses, view: View, *, resamples: int | None, seed: int
         groups=agreement.groups,
         epsilon=agreement.epsilon,
         forced=agreement.forced,
-        resamples=ends.resamples if ends else agreement.permutations,
-        seed=ends.seed if ends else agreement.seed,
+        resamples=ends.resamples if ends else None,
+        seed=ends.seed if ends else None,
         outcome=agreement.outcome,
         reason=agreement.reason or (ends.reason if ends else ""),
     )
+
+
+FORMAT = "ssrem-agreement/2"
+"""Its number rises when figures change: since 2, intervals of more than 200 contexts leave out groups of them."""
+_NONE = "-"
+_SAFE = "@+.,=/_~"
+_HASH = re.compile(r"[0-9a-f]{12,64}")
+
+
+@dataclass(frozen=True)
+class Signature:
+    """All that determines a figure of agreement.
+
+    evaluator: 'name@version'; weights: 12 or more hex digits of its own signature's digest (see `digest`). score: f, g
+    or h. data: hex digits of the annotated set's content. excluded: what was left out, sorted. n: number of responses,
+    at system level as well. resamples and seed are None where nothing was drawn. The last three are the versions in
+    use. ValueError where a hash is no hash, a number is below 0, or a text is empty.
+    """
+
+    evaluator: str
+    weights: str
+    score: str
+    dataset: str
+    data: str
+    criterion: str
+    aggregation: str
+    level: str
+    grouping: str
+    measure: str
+    excluded: tuple[str, ...]
+    n: int
+    resamples: int | None
+    seed: int | None
+    ssrem: str
+    numpy: str
+    scipy: str
+
+    def __post_init__(self) -> None:
+        for name in ("weights", "data"):
+            if not _HASH.fullmatch(getattr(self, name)):
+                raise ValueError(f"{name} is {getattr(self, name)!r}, not 12 to 64 hex digits")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value in ("", _NONE) or (isinstance(value, int) and value < 0):
+                raise ValueError(f"{field.name} cannot be {value!r}")
+        if list(self.excluded) != sorted(set(self.excluded)) or {"", _NONE} & set(self.excluded):
+            raise ValueError(f"excluded {self.excluded} is not sorted, or names nothing")
+        if any("," in one for one in self.excluded):
+            raise ValueError("a comma stands between what is excluded, not within it")
+
+    def __str__(self) -> str:
+        return "|".join(
+            [FORMAT, *(f"{field.name}:{_written(getattr(self, field.name))}" for field in fields(self))]
+        )
+
+
+def digest(text: str) -> str:
+    """12 hex digits of a text, such as of an evaluator's signature."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+# Cached: reading a package's metadata takes milliseconds, and a table has hundreds of figures.
+_installed = cache(version)
+
+
+def versions() -> dict[str, str]:
+    """The versions of ssrem, SciPy and NumPy, by the field of a signature."""
+    return {"ssrem": ssrem.__version__, "numpy": _installed("numpy"), "scipy": _installed("scipy")}
+
+
+def _written(value: object) -> str:
+    text = ",".join(value) if isinstance(value, tuple) else str(value)
+    return _NONE if value in (None, ()) else quote(text, safe=_SAFE)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-from ssrem.agreement.annotated import Annotated
+from ssrem.annotated_sets.annotated import Annotated
 from ssrem.annotated_sets.columns import WORDS, Values, as_text, more_references, turns
 from ssrem.errors import AnnotationError, short_repr
 from ssrem.readers.files.streams import encodable

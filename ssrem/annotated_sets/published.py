@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ssrem.agreement.annotated import GROUND_TRUTH_SYSTEMS
+from ssrem.annotated_sets.annotated import GROUND_TRUTH_SYSTEMS
 from ssrem.annotated_sets.base import Layout, Row, Source, counted, text_of
 from ssrem.annotated_sets.columns import Values, listed
 from ssrem.errors import AnnotationError, short_repr

@@ -8,9 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from ssrem.agreement.raters.filters import Dropped, Filtered, aggregation_name, failed_checks, low_kappa
-from ssrem.agreement.raters.prediction import OneRater, SplitHalf, one_rater, split_half
-from ssrem.agreement.raters.reliability import Ratings, Reliability, krippendorff_alpha, rating_table
+from ssrem.agreement.raters import (
+    Dropped,
+    Filtered,
+    OneRater,
+    Ratings,
+    Reliability,
+    SplitHalf,
+    aggregation_name,
+    failed_checks,
+    krippendorff_alpha,
+    low_kappa,
+    one_rater,
+    rating_table,
+    split_half,
+)
 from ssrem.annotation.answers import Answer
 from ssrem.annotation.items import ON_TOPIC, Batch
 from ssrem.errors import AnnotationError

@@ -41,7 +41,6 @@ AGGREGATIONS = {
 TESTS = {
     "paired-bootstrap": "a paired bootstrap",
     "perm-both": "a permutation test",
-    "williams": "Williams’ test",
 }
 OUTCOMES = {"constant": "one side does not vary", "too_few": "fewer than three pairs"}
 MEASURES = {"spearman": "Spearman’s ρ", "pearson": "Pearson’s r", "kendall": "Kendall’s τ-b"}

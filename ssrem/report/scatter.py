@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ssrem.agreement.correlation import regression_line
+from ssrem.agreement.correlate import regression_line
 from ssrem.report.data import Rows, grouped
 from ssrem.report.drawing import POINTS, Panel, canvas, paint, styled
 from ssrem.report.numbers import is_figure, real

@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.agreement import share_interval
-from ssrem.agreement.bootstrap import MIN_CLUSTERS, Interval, resampled, with_ends
-from ssrem.agreement.coefficients import Weighted
+from ssrem.agreement.correlate import Floats, Integers, Weighted
 from ssrem.agreement.figures import CONFIDENCE, RESAMPLES, SEED
-from ssrem.agreement.inputs import Floats, Integers
-from ssrem.agreement.weighted_levels import ratio
+from ssrem.agreement.resample import MIN_CLUSTERS, Interval, ratio, resampled, with_ends
 
 Flags = NDArray[np.bool_]
 

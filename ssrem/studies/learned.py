@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssrem.agreement.correlation import regression_line, spearman
-from ssrem.agreement.cross_validation import Labelled, Scorer, folds_by_context, out_of_fold
+from ssrem.agreement.correlate import regression_line, spearman
 from ssrem.errors import AnnotationError
 from ssrem.evaluators.core.human_scores import enough
-from ssrem.samples import Floats, Rows, Sample
+from ssrem.samples import Floats, Labelled, Rows, Sample, Scorer, folds_by_context, out_of_fold
 from ssrem.studies.study import Finding, of_correlation, study
 
 Learn = Callable[[Labelled, tuple[float, float]], Scorer]

@@ -9,9 +9,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.agreement.coefficients import mean_ranks
-from ssrem.agreement.correlation import spearman
-from ssrem.agreement.inputs import Integers, Outcome
+from ssrem.agreement.correlate import Integers, Outcome, mean_ranks, spearman
 from ssrem.samples import Floats
 from ssrem.studies.estimates import Estimate, Flags, over_contexts, share, weighted_mean
 from ssrem.studies.study import Finding, of_correlation, study

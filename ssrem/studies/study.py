@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar, get_type_hints
 
-from ssrem.agreement.correlation import Correlation
-from ssrem.agreement.inputs import Outcome
+from ssrem.agreement.correlate import Correlation, Outcome
 
 Data = TypeVar("Data")
 

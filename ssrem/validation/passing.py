@@ -12,10 +12,10 @@ from hashlib import sha256
 
 import numpy as np
 
-from ssrem.agreement.annotated import Annotated, criterion_of, labels_of
-from ssrem.agreement.inputs import Floats, Integers, numbered
-from ssrem.agreement.raters.reliability import Ratings
-from ssrem.agreement.weighted_levels import ratio
+from ssrem.agreement.correlate import Floats, Integers, numbered
+from ssrem.agreement.raters import Ratings
+from ssrem.agreement.resample import ratio
+from ssrem.annotated_sets.annotated import Annotated, criterion_of, labels_of
 from ssrem.errors import AnnotationError
 from ssrem.samples import Sample
 from ssrem.studies.estimates import NOTHING, Estimate, Flags, over_contexts, share, weighted_mean

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ssrem.agreement.correlate import Floats, Responses, View
 from ssrem.agreement.figures import RESAMPLES, SEED, figure
-from ssrem.agreement.inputs import Floats, Responses, View
-from ssrem.agreement.paired_bootstrap import paired_bootstrap
-from ssrem.agreement.raters.prediction import OneRater, one_rater
-from ssrem.agreement.significance import Difference
+from ssrem.agreement.raters import OneRater, one_rater
+from ssrem.agreement.resample import Difference, paired_bootstrap
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Evaluator
 from ssrem.report.numbers import fixed, percent

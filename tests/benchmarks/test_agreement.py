@@ -17,9 +17,8 @@ from benchmarks.agreement.responses import responses_of
 from benchmarks.agreement.rows import TOO_SMALL, ComputedRows, gain_of_share, paired_gain, too_small
 from benchmarks.agreement.run import Bench, PieceEndedError, run_of
 from benchmarks.agreement.seeds import difference_over_seeds
-from ssrem.agreement.annotated import Labels
 from ssrem.evaluators.cross_encoder.retrieval import RetrievalConfig
-from ssrem.samples import TRAIN, VALID, Floats, Sample
+from ssrem.samples import TRAIN, VALID, Floats, Labels, Sample
 from ssrem.training import Training
 
 LENGTH = Entry("untrained", "length", "`length`", "length", paper=(".1 / .2", "–"))

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ssrem.agreement.annotated import Labels
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import MANIFEST, evaluator_class
@@ -24,7 +23,7 @@ from ssrem.evaluators.core.fitted import Fitted
 from ssrem.evaluators.core.saved import Saved
 from ssrem.evaluators.core.state import Run
 from ssrem.files import read_json
-from ssrem.samples import TEST, Candidates, Floats, Progress, Sample
+from ssrem.samples import TEST, Candidates, Floats, Labels, Progress, Sample
 from ssrem.training import Training
 
 # How many candidates are scored at a time.

@@ -10,7 +10,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.agreement.correlation import spearman
+from ssrem.agreement.correlate import spearman
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.blend.config import BlendConfig
 from ssrem.evaluators.blend.members import Members, PartScores

@@ -9,15 +9,13 @@ from itertools import compress
 
 import numpy as np
 
-from ssrem.agreement.annotated import Labels
-from ssrem.agreement.correlation import spearman
-from ssrem.agreement.cross_validation import folds_by_context
+from ssrem.agreement.correlate import spearman
 from ssrem.evaluators.blend.config import BlendConfig
 from ssrem.evaluators.blend.members import Members
 from ssrem.evaluators.blend.state import State, scales, standardised
 from ssrem.evaluators.core.human_scores import check_enough, number_of_contexts, on_scale
 from ssrem.evaluators.core.scaling import Bounds
-from ssrem.samples import Floats, Progress, Rows, Sample
+from ssrem.samples import Floats, Labels, Progress, Rows, Sample, folds_by_context
 from ssrem.training import Training
 
 _STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)

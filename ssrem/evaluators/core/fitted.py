@@ -9,8 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from ssrem.agreement.annotated import Labels
-from ssrem.agreement.identification import share_above
+from ssrem.agreement.identify import share_above
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
@@ -20,7 +19,7 @@ from ssrem.evaluators.core import saved as stored
 from ssrem.evaluators.core.scaling import unit_range
 from ssrem.evaluators.core.state import Run, State
 from ssrem.files import write_json, write_tensors
-from ssrem.samples import TEST, VALID, Candidates, Encode, Floats, Progress, Sample
+from ssrem.samples import TEST, VALID, Candidates, Encode, Floats, Labels, Progress, Sample
 from ssrem.training import Training
 
 _JUDGED = 500

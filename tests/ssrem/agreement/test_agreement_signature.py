@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssrem.agreement.signature import FORMAT, Signature, digest, versions
+from ssrem.agreement.figures import FORMAT, Signature, digest, versions
 
 ONE = Signature(
     evaluator="cosine@2",

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.bootstrap import (
+from ssrem.agreement.correlate import MEASURES, Responses, View, segment_level
+from ssrem.agreement.resample import (
     JACKKNIFE_GROUPS,
     agreement_interval,
     bca,
     cluster_draws,
     leave_groups_out,
 )
-from ssrem.agreement.inputs import MEASURES, Responses, View
-from ssrem.agreement.levels import segment_level
 
 PEARSON = View("pearson")
 RNG = np.random.default_rng(0)
@@ -183,7 +182,3 @@ def test_misuse_is_refused() -> None:
         agreement_interval(Responses(SCORES, HUMAN, [1, 2]), PEARSON, seed=0)
     with pytest.raises(ValueError, match="resamples"):
         agreement_interval(Responses(SCORES, HUMAN, CONTEXTS), PEARSON, resamples=0, seed=0)
-    with pytest.raises(ValueError, match="soft accuracy"):
-        agreement_interval(
-            Responses(SCORES, HUMAN, CONTEXTS, SYSTEMS), View("soft_accuracy", "system"), seed=0
-        )

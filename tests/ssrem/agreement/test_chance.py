@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.significance import against_chance
+from ssrem.agreement.compare import against_chance
 
 RNG = np.random.default_rng(0)
 

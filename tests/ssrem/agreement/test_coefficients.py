@@ -9,13 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement import coefficients
-from ssrem.agreement.coefficients import (
-    accuracy_rows,
-    row_coefficients,
-    weighted_coefficient,
-)
-from ssrem.agreement.inputs import MEASURES
+from ssrem.agreement import correlate
+from ssrem.agreement.correlate import MEASURES, accuracy_rows, row_coefficients
+from ssrem.agreement.resample import weighted_coefficient
 
 RNG = np.random.default_rng(0)
 SCIPY: dict[str, Any] = {
@@ -66,7 +62,7 @@ def test_blocks_of_rows_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> N
     for measure in MEASURES:
         whole = row_coefficients(measure)(x, y)
         with monkeypatch.context() as patch:
-            patch.setattr(coefficients, "_BLOCK", 100)
+            patch.setattr(correlate, "_BLOCK", 100)
             assert row_coefficients(measure)(x, y) == pytest.approx(whole, abs=1e-12)
 
 

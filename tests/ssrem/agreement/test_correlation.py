@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.correlation import kendall, pearson, regression_line, spearman
+from ssrem.agreement.correlate import kendall, pearson, regression_line, spearman
 
 X = [1.0, 2.0, 3.0, 4.0, 5.0]
 Y = [2.0, 1.0, 4.0, 3.0, 5.0]

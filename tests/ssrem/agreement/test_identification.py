@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from ssrem.agreement.identification import identification, mean_interval, share_above
+from ssrem.agreement.identify import identification, mean_interval, share_above
 
 NAN = math.nan
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.paired_bootstrap import compare_agreement, compare_share
+from ssrem.agreement.resample import compare_agreement, compare_share
 
 RNG = np.random.default_rng(0)
 

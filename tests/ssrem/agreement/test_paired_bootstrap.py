@@ -7,10 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ssrem.agreement.bootstrap import cluster_draws, evaluated
-from ssrem.agreement.coefficients import weighted_spearman
-from ssrem.agreement.inputs import MEASURES, View
-from ssrem.agreement.paired_bootstrap import GATE_RESAMPLES, Known, compare_agreement, paired_bootstrap
+from ssrem.agreement.correlate import MEASURES, View
+from ssrem.agreement.resample import (
+    GATE_RESAMPLES,
+    Known,
+    cluster_draws,
+    compare_agreement,
+    evaluated,
+    paired_bootstrap,
+    weighted_spearman,
+)
 
 RNG = np.random.default_rng(0)
 CONTEXTS = np.repeat(np.arange(40), 6)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.significance import perm_both
+from ssrem.agreement.compare import perm_both
 
 RNG = np.random.default_rng(0)
 SYSTEMS, CONTEXTS = np.repeat(np.arange(5), 2), np.tile(np.arange(2), 5)

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.raters.filters import (
+from ssrem.agreement.raters import (
     aggregation_name,
     failed_checks,
     low_kappa,
+    one_rater,
+    split_half,
     without_outliers,
 )
-from ssrem.agreement.raters.prediction import one_rater, split_half
 
 NAN = np.nan
 RNG = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from ssrem.agreement.raters.reliability import cohen_kappa, fleiss_kappa, krippendorff_alpha, rating_table
+from ssrem.agreement.raters import cohen_kappa, fleiss_kappa, krippendorff_alpha, rating_table
 
 NAN = np.nan
 RNG = np.random.default_rng(0)

@@ -11,10 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ssrem.agreement.accuracy import calibrated_accuracy
-from ssrem.agreement.inputs import MEASURES, Agreement, LeftOut, Responses, View
-from ssrem.agreement.levels import segment_level
-from ssrem.agreement.weighted_levels import by_group
+from ssrem.agreement.correlate import (
+    MEASURES,
+    Agreement,
+    LeftOut,
+    Responses,
+    View,
+    calibrated_accuracy,
+    segment_level,
+)
+from ssrem.agreement.resample import by_group
 
 RNG = np.random.default_rng(0)
 NAN = np.nan
@@ -166,7 +172,7 @@ def test_what_has_no_figure_says_why(measure: Any, grouping: Any, monkeypatch: p
     if grouping != "pooled":
         assert agreement([1, 2, 3], [1, 2, 3], [*"abc"])[:2] == (None, "too_few")
     if measure == "accuracy":
-        monkeypatch.setattr("ssrem.agreement.levels.MAX_PAIRS", 2)
+        monkeypatch.setattr("ssrem.agreement.correlate.MAX_PAIRS", 2)
         assert agreement([1, 2, 3], [1, 2, 3], [*"aaa"])[1] == "too_many"
 
 
@@ -175,14 +181,12 @@ def test_misuse_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         agreement_of([1, np.inf, 2], [1, 2, 3], measure="accuracy")
     with pytest.raises(ValueError, match="one length"):
         agreement_of([1, 2], [1, 2, 3], measure="pearson")
-    with pytest.raises(ValueError, match="no segment level"):
-        agreement_of([1, 2, 3], [1, 2, 3], measure="soft_accuracy")
     with pytest.raises(ValueError, match="needs the system"):
         agreement_of([1, 2, 3], [1, 2, 3], measure="pearson", grouping="system")
     with pytest.raises(ValueError, match="2 context labels do not fit 3"):
         agreement_of([1, 2, 3], [1, 2, 3], measure="pearson", grouping="context", groups=[1, 2])
     with pytest.raises(ValueError, match="system labels are None"):
         agreement_of([1, 2, 3], [1, 2, 3], measure="pearson", grouping="system", groups=["a", None, "a"])
-    monkeypatch.setattr("ssrem.agreement.accuracy.MAX_PAIRS", 2)
+    monkeypatch.setattr("ssrem.agreement.correlate.MAX_PAIRS", 2)
     with pytest.raises(ValueError, match="compare by context"):
         calibrated_accuracy(np.arange(3.0), np.arange(3.0))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ssrem.agreement import similarity
-from ssrem.agreement.similarity import SetMeans, set_similarity, summarise
+from ssrem.agreement import identify
+from ssrem.agreement.identify import SetMeans, set_similarity, summarise
 
 
 def brute_force(vectors: np.ndarray) -> float:
@@ -18,8 +18,8 @@ def brute_force(vectors: np.ndarray) -> float:
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 1000])
 def test_equals_the_mean_over_pairs_whatever_the_chunk(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
-    monkeypatch.setattr(similarity, "_CHUNK", chunk)
-    monkeypatch.setattr(similarity, "_PIECE", chunk)
+    monkeypatch.setattr(identify, "_CHUNK", chunk)
+    monkeypatch.setattr(identify, "_PIECE", chunk)
     generator = np.random.default_rng(0)
     vectors = generator.normal(size=(30, 5)).astype(np.float32)
     vectors[3] = 0

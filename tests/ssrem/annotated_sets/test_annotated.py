@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ssrem.agreement.annotated import Annotated, labels_of
 from ssrem.annotated_sets import read_set
+from ssrem.annotated_sets.annotated import Annotated, labels_of
 from ssrem.annotated_sets.base import dataset_name
 from ssrem.errors import AnnotationError
 from ssrem.responses import read_samples

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ssrem.agreement.annotated import labels_of
 from ssrem.annotated_sets import AnnotatedSet, read_set
+from ssrem.annotated_sets.annotated import labels_of
 from ssrem.annotated_sets.base import dataset_name
 from ssrem.annotated_sets.columns import divided
 from ssrem.errors import AnnotationError

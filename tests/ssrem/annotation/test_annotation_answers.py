@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ssrem.agreement.raters.reliability import krippendorff_alpha
+from ssrem.agreement.raters import krippendorff_alpha
 from ssrem.annotated_sets import read_set
 from ssrem.annotation.answers import Answer, read_answers
 from ssrem.annotation.draw import contexts_needed, draw_batch

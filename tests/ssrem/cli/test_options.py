@@ -48,7 +48,7 @@ TEXTS: dict[str, list[str]] = {
     "addressees": ["stated"],
     "speakers": ["person"],
     "split": ["valid"],
-    "test": ["williams"],
+    "test": ["perm-both"],
     "criterion": ["tone"],
     "max_cost": ["2.5"],
     "runner": ["dask"],

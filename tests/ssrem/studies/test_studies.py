@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binomtest, rankdata
 
-from ssrem.agreement.correlation import spearman
+from ssrem.agreement.correlate import spearman
 from ssrem.encoders.static.word_average import WordAverage
 from ssrem.report.study import markdown, save_plot
 from ssrem.samples import Sample

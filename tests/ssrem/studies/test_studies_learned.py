@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ssrem.agreement.cross_validation import Labelled
 from ssrem.errors import AnnotationError
-from ssrem.samples import Sample
+from ssrem.samples import Labelled, Sample
 from ssrem.studies.learned import (
     NOISE,
     Human,

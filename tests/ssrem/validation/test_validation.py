@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ssrem.agreement.annotated import Annotated
+from ssrem.annotated_sets.annotated import Annotated
 from ssrem.errors import AnnotationError, EvaluatorError
 from ssrem.samples import Sample
 from ssrem.validation.page import render

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.inputs import Responses, View
-from ssrem.agreement.levels import segment_level
-from ssrem.agreement.raters.reliability import krippendorff_alpha
-from ssrem.agreement.significance import against_chance, williams
+from ssrem.agreement.compare import against_chance, perm_both
+from ssrem.agreement.correlate import Responses, View, segment_level
+from ssrem.agreement.raters import krippendorff_alpha
 from ssrem.errors import AnnotationError
 from ssrem.schemas import TABLES
 from ssrem.tasks.annotated import landed_set
@@ -54,12 +53,12 @@ def test_figures_are_those_of_the_correlations_and_the_library(made: Made) -> No
 
 def test_every_level_grouping_and_measure_is_there_once_and_none_is_silent(made: Made) -> None:
     kinds = query(made.home, "SELECT DISTINCT level, grouping, measure FROM agreement")
-    assert len(kinds) == 3 * 4 + 5
+    assert len(kinds) == 4 * 4
     silent = "SELECT * FROM agreement WHERE (statistic IS NULL) <> (outcome <> 'ok' AND reason IS NOT NULL)"
     assert query(made.home, silent) == []
     ((rows, signatures),) = query(made.home, "SELECT count(*), count(DISTINCT signature) FROM agreement")
     scores = 2 * 3 + 2 * 1  # of ssrem and rsrem, and of the baselines
-    assert rows == signatures == scores * 4 * 17  # aggregations
+    assert rows == signatures == scores * 4 * 16  # aggregations
 
 
 def test_raters_agree_before_and_after_outliers_are_removed(made: Made) -> None:
@@ -166,14 +165,12 @@ def test_another_test_and_permutations_are_kept_until_others_are_named(copy: War
         str(made.annotated),
         every,
         str(copy.root),
-        settings=AgreementSettings(test="williams", permutations=50),
+        settings=AgreementSettings(test="perm-both", permutations=50),
     )
     assert new
-    data_of = (
-        "SELECT first, second, p, resamples, n FROM comparisons WHERE level = 'segment' AND test = 'williams'"
-    )
+    data_of = "SELECT first, second, p, resamples, n FROM comparisons WHERE level = 'segment' AND test = 'perm-both'"
     compared = query(copy, data_of)
-    assert len(compared) == 6 and all(n == 25 and resamples is None for *_, resamples, n in compared)
+    assert len(compared) == 6 and all(n == 25 and resamples == 2000 for *_, resamples, n in compared)
     with copy.reader() as reader:
         data = landed_set(reader, "people")
         human = data.human_scores()["overall", "mean"]
@@ -181,7 +178,7 @@ def test_another_test_and_permutations_are_kept_until_others_are_named(copy: War
     kept = ~data.truth
     columns = [scores["ssrem"]["h"][kept], scores["cosine"]["f"][kept], human[kept]]
     (p,) = [p for first, second, p, *_ in compared if {first, second} == {"ssrem", "cosine"}]
-    assert p == pytest.approx(williams(*columns, measure="spearman").p)
+    assert p == pytest.approx(perm_both(*columns, seed=0).p)
     permuted = query(
         copy,
         "SELECT p_permuted FROM agreement WHERE evaluator = 'cosine' AND measure = 'spearman' AND aggregation = 'mean' "
@@ -195,8 +192,8 @@ def test_another_test_and_permutations_are_kept_until_others_are_named(copy: War
     ) == [(0,)]
     promote("rsrem", 1, str(copy.root))
     correlate_landed("people", [], str(copy.root))
-    assert query(copy, "SELECT DISTINCT test FROM rankings") == [("williams",)]
-    other = AgreementSettings(test="perm-both", permutations=0)
+    assert query(copy, "SELECT DISTINCT test FROM rankings") == [("perm-both",)]
+    other = AgreementSettings(test="paired-bootstrap", permutations=0)
     correlate(str(made.annotated), every, str(copy.root), settings=other)
-    assert query(copy, "SELECT DISTINCT test, resamples FROM comparisons") == [("perm-both", 2000)]
+    assert query(copy, "SELECT DISTINCT test, resamples FROM comparisons") == [("paired-bootstrap", 1000)]
     assert query(copy, "SELECT count(p_permuted), max(permutations) FROM agreement") == [(0, 0)]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ssrem.agreement.similarity import set_similarity
+from ssrem.agreement.identify import set_similarity
 from ssrem.errors import RunnerError
 from ssrem.evaluators import load_evaluator
 from ssrem.samples import TEST, Candidates

@@ -13,9 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ssrem.agreement.annotated import Labels
-from ssrem.agreement.correlation import spearman
-from ssrem.agreement.cross_validation import out_of_fold
+from ssrem.agreement.correlate import spearman
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import EVALUATORS, PACKAGED, evaluator_class, load_evaluator
 from ssrem.evaluators.base import Evaluator
@@ -31,7 +29,7 @@ from ssrem.evaluators.core.metric import Metric, Scored
 from ssrem.evaluators.language_model.language_model import LanguageModel, Tokens
 from ssrem.evaluators.language_model.likelihood import LmCoherence, LmPmi
 from ssrem.files import write_tensors
-from ssrem.samples import TEST, VALID, Candidates, Encode, Sample
+from ssrem.samples import TEST, VALID, Candidates, Encode, Labels, Sample, out_of_fold
 from ssrem.studies.behaviour import everyday_pairs
 
 

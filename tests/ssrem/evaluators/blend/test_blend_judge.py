@@ -75,7 +75,7 @@ def test_settings_of_a_part_may_be_an_object_as_the_command_line_reads_them(serv
 
 
 def test_several_sets_are_learned_without_what_the_judge_refuses(server: JudgeServer) -> None:
-    from ssrem.agreement.annotated import Labels
+    from ssrem.samples import Labels
 
     sets = {
         name: Labels(tuple(pairs), (1.0, 5.0), "overall", 0)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from ssrem.agreement.cross_validation import folds_by_context, out_of_fold
 from ssrem.errors import EvaluatorError
-from ssrem.samples import Sample
+from ssrem.samples import Sample, folds_by_context, out_of_fold
 
 
 def key(sample: Sample) -> str:

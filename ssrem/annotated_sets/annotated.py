@@ -1,4 +1,4 @@
-"""Responses with human scores, and their scores as evaluators learn from them."""
+"""Responses that people rated, and their human scores by one criterion."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ssrem.errors import AnnotationError
-from ssrem.samples import Floats, Sample
+from ssrem.samples import Labels, Sample
 
 GROUND_TRUTH_SYSTEMS = frozenset(
     {
@@ -51,30 +51,6 @@ class Annotated:
     def sample(self) -> Sample:
         """Its context, response and reference, which are what an evaluator gets."""
         return Sample(self.context, self.response, self.reference)
-
-
-@dataclass(frozen=True)
-class Labels:
-    """Human scores of one criterion. pairs: samples with the mean of their raters' scores.
-
-    scale: the lowest and highest score that a rater gave. criterion: what the raters scored. excluded: ground-truth
-    rows that were left out.
-    """
-
-    pairs: tuple[tuple[Sample, float], ...]
-    scale: tuple[float, float]
-    criterion: str
-    excluded: int
-
-    @property
-    def samples(self) -> list[Sample]:
-        """The samples, in order."""
-        return [sample for sample, _ in self.pairs]
-
-    @property
-    def human(self) -> Floats:
-        """Their human scores, float64 (n,)."""
-        return np.array([score for _, score in self.pairs], dtype=np.float64)
 
 
 def criterion_of(annotated: Sequence[Annotated], criterion: str | None = None) -> str:

@@ -1,19 +1,17 @@
-"""Williams' and permutation tests: does one evaluator agree with people better than another, and does it at all?"""
+"""Does one evaluator agree with people better than another, does it at all, and which rank above which?"""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
-from typing import Literal
+from itertools import combinations
 
 import numpy as np
 
-from ssrem.agreement.coefficients import row_coefficients
-from ssrem.agreement.inputs import (
+from ssrem.agreement.correlate import (
     EQUAL,
     MIN_RESPONSES,
+    MIN_SYSTEMS,
     Agreement,
     Floats,
     Integers,
@@ -21,110 +19,20 @@ from ssrem.agreement.inputs import (
     Level,
     Measure,
     Numbers,
-    Outcome,
     Sides,
-    SystemMeasure,
     columns,
     complete,
     numbered_within,
+    row_coefficients,
     unvarying,
 )
-from ssrem.agreement.levels import MIN_SYSTEMS
-from ssrem.agreement.weighted_levels import mean_of_defined
-
-Test = Literal["williams", "perm-both", "paired-bootstrap"]
+from ssrem.agreement.resample import Difference, mean_of_defined, not_comparable
 
 PERMUTATIONS = 2000
 _CELLS = 2_000_000
-_ROUNDING = 1e-12
 
 _Coefficients = Callable[[Floats], Floats]
 """Scores (r, n) to how they agree with people (r,), NaN where they have no figure."""
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How much better the first evaluator agrees with people than the second, and the p of the difference, in (0, 1].
-
-    first, second: agreement of each; difference: first minus second. sides: 'two-sided': p is of a difference either
-    way; 'greater': of first being better. low to high: the interval of the difference at level `confidence`, from the
-    bootstrap only. n: responses used; missing: left out because a score is missing; clusters: contexts drawn;
-    resamples: permutations or draws, by `seed`. Figures are None unless outcome is 'ok' (only p, low and high where the
-    difference cannot be tested); reason says why.
-    """
-
-    test: Test
-    measure: SystemMeasure
-    sides: Sides
-    n: int
-    missing: int
-    first: float | None = None
-    second: float | None = None
-    difference: float | None = None
-    p: float | None = None
-    low: float | None = None
-    high: float | None = None
-    confidence: float | None = None
-    clusters: int | None = None
-    resamples: int | None = None
-    seed: int | None = None
-    outcome: Outcome = "ok"
-    reason: str = ""
-
-
-def not_comparable(first: Floats, second: Floats, human: Floats, least: int) -> tuple[Outcome, str] | None:
-    """Why three columns (n,) cannot be compared, or None where they can."""
-    if len(human) < least:
-        return "too_few", f"{len(human)} responses with all three scores; {least} are needed"
-    whose = {"the first evaluator's scores": first, "the second's scores": second, "the human scores": human}
-    constant = [name for name, values in whose.items() if unvarying(values)]
-    return ("constant", f"{constant[0]} are all the same") if constant else None
-
-
-def williams(
-    first: Numbers,
-    second: Numbers,
-    human: Numbers,
-    *,
-    measure: Literal["pearson", "spearman"] = "pearson",
-    sides: Sides = "two-sided",
-) -> Difference:
-    """Whether first (n,) correlates with the human scores (n,) better than second (n,); NaN is missing.
-
-    The t of Steiger 1980 (equation 7) with n − 3 degrees of freedom, as used by Graham and Baldwin 2014 (section 4).
-    It takes responses as independent: several to one context make p too small, unlike in `perm_both` and
-    `paired_bootstrap`. measure 'spearman' applies it to ranks, an approximation. ValueError for infinite scores.
-    """
-    from scipy import stats
-
-    rows, missing = columns(first, second, human)
-    n = len(rows)
-    result = Difference("williams", measure, sides, n, missing)
-    if why := not_comparable(rows[:, 0], rows[:, 1], rows[:, 2], least=4):
-        return replace(result, outcome=why[0], reason=why[1])
-    values: Floats = stats.rankdata(rows, axis=0) if measure == "spearman" else rows
-    r: Floats = np.asarray(np.corrcoef(values.T))
-    one, two, between = float(r[0, 2]), float(r[1, 2]), float(r[0, 1])
-    result = replace(result, first=one, second=two, difference=one - two)
-    t = williams_t(one, two, between, n)
-    if t is None:
-        reason = "the two evaluators' scores are linear functions of each other"
-        return replace(result, outcome="degenerate", reason=reason)
-    p = float(stats.t.sf(t, n - 3)) if sides == "greater" else float(2 * stats.t.sf(abs(t), n - 3))
-    return replace(result, p=min(1.0, max(p, sys.float_info.min)))  # what underflows is small, not zero
-
-
-def williams_t(first: float, second: float, between: float, n: int) -> float | None:
-    """t from the correlations of first and second with people and with each other, over n > 3 responses.
-
-    Positive if first is higher. None if it is undefined because one is a linear function of the other.
-    """
-    determinant = 1 - first**2 - second**2 - between**2 + 2 * first * second * between
-    mean = (first + second) / 2
-    variance = 2 * max(determinant, 0.0) * (n - 1) / (n - 3) + mean**2 * (1 - between) ** 3
-    if variance < _ROUNDING:
-        return None
-    return (first - second) * sqrt((n - 1) * (1 + between)) / sqrt(variance)
 
 
 def perm_both(
@@ -273,3 +181,120 @@ def _of_means(y: Floats, systems: Integers, measure: Measure) -> _Coefficients:
     belongs /= belongs.sum(axis=0)
     coefficients = row_coefficients(measure)
     return lambda x: coefficients(x @ belongs, y @ belongs)
+
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One pair of evaluators: the difference with its own p, and that p corrected for all pairs of the table."""
+
+    better: str
+    worse: str
+    difference: Difference
+    corrected: float | None
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One evaluator with its agreement and its cluster, from 1; both are None if it has none, and reason says why."""
+
+    evaluator: str
+    statistic: float | None
+    cluster: int | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Evaluators from best to worst, and every pair of those that have a figure."""
+
+    ranked: tuple[Ranked, ...]
+    compared: tuple[Compared, ...]
+
+
+def holm(p: Sequence[float | None]) -> list[float | None]:
+    """p-values corrected for their number (Holm 1979), in the same order, in (0, 1]; None, for no test, stays None and
+    does not count. A corrected value below α is significant at α for the whole family. ValueError outside [0, 1]."""
+    tested = sorted((value, at) for at, value in enumerate(p) if value is not None)
+    if any(not 0 <= value <= 1 for value, _ in tested):
+        raise ValueError("p-values must lie within [0, 1]")
+    corrected: list[float | None] = [None] * len(p)
+    highest = 0.0
+    for rank, (value, at) in enumerate(tested):
+        highest = max(highest, min(1.0, (len(tested) - rank) * value))
+        corrected[at] = highest
+    return corrected
+
+
+def significance_clusters(names: Sequence[str], significant: Callable[[str, str], bool]) -> list[int]:
+    """Cluster of each name, from 1, for names from best to worst, as shared tasks print them.
+
+    A new cluster begins where every name above is significantly better than every name below: names of different
+    clusters differ significantly, names of one cluster not all.
+    """
+    clusters, cluster = [], 1
+    for at in range(len(names)):
+        if at and all(significant(above, below) for above in names[:at] for below in names[at:]):
+            cluster += 1
+        clusters.append(cluster)
+    return clusters
+
+
+def ranking(
+    scores: Mapping[str, Numbers], test: Callable[[Numbers, Numbers], Difference], *, alpha: float = ALPHA
+) -> Ranking:
+    """Rank evaluators by their agreement with people, with a test of every pair, Holm's correction and clusters.
+
+    scores: evaluator to its scores (n,), NaN for missing. test: `perm_both` or `paired_bootstrap` with every
+    argument bound but the two evaluators; two-sided, as the data decide which is better. Evaluators are compared
+    on the responses that all of them scored. ValueError for a one-sided test or an alpha outside (0, 1).
+    """
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha must lie within (0, 1), not at {alpha}")
+    gaps = [np.isnan(np.asarray(values, dtype=np.float64)) for values in scores.values()]
+    gap = np.logical_or.reduce(gaps) if gaps else np.zeros(0, dtype=bool)
+    shared = {name: np.where(gap, np.nan, values) for name, values in scores.items()}
+    reached: dict[str, float] = {}
+    differences: dict[tuple[str, str], Difference] = {}
+    reasons = dict.fromkeys(scores, "there is no other evaluator to compare it with")
+    constant = {name for name, values in shared.items() if unvarying(np.asarray(values)[~gap])}
+    reasons |= dict.fromkeys(constant, "its scores are all the same")
+    for first, second in combinations(sorted(set(scores) - constant), 2):
+        difference = test(shared[first], shared[second])
+        if difference.sides != "two-sided":
+            raise ValueError("a ranking takes a two-sided test")
+        if difference.first is None or difference.second is None:
+            reasons[first] = reasons[second] = difference.reason
+            continue
+        reached[first], reached[second] = difference.first, difference.second
+        differences[first, second] = difference
+    order = sorted(reached, key=lambda name: (-reached[name], name))
+    place = {name: at for at, name in enumerate(order)}
+    pairs = [
+        (first, second, difference)
+        if place[first] < place[second]
+        else (second, first, _reversed(difference))
+        for (first, second), difference in differences.items()
+    ]
+    corrected = holm([difference.p for _, _, difference in pairs])
+    compared = [Compared(*pair, p) for pair, p in zip(pairs, corrected, strict=True)]
+    compared.sort(key=lambda pair: (place[pair.better], place[pair.worse]))
+    significant = {
+        (pair.better, pair.worse)
+        for pair in compared
+        if pair.corrected is not None and pair.corrected < alpha
+    }
+    clusters = significance_clusters(order, lambda above, below: (above, below) in significant)
+    ranked = [Ranked(name, reached[name], cluster) for name, cluster in zip(order, clusters, strict=True)]
+    ranked += [Ranked(name, None, None, reasons[name]) for name in sorted(scores) if name not in reached]
+    return Ranking(tuple(ranked), tuple(compared))
+
+
+def _reversed(one: Difference) -> Difference:
+    """Second against first."""
+    difference, low, high = (
+        None if value is None else -value for value in (one.difference, one.high, one.low)
+    )
+    return replace(one, first=one.second, second=one.first, difference=difference, low=low, high=high)

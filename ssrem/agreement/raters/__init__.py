@@ -1,1 +1,0 @@
-"""Agreement among raters, of ratings that are a table (raters, units) with gaps."""
