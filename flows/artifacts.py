@@ -1,13 +1,10 @@
-"""What Prefect's page shows of a run besides its state: progress, tables and gates of its stage, and links."""
+"""What Prefect's page shows of a run besides its state: tables and gates of its stage, and links."""
 
 import csv
 import json
 import shutil
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import copy_context
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,19 +14,15 @@ from prefect import artifacts
 from ssrem.errors import GateError
 from ssrem.tasks.query import gate_results, summary, title
 from ssrem.tasks.stage.gate import evaluated_by
-from ssrem.tasks.stage.progress import Advance, listening
 from ssrem.tasks.warehouse.home import Warehouse
 
 SHOWN_ROWS = 20
 """Rows shown of those that broke a rule of a gate."""
 
-EVERY = 2.0
-"""Seconds between two updates of a progress artifact."""
-
 
 @contextmanager
 def shown(home: str, stage: str, summaries: Sequence[str]) -> Iterator[None]:
-    """Show the progress of the block, the results of its gates or the rows that broke a rule, and the named summaries.
+    """Show the results of the gates of the block or the rows that broke a rule, and the named summaries.
 
     Great Expectations evaluates the gates of the block, and writes its pages into `reports/expectations/STAGE`.
     """
@@ -47,7 +40,7 @@ def shown(home: str, stage: str, summaries: Sequence[str]) -> Iterator[None]:
         return broken_rows(str(pages), connection, rules)
 
     try:
-        with listening(_progress), evaluated_by(evaluate):
+        with evaluated_by(evaluate):
             yield
     except GateError as error:
         for file in sorted(error.folder.glob("[0-9]*.csv")) if error.folder else ():
@@ -72,22 +65,3 @@ def table(rows: Sequence[dict[str, Any]], key: str, description: str) -> None:
 def link(path: str | Path, key: str) -> None:
     """Show a link to a file."""
     artifacts.create_link_artifact(Path(path).resolve().as_uri(), key, key=key, description=str(path))
-
-
-def _progress(what: str, _: float | None) -> Advance:
-    """A progress artifact, created once a share of the work is done and updated every few seconds."""
-    artifact: Any = None
-    latest = time.monotonic()
-    context = copy_context()  # readers report their progress from a thread of their own
-
-    def advance(done: float, total: float | None = None, note: str = "") -> None:
-        nonlocal artifact, latest
-        if not total or time.monotonic() - latest < EVERY:
-            return
-        latest = time.monotonic()
-        show: Any = partial(artifacts.create_progress_artifact, key="progress", description=what)
-        if artifact:
-            show = partial(artifacts.update_progress_artifact, artifact)
-        artifact = context.copy().run(show, min(100.0, 100 * done / total))
-
-    return advance

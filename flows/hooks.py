@@ -8,8 +8,6 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from prefect import Flow
-from prefect.blocks.core import Block
-from prefect.blocks.system import Secret
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.runtime import flow_run
 
@@ -17,8 +15,7 @@ from ssrem.errors import SsremError, say
 
 VARIABLE = "SSREM_NOTIFY"
 """Environment variable with the addresses to notify, separated by blanks. An http(s) URL gets a POST of JSON; another
-URL, such as mailto://user:password@host?to=ops@example.org, goes through Apprise; TYPE/NAME is a Prefect notification
-block, and secret/NAME a Prefect secret that holds a URL of either sort."""
+one, such as mailto://user:password@host?to=ops@example.org, goes through Apprise."""
 
 
 def flow_options(parameter: str, default: str = "all") -> dict[str, Any]:
@@ -63,23 +60,14 @@ def notify(flow: Flow[..., Any], run: FlowRun, state: State[Any]) -> None:
 
 def send(address: str, message: dict[str, str]) -> None:
     """Send the message to one address, as described at VARIABLE. Raises an error if it is not accepted."""
-    if address.startswith("secret/"):
-        secret: Any = Secret.load(address.removeprefix("secret/"))
-        address = str(secret.get())
-    scheme = urlsplit(address).scheme
-    subject = f"ssrem: {message['flow']} {message['state'].lower()} ({message['run']})"
-    text = f"{message['message']}\n\nrun {message['run_id']} on home folder {message['home']}"
-    if scheme in ("http", "https"):
+    if address.startswith(("http://", "https://")):
         request = Request(address, json.dumps(message).encode(), {"Content-Type": "application/json"})
         urlopen(request, timeout=10).close()
-    elif scheme:
-        from apprise import Apprise
+        return
+    from apprise import Apprise
 
-        mailer = Apprise()
-        if not mailer.add(address) or not mailer.notify(body=text, title=subject):
-            raise SsremError("it was not accepted")
-    else:
-        notify_by: Any = getattr(Block.load(address), "notify", None)
-        if notify_by is None:
-            raise SsremError("it is not a notification block")
-        notify_by(text, subject)
+    subject = f"ssrem: {message['flow']} {message['state'].lower()} ({message['run']})"
+    text = f"{message['message']}\n\nrun {message['run_id']} on home folder {message['home']}"
+    mailer = Apprise()
+    if not mailer.add(address) or not mailer.notify(body=text, title=subject):
+        raise SsremError("it was not accepted")

@@ -10,7 +10,7 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -277,14 +277,6 @@ def _stamps(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:
     return {path: ((stat := path.stat()).st_size, stat.st_mtime_ns) for path in files}
 
 
-class RejectedError(DumpError):
-    """Dumps of a drop folder were rejected. outcomes: what became of the others, by file."""
-
-    def __init__(self, message: str, outcomes: Mapping[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.outcomes = dict(outcomes or {})
-
-
 def land_folder(
     folder: str,
     home: str,
@@ -297,64 +289,50 @@ def land_folder(
     """Land every complete dump of a drop folder, all with the settings; returns what became of each file or folder.
 
     Dumps that land are moved to `done/`; dumps that cannot land to `rejected/`, with the reason in a file beside them.
-    After all were tried, RejectedError names the first rejected one. A dump that fails for another reason, such as a
-    full disk, stays where it is. DumpError, and no dump is moved, if the settings name a corpus (each is named after
-    its file), or no dump can land with them.
+    After all were tried, DumpError names the first rejected one. A dump that fails for another reason, such as a full
+    disk, stays where it is. DumpError, and no dump is moved, if the folder does not exist, the settings name a corpus
+    (each is named after its file), or no dump can land with them.
 
     settle: seconds without a change after which a dump is complete. land: called for each dump, in place of `land`.
     """
     if settings.name is not None:
-        raise DumpError(f"dumps of a folder are named as their files; leave out --name {settings.name}")
+        raise DumpError(f"dumps of a folder are named as their files; leave out the name {settings.name}")
     _key(settings, Warehouse.at(home))  # or else every dump would be rejected for a slip in a setting
-    outcomes, rejected = {}, []
-    for path in complete(folder, settle):
+    outcomes, rejected, before = {}, [], _dumps(Path(folder))
+    time.sleep(
+        settle if before else 0
+    )  # changes show by comparing: a clock may be wrong, a copy keep its time
+    for path in sorted(path for path, stamps in _dumps(Path(folder)).items() if before.get(path) == stamps):
         try:
             corpus, new = land(str(path), home, settings, resources=resources)
         except (DumpError, GateError) as error:
-            rejected.append(f"{path.name} was moved to {file_away(path, REJECTED, str(error))}: {error}")
-            continue
-        file_away(path, DONE)
-        outcomes[path.name] = f"landed as {corpus}" if new else f"is there already, as {corpus}"
+            rejected.append(f"{path.name} was moved to {_file_away(path, REJECTED, str(error))}: {error}")
+        else:
+            _file_away(path, DONE)
+            outcomes[path.name] = f"landed as {corpus}" if new else f"is there already, as {corpus}"
     if rejected:
-        more = f" (and {len(rejected) - 1} more)" if len(rejected) > 1 else ""
-        raise RejectedError(f"{rejected[0]}{more}", outcomes)
+        raise DumpError(rejected[0] + (f" (and {len(rejected) - 1} more)" if len(rejected) > 1 else ""))
     return outcomes
 
 
-def complete(folder: str | Path, settle: float, sleep: Callable[[float], None] = time.sleep) -> list[Path]:
-    """Complete files and folders in a drop folder, by name: nothing in them changed for `settle` seconds.
-
-    Hidden ones and those with an ending of UNFINISHED are ignored. Changes are detected by comparing before and after
-    the wait, so changes of the system clock do no harm. DumpError if the folder does not exist.
-    """
-    if not (before := _look(Path(folder))):
-        return []
-    sleep(settle)
-    return [path for path, stamps in sorted(_look(Path(folder)).items()) if before.get(path) == stamps]
-
-
-def _look(folder: Path) -> dict[Path, dict[Path, tuple[int, int]]]:
-    """The stamps of the files of each dump in the folder."""
+def _dumps(folder: Path) -> dict[Path, dict[Path, tuple[int, int]]]:
+    """The dumps of a drop folder, with the stamps of their files; hidden ones and UNFINISHED ones are none."""
     if not folder.is_dir():
-        raise DumpError(f"{folder} is not a folder; create it, or name another one with --inbox")
-    stamps = {}
+        raise DumpError(f"{folder} is not a folder; create it, or name another one")
+    dumps = {}
     for path in folder.iterdir():
         if path.name not in (DONE, REJECTED) and path.name[0] != "." and not path.name.endswith(UNFINISHED):
             with suppress(FileNotFoundError):  # renamed meanwhile, so not complete
-                stamps[path] = _stamps([*path.rglob("*")] if path.is_dir() else [path])
-    return stamps
+                dumps[path] = _stamps([*path.rglob("*")] if path.is_dir() else [path])
+    return dumps
 
 
-def file_away(path: Path, where: str, reason: str | None = None) -> Path:
-    """Move a dump into the subfolder `where` under a free name, with the reason in a file beside it.
-
-    Returns its new path. The reason is written first, so that every rejected dump has one.
-    """
+def _file_away(path: Path, where: str, reason: str | None = None) -> Path:
+    """Move a dump into the subfolder `where` under a free name; the reason is written first, into a file beside it."""
     folder = path.parent / where
     folder.mkdir(exist_ok=True)
-    names = (path.name if number == 1 else f"{path.name}.{number}" for number in count(1))
-    pairs = ((folder / name, folder / f"{name}.reason.txt") for name in names)
-    target, why = next(pair for pair in pairs if not any(place.exists() for place in pair))
+    names = (folder / (path.name if number == 1 else f"{path.name}.{number}") for number in count(1))
+    target = next(name for name in names if not name.exists())
     if reason is not None:
-        why.write_text(reason + "\n", encoding="utf-8")
+        target.with_name(f"{target.name}.reason.txt").write_text(reason + "\n", encoding="utf-8")
     return path.rename(target)

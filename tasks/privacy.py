@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import shlex
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,14 +13,13 @@ from ssrem.errors import HomeError, PrivacyError
 from ssrem.privacy.key import CONVERSATION, SPEAKER, PseudonymKey, key_at_hand
 from ssrem.privacy.traces import SHORTEST_WORDS, Traces, digest
 from ssrem.readers.rows import PROBLEMS
+from ssrem.registry import did_you_mean
 from ssrem.schemas import LANDED
-from ssrem.settings import TableSettings
 from ssrem.sql import statement
 from ssrem.tables.landing import create_rest, create_utterances
 from ssrem.tasks.settings import Resources
 from ssrem.tasks.stage.progress import progress
-from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, last_parameters, run_stage
-from ssrem.tasks.tables import without_tables
+from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
 from ssrem.tasks.warehouse.catalog import Address, PartitionKey
 from ssrem.tasks.warehouse.files import delete, whole_file
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus, records
@@ -153,9 +150,8 @@ def forget(
     """Publish each corpus in which the speaker occurs without them, and delete what was derived from these corpora.
 
     corpora: None for all, also those that land later. pseudonym_key: file of the key, with which a pseudonym is found
-    by the original id. Returns what left each corpus, the evaluators that left, what left the caches, `also`: ids that
-    are there and spelled nearly alike, and the commands that make the derived tables and models again. If it is killed,
-    each corpus is published as it was or as it should be; running it again does the rest.
+    by the original id. Returns what left each corpus, the evaluators that left, and what left the caches. If it is
+    killed, each corpus is published as it was or as it should be; running it again does the rest.
 
     Raises HomeError for a corpus that has not landed, and PrivacyError if nobody is called so.
     """
@@ -165,11 +161,10 @@ def forget(
     ids, listed = ids_of(speaker, key), Forgotten.of(warehouse)
     people = {corpus: _people(warehouse, corpus) for corpus in searched}
     holding = [corpus for corpus in searched if not people[corpus].isdisjoint(ids)]
-    also = sorted(id for id in set().union(*people.values()) - {*ids} if _folded(id) == _folded(speaker))
     if not holding and not any(listed.holds(id, corpus) for id in ids for corpus in searched or [""]):
         where = ", ".join(searched) or f"{warehouse.root}, where no corpus has landed"
-        hint = "" if key else "; where it landed with pseudonyms, give --pseudonym-key"
-        hint = f"; did you mean {' or '.join(map(repr, also))}?" if also else hint
+        near = did_you_mean(repr(speaker), map(repr, set().union(*people.values())))
+        hint = near or ("" if key else "; where it landed with pseudonyms, give --pseudonym-key")
         raise PrivacyError(f"nobody is called {speaker!r} in {where}{hint}")
     with warehouse.lock("forget"):
         listed.add(warehouse, ids, corpora)  # first, so that they stay away however this ends
@@ -177,13 +172,7 @@ def forget(
     deleted = purge(warehouse, holding, ids)
     removed = {corpus: _publish_without(warehouse, corpus, ids, resources) for corpus in holding}
     prune(warehouse, 0, 0, keep_seconds=0)
-    return {
-        "corpora": removed,
-        "evaluators": evaluators,
-        "deleted": deleted,
-        "also": also,
-        "next": _commands(warehouse),
-    }
+    return {"corpora": removed, "evaluators": evaluators, "deleted": deleted}
 
 
 def derived(home: Warehouse, corpus: str) -> list[Address]:
@@ -298,11 +287,6 @@ def _people(home: Warehouse, corpus: str) -> set[str]:
     return {id for id in people if isinstance(id, str)}
 
 
-def _folded(id: str) -> str:
-    """The id without what people write in several ways: case, blanks around it, and forms of Unicode."""
-    return unicodedata.normalize("NFKC", id).casefold().strip()
-
-
 def _leaving(home: Warehouse, corpora: Sequence[str]) -> list[tuple[str, int]]:
     """The versions of evaluators that learned from one of these corpora, are a blend of one that did, or read a model
     of MODELS; not those that come with ssrem."""
@@ -322,24 +306,3 @@ def _leaving(home: Warehouse, corpora: Sequence[str]) -> list[tuple[str, int]]:
         or any(f"[{part}]" in sign for part in learned)
         or any(folder in config for folder in folders)
     ]
-
-
-def _commands(home: Warehouse) -> list[str]:
-    """The commands that make again what the ledger knows and is there no more: speaker tables, evaluators, report."""
-    commands = []
-    for corpus in without_tables(str(home.root), landed_corpora(home.root, even_none=True)):
-        if settings := last_parameters(home, corpus, "tables"):
-            options = [
-                f"--{name.replace('_', '-')} {settings[name]}"
-                for name, field in TableSettings.model_fields.items()
-                if settings.get(name, field.default) != field.default
-            ]
-            commands.append(" ".join([f"ssrem tables --corpus {shlex.quote(corpus)}", *options]))
-    trained = home.query(
-        "SELECT parameters->>'$.evaluator' AS name FROM runs WHERE stage = 'train' "
-        "AND json_exists(parameters, '$.config') AND name NOT IN (SELECT evaluator FROM evaluators WHERE promoted) "
-        "GROUP BY name ORDER BY min(started)"
-    )
-    if trained:
-        commands.append(" ".join(["ssrem train", *(name for (name,) in trained)]))
-    return [*commands, "ssrem report"]

@@ -1,4 +1,4 @@
-"""Read-only queries of the published tables: the sandbox of `ssrem sql`, its answers as files, and the summaries."""
+"""Read-only queries of the published tables: the sandbox of `ssrem sql`, and the summaries."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import csv
 import json
 import re
 import sys
-import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import date, datetime, time
 from decimal import Decimal
 from itertools import count
@@ -25,7 +23,6 @@ from ssrem.report.verdict import verdict
 from ssrem.sql import queries
 from ssrem.tables.builder import quoted
 from ssrem.tasks.warehouse.catalog import create_views, damage_behind, new_engine
-from ssrem.tasks.warehouse.files import whole_file
 from ssrem.tasks.warehouse.home import Warehouse, records
 
 MEMORY_LIMIT, SPILL_LIMIT = "2GB", "8GB"
@@ -36,8 +33,8 @@ MOST_THREADS = 8
 AFTER_RUN = ("everyday_pairs", "identification", "pairs", "agreement", "best", "corpora", "speaker_sets")
 """The summaries that a run of the whole pipeline ends with."""
 
-_FETCHED_ROWS, _PARQUET_ROWS = 2_048, 10_000
-"""Rows that are in Python's memory at once, and rows of a row group."""
+_FETCHED_ROWS = 2_048
+"""Rows of an answer that are fetched at once."""
 
 Answer = tuple[list[str], list[tuple[Any, ...]]]
 Result = TypeVar("Result")
@@ -73,8 +70,8 @@ def confined(
             return _stoppable(connection, lambda: work(connection), timeout)
         except (MemoryError, duckdb.OutOfMemoryException):
             raise SsremError(
-                "the query or its answer does not fit into memory; ask for less with LIMIT or fewer columns, write it "
-                "with --parquet, or open catalog.duckdb with a DuckDB client"
+                "the query or its answer does not fit into memory; ask for less with LIMIT or fewer columns, take it "
+                "as --csv, or open catalog.duckdb with a DuckDB client"
             ) from None
         except duckdb.Error as error:
             if damaged := damage_behind(home.root, snapshot.partitions, error):
@@ -90,32 +87,18 @@ def _stoppable(
 
     It runs in another thread, since Python handles no signal while DuckDB computes in this one.
     """
-    answer: Future[Result] = Future()
-    begin = threading.Event()
-
-    def run() -> None:
-        begin.wait()
+    with ThreadPoolExecutor(1, "query") as pool:
+        answer = pool.submit(work)
         try:
-            answer.set_result(work())
-        except BaseException as error:  # raised again by answer.result()
-            answer.set_exception(error)
-
-    thread = threading.Thread(target=run, name="query", daemon=True)
-    thread.start()  # if interrupted here, `work` never begins
-    try:
-        begin.set()
-        return answer.result(timeout)
-    except TimeoutError:
-        if answer.done():
-            raise
-        raise SsremError(
-            f"the query took longer than {timeout:g} s; ask for less, or give it more time with --timeout"
-        ) from None
-    finally:
-        while begin.is_set() and thread.is_alive():  # between two steps of a query an interrupt has no effect
-            if not answer.done():
+            return answer.result(timeout)
+        except TimeoutError:
+            raise SsremError(
+                f"the query took longer than {timeout:g} s; ask for less, or give it more time with --timeout"
+            ) from None
+        finally:
+            while not answer.done():  # between two steps of a query an interrupt has no effect
                 connection.interrupt()
-            thread.join(0.1)
+                wait([answer], 0.1)
 
 
 def _confine(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], scratch: Path) -> None:
@@ -174,69 +157,20 @@ def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Answer:
 
 def print_csv(
     home: Warehouse, query: str, out: TextIO, cell: Cell = no_formula, *, timeout: float | None = None
-) -> int:
-    """Write the answer as CSV to an open stream; returns the number of rows, which need not fit into memory.
+) -> None:
+    """Write the answer as CSV to an open stream; its rows need not fit into memory.
 
     Lists and structures are JSON, bytes text, null is empty. Raises SsremError as `ask`.
     """
 
-    def write(connection: duckdb.DuckDBPyConnection) -> int:
+    def write(connection: duckdb.DuckDBPyConnection) -> None:
         names, batches = _batches(connection, query)
-        writer, written = csv.writer(out, lineterminator="\n"), 0
+        writer = csv.writer(out, lineterminator="\n")
         writer.writerow(map(cell, names))
         for rows in batches:
             writer.writerows([cell(_plain(value)) for value in row] for row in rows)
-            written += len(rows)
-        return written
 
-    return confined(home, write, timeout)
-
-
-def save_csv(
-    home: Warehouse, query: str, path: Path, cell: Cell = no_formula, *, timeout: float | None = None
-) -> int:
-    """`print_csv` into a file, atomically; SsremError also if it cannot be written."""
-    with _saved(path) as draft, draft.open("w", encoding="utf-8", newline="") as out:
-        return print_csv(home, query, out, cell, timeout=timeout)
-
-
-def save_parquet(home: Warehouse, query: str, path: Path, *, timeout: float | None = None) -> int:
-    """Write the answer as Parquet, with DuckDB's types, atomically; returns and raises as `save_csv`."""
-    with _saved(path) as draft:
-        return confined(home, lambda connection: _parquet_rows(connection, query, draft), timeout)
-
-
-@contextmanager
-def _saved(path: Path) -> Iterator[Path]:
-    """`whole_file`, written by Python, since the connection cannot write files; SsremError in place of OSError."""
-    try:
-        with whole_file(path) as draft:
-            yield draft
-    except OSError as error:
-        raise SsremError(f"cannot write {path}: {error.strerror or error}; choose another file") from None
-
-
-def _parquet_rows(connection: duckdb.DuckDBPyConnection, query: str, draft: Path) -> int:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    select, written = _only_select(connection, query), 0
-    try:
-        with connection.sql(select).to_arrow_reader(_PARQUET_ROWS) as batches:
-            names = _distinct(batches.schema.names)
-            schema = pa.schema([f.with_name(name) for f, name in zip(batches.schema, names, strict=True)])
-            with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
-                for batch in batches:
-                    writer.write_batch(pa.record_batch(batch.columns, schema=schema))
-                    written += batch.num_rows
-    except pa.ArrowNotImplementedError as error:
-        raise SsremError(f"Parquet cannot hold the answer: {error}; cast that column, or use --csv") from None
-    except OSError as error:
-        if error.errno is not None:  # the file cannot be written
-            raise
-        kind = duckdb.OutOfMemoryException if "Out of Memory" in str(error) else duckdb.OperationalError
-        raise kind(str(error)) from None
-    return written
+    confined(home, write, timeout)
 
 
 def _plain(value: Any) -> Any:

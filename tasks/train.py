@@ -29,7 +29,6 @@ from ssrem.tasks.versions import (
     DECIDED,
     any_trained,
     created,
-    next_version,
     outdated,
     published_keys,
     register,
@@ -265,32 +264,6 @@ def checked(names: Sequence[str], settings: TrainSettings, home: Warehouse) -> d
         one.say_how_read()
     shortcuts = dict.fromkeys(("negatives", "init", "device"))
     return {name: settings.model_copy(update={"set": own, **shortcuts}) for name, own in routed.items()}
-
-
-def dry_run(
-    names: Sequence[str], corpora: Sequence[str] | None, home: str, settings: TrainSettings
-) -> list[dict[str, Any]]:
-    """A row for each evaluator: data, encoder, settings and version of the training that `train_all` would run.
-
-    Raises HomeError if a corpus has not landed, and what `checked` raises.
-    """
-    warehouse, rows = Warehouse.at(home), []
-    for name, own in checked(names, settings, warehouse).items():
-        kind, alone = evaluator_class(name), settings.labels_only
-        sources = landed_corpora(home, corpora, even_none=alone) if kind.learns_from else []
-        rows.append(
-            {
-                "evaluator": name,
-                "version": next_version(warehouse, name),
-                "learns": ", ".join(sorted(kind.learns_from)) or "nothing",
-                "corpora": ", ".join(sources) or None,
-                "train_responses": warehouse.query(RESPONSES, ["train", sources])[0][0] if sources else None,
-                "labels": ", ".join(settings.labels) or None,
-                "encoder": kind.encoder_spec(settings.encoder),
-                "settings": kind.check_settings(own.set),
-            }
-        )
-    return rows
 
 
 def too_small(home: Warehouse, corpora: Sequence[str]) -> str | None:

@@ -110,9 +110,6 @@ COMMANDS: dict[str, Ran] = {
     'ssrem sql "SELECT reason, count(*) FROM quarantine GROUP BY reason"': Ran("no rows|row"),
     "ssrem status": Ran("tiny"),
     "ssrem ingest dump.jsonl --retrain": Ran(r"ssrem: version \d", DUMP, slow=True),
-    "ssrem ingest --inbox FOLDER --retrain --watch 60": Ran(
-        "dropped.jsonl: landed", file="inbox/done/dropped.jsonl", status=130, slow=True
-    ),
     "ssrem ingest meld_train.csv --map conversation=Season+Episode+Dialogue_ID speaker=Speaker text=Utterance": Ran(
         "landed meld_train, read as csv",
         (
@@ -167,7 +164,6 @@ COMMANDS: dict[str, Ran] = {
     "ssrem train ruber-unref --labels human_eval.json": Ran(
         "ruber-unref", ("SELECT count(*) FROM evaluators WHERE evaluator = 'ruber-unref'", [(1,)]), slow=True
     ),
-    "ssrem train retrieval --negatives random-1+sc --dry-run": Ran("random-1"),
     "ssrem evaluators export ssrem --output ssrem.ssrem": Ran(file="ssrem.ssrem"),
     "ssrem evaluators import ssrem.ssrem --home elsewhere": Ran("ssrem", file="elsewhere/models/ssrem/1"),
     'ssrem sql "SELECT evaluator, version, promoted, compared_with, why, comparison FROM evaluators"': Ran(
@@ -303,7 +299,7 @@ class Desk:
                 run for (run,) in self.home.query("SELECT run_id FROM runs ORDER BY started DESC LIMIT 2")
             ]
             line = line.replace("RUN RUN", " ".join(runs))
-        line = line.replace("SPEAKER [--corpus NAME …]", "p3").replace("--inbox FOLDER", "--inbox inbox")
+        line = line.replace("SPEAKER [--corpus NAME …]", "p3")
         return line.replace("/backups/", "backups/").replace("/new/place", "new/place")
 
     def type(self, line: str) -> None:
@@ -325,8 +321,6 @@ def write_files(folder: Path) -> None:
     """The files that the pages name."""
     write_conversations(folder / "dump.jsonl", conversations=40, people=8)
     rows = [json.loads(line) for line in (folder / "dump.jsonl").read_text().splitlines()]
-    (folder / "inbox").mkdir()
-    write_conversations(folder / "inbox" / "dropped.jsonl", conversations=30, people=9)
     table = [[row["conversation_id"], row["speaker"], row["text"]] for row in rows]
     write_table(folder / "conversations.csv", ["conversation", "speaker", "text"], table)
     write_table(folder / "chats.csv", ["conversation", "who", "said"], table)

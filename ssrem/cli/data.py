@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -10,8 +9,7 @@ from pydantic import AfterValidator, Field
 from ssrem import tasks
 from ssrem.cli import UsageError, output
 from ssrem.cli.options import Corpora, EvaluatorName, SetFile, ShardedCall, StageCall, Verb, checked_by
-from ssrem.errors import SsremError, say
-from ssrem.settings import Seconds, TableSettings
+from ssrem.settings import TableSettings
 from ssrem.tasks.settings import (
     AnnotatedSets,
     DumpSettings,
@@ -89,64 +87,23 @@ def run(
 
 @Verb
 def ingest(
-    call: StageCall,
-    source: Source = (),
-    *,
-    dump: DumpSettings,
-    retrain: bool = False,
-    inbox: str | None = None,
-    settle: Seconds = 5,
-    watch: Seconds | None = None,
-    margin: Margin = Margins(),
-) -> int:
-    """Land a dump, or the dumps of a folder, and retrain if that is wanted; returns 1 if something failed.
+    call: StageCall, source: Source, *, dump: DumpSettings, retrain: bool = False, margin: Margin = Margins()
+) -> None:
+    """Land a dump, and retrain if that is wanted.
 
     retrain: then retrain the evaluators that have not seen every landed corpus
-    inbox: land the complete dumps of this folder, and move them to its done/, or to rejected/ with the reason in a file
-        beside them
-    settle: a dump is complete after so long without a change
-    watch: look into --inbox again after so long, until interrupted
     """
-    if bool(source) == bool(inbox):
-        raise UsageError("ssrem ingest takes a dump or --inbox FOLDER, one of them")
-    if not inbox and watch is not None:
-        raise UsageError("--watch looks into --inbox FOLDER again and again; give it")
-    home, resources = call.root, call.resources
-    if not inbox:
-        corpus, new = tasks.ingest.land(source, home, dump, resources=resources)
-        again = tasks.train.retrain(home, None, margin, resources=resources) if retrain else {}
-        every = tasks.query.summary(call.home, ["corpora", "quarantine"])
-        own = {name: [row for row in rows if row["corpus"] == corpus] for name, rows in every.items()}
-        (landed,), quarantine = own["corpora"], own.get("quarantine", [])
-        answer = {"corpus": corpus, "new": new, **landed, "quarantine": quarantine}
-        if not output.answered(call, answer | ({"retrained": again} if retrain else {})):
-            what = f"landed {corpus}, read as {landed['format']}"
-            print(what if new else f"{corpus} has this content already; nothing to do", end="\n\n")
-            output.summaries({name: rows for name, rows in own.items() if rows})
-            output.listed(again)
-        return 0
-    while True:
-        outcomes: dict[str, str] = {}
-        errors: list[SsremError] = []
-        try:
-            outcomes |= tasks.ingest.land_folder(inbox, home, dump, settle=settle, resources=resources)
-        except tasks.ingest.RejectedError as error:
-            outcomes, errors = dict(error.outcomes), [error]  # the others have landed
-        except SsremError as error:
-            errors = [error]
-        try:
-            if retrain and outcomes:
-                outcomes |= tasks.train.retrain(home, None, margin, resources=resources)
-        except SsremError as error:
-            errors.append(error)
-        if (outcomes or not errors) and not output.answered(call, outcomes):
-            nothing = {inbox: "nothing in it is complete"} if watch is None else {}
-            output.listed(outcomes or nothing)
-        for failure in errors:
-            say(str(failure))
-        if watch is None:
-            return 1 if errors else 0
-        time.sleep(watch)
+    corpus, new = tasks.ingest.land(source, call.root, dump, resources=call.resources)
+    again = tasks.train.retrain(call.root, None, margin, resources=call.resources) if retrain else {}
+    every = tasks.query.summary(call.home, ["corpora", "quarantine"])
+    own = {name: [row for row in rows if row["corpus"] == corpus] for name, rows in every.items()}
+    (landed,), quarantine = own["corpora"], own.get("quarantine", [])
+    answer = {"corpus": corpus, "new": new, **landed, "quarantine": quarantine}
+    if not output.answered(call, answer | ({"retrained": again} if retrain else {})):
+        what = f"landed {corpus}, read as {landed['format']}"
+        print(what if new else f"{corpus} has this content already; nothing to do", end="\n\n")
+        output.summaries({name: rows for name, rows in own.items() if rows})
+        output.listed(again)
 
 
 @Verb
@@ -213,7 +170,4 @@ def forget(
         print("forgotten before; nothing of them was left")
     if deleted["evaluators"]:
         output.tables({"evaluators that learned from these corpora, deleted": deleted["evaluators"]})
-    for id in deleted["also"]:
-        print(f"note:   {id!r} is spelled nearly alike, and is another person")
-    for command in deleted["next"]:
-        print(f"next:   {command}")
+    print("next:   ssrem tables, ssrem train and ssrem report make the tables, models and page again")

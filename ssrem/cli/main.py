@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import signal
 import sys
@@ -57,16 +56,6 @@ GROUPS = {
     "home": "prune a home folder",
 }
 
-LEFT = {
-    "reproduce": "a figure's signature and the table runs say how it was made; docs/sql.md compares two runs",
-    "report --compare": "docs/sql.md shows the query that tells how two runs differ",
-    "home repair": "ssrem status --deep names damaged files, and the command that makes each anew",
-    "home backup": "copy the home folder; docs/operations.md says in which order",
-    "home restore": "a copy of a home folder works where it is; name it with --home",
-    "--no-prefect": "a command never runs under a Prefect server; leave it out",
-}
-"""Verbs and options of the version before this one → what to do instead."""
-
 EPILOG = """\
 Examples:
 
@@ -84,14 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0; 1 after an error; 2 for a command that cannot be understood; 130 after Ctrl-C, 143 after SIGTERM, 141 where
     nobody reads the output any more. An error is one line on stderr: what is wrong, where, and the way out.
     """
-    open_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     arrived: list[int] = []
     try:
         with stopped_by_signals(arrived):
-            status = run(words)
-        atexit.register(ignore_signals)
-        return status
+            return run(words)
     except BaseException as error:
         # Whatever error a library makes of that of the signal's handler.
         if arrived or isinstance(error, KeyboardInterrupt):
@@ -124,11 +110,6 @@ def parsed(words: list[str]) -> Callable[[], int | None] | None:
     """
     from cyclopts import CycloptsError
 
-    given = {word.partition("=")[0] for word in words}
-    for name, instead in LEFT.items():
-        first, *others = name.split()
-        if first in (given if first.startswith("-") else words[:1]) and given.issuperset(others):
-            raise UsageError(f"ssrem {name} has left: {instead}")
     if words[:1] == ["evaluators"] and all(
         one.startswith("-") and one not in ("-h", "--help") for one in words[1:2]
     ):
@@ -213,12 +194,13 @@ def outcome(error: BaseException) -> tuple[int, str]:
 def stopped_by_signals(arrived: list[int]) -> Iterator[None]:
     """A block that Ctrl-C and SIGTERM end by KeyboardInterrupt; `arrived` gets the signal's number.
 
-    A signal that arrives later is ignored, so that it prevents neither the message nor the cleaning up.
+    A second signal is ignored, so that it prevents neither the message nor the cleaning up.
     """
 
     def stop(number: int, _: object) -> NoReturn:
         arrived.append(number)
-        ignore_signals()
+        for one in before:
+            signal.signal(one, signal.SIG_IGN)
         raise KeyboardInterrupt
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -228,19 +210,3 @@ def stopped_by_signals(arrived: list[int]) -> Iterator[None]:
         if not arrived:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-def ignore_signals() -> None:
-    """Let no signal change the exit status of a command that has ended."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-
-
-def open_streams() -> None:
-    """Open standard streams that are closed, as by `2>&-`, on /dev/null. Else the next file that is opened takes the
-    place of such a stream, and messages are written into it."""
-    while (number := os.open(os.devnull, os.O_RDWR)) < 3:  # the lowest that is free
-        pass
-    os.close(number)
-    sys.stdin = sys.stdin or os.fdopen(0)
-    sys.stdout, sys.stderr = sys.stdout or os.fdopen(1, "w"), sys.stderr or os.fdopen(2, "w")

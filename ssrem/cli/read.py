@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import suppress
-from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 from ssrem import tasks
 from ssrem.cli import UsageError, output
@@ -16,9 +13,6 @@ from ssrem.cli.options import Call, Raw, Verb, Writer
 from ssrem.errors import SsremError, printable, say
 from ssrem.files import resolved
 from ssrem.settings import Natural, Seconds
-
-if TYPE_CHECKING:
-    from ssrem.tasks.warehouse.home import Warehouse
 
 
 @Verb
@@ -58,94 +52,34 @@ def opened(path: Path) -> bool:
 
 @Verb
 def sql(
-    call: Call,
-    query: str | None = None,
-    *,
-    csv: str | None = None,
-    parquet: str | None = None,
-    raw: Raw = False,
-    timeout: Seconds | None = None,
+    call: Call, query: str, *, csv: bool = False, raw: Raw = False, timeout: Seconds | None = None
 ) -> None:
-    """Answer the query, or else those of standard input; on a terminal, open DuckDB's shell on the catalog.
+    """Print the answer to a query of the published tables, which it cannot change.
 
-    query: one SELECT; SHOW TABLES lists the tables (default: DuckDB's shell, or the queries of a pipe)
-    csv: write the answer there as CSV; - for the terminal
-    parquet: write the answer there as Parquet
+    query: one SELECT; SHOW TABLES lists the tables
+    csv: print the answer as CSV
     timeout: end a query that takes longer, such as 30 or 10m (default: never)
     """
-    if sum(map(bool, (call.json_, csv, parquet))) > 1:
-        raise UsageError("an answer takes one form: --json, --csv or --parquet")
-    if query is None and sys.stdin.isatty():
-        if call.json_ or csv or parquet:
-            raise SsremError('--json, --csv and --parquet need a query: ssrem sql "SELECT …" --csv FILE')
-        _open_shell(call.home)
-    queries, line = _piped() if query is None else ([query], 0)
-    if len(queries) > 1 and (csv or parquet):
-        raise SsremError("--csv and --parquet take the answer of one query, and standard input holds more")
-    for number, one in enumerate(queries, 1):  # up to the first that fails
-        try:
-            _answer(call, one, csv, parquet, raw, timeout)
-            sys.stdout.flush()
-        except SsremError as error:
-            where = f" (query {number} of standard input, from line {line})" if query is None else ""
-            raise type(error)(f"{error}{where}") from None
-        line += one.count("\n")
+    if call.json_ and csv:
+        raise UsageError("an answer takes one form: --json or --csv")
+    if csv:
+        from ssrem.report.formats import no_formula
 
+        def cell(value: Any) -> Any:
+            value = value if raw else no_formula(value)
+            # A terminal would obey control characters.
+            return printable(value) if sys.stdout.isatty() and isinstance(value, str) else value
 
-def _open_shell(home: Warehouse) -> NoReturn:
-    """Replace this process by DuckDB's shell on the catalog."""
-    tasks.query.ask(home, "SELECT 1")  # HomeError if nothing is published
-    if find_spec("duckdb_cli") is None:
-        raise SsremError(
-            "DuckDB's shell is not installed; pip install duckdb-cli, or give a query: ssrem sql QUERY"
-        )
-    os.execv(sys.executable, [sys.executable, "-m", "duckdb_cli", "-readonly", str(home.catalog)])
-
-
-def _answer(
-    call: Call, query: str, csv: str | None, parquet: str | None, raw: bool, timeout: float | None
-) -> None:
-    """Print the answer to one SELECT, or write it where the options say."""
-    from ssrem.report.formats import no_formula
-
-    def cell(value: Any) -> Any:
-        value = value if raw else no_formula(value)
-        # A terminal would obey control characters.
-        escaped = csv == "-" and sys.stdout.isatty() and isinstance(value, str)
-        return printable(value) if escaped else value
-
-    if csv == "-":
         tasks.query.print_csv(call.home, query, sys.stdout, cell, timeout=timeout)
-    elif csv or parquet:
-        save = partial(tasks.query.save_csv, cell=cell) if csv else tasks.query.save_parquet
-        rows = save(call.home, query, Path(csv or parquet or ""), timeout=timeout)
-        print(f"{output.count(rows, 'row')} in {csv or parquet}", file=sys.stderr)
+        return
+    columns, answer = tasks.query.ask(call.home, query, timeout=timeout)
+    found = [dict(zip(columns, row, strict=True)) for row in answer]
+    if output.answered(call, found):
+        return
+    if found:
+        output.tables({output.count(len(found), "row"): found}, raw=True)
     else:
-        columns, answer = tasks.query.ask(call.home, query, timeout=timeout)
-        found = [dict(zip(columns, row, strict=True)) for row in answer]
-        if output.answered(call, found):
-            return
-        if found:
-            output.tables({output.count(len(found), "row"): found}, raw=True)
-        else:
-            print(printable(f"no rows ({', '.join(columns)})"))
-
-
-def _piped() -> tuple[list[str], int]:
-    """The queries of standard input, without comments before the first, and the line where the first begins."""
-    import duckdb
-
-    try:
-        text = sys.stdin.read()
-    except UnicodeDecodeError as error:
-        raise SsremError(f"standard input is no {error.encoding} text; convert it first") from None
-    try:
-        queries = [statement.query for statement in duckdb.extract_statements(text)]
-    except (duckdb.Error, TypeError, ValueError):  # reported when it is asked
-        queries = [text]
-    if not queries:
-        raise SsremError("standard input holds no query; give one, or open DuckDB's shell on a terminal")
-    return queries, 1 + text[: len(text) - sum(map(len, queries))].count("\n")
+        print(printable(f"no rows ({', '.join(columns)})"))
 
 
 @Verb

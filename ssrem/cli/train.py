@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -28,16 +28,14 @@ def train(
     *,
     corpus: Corpora = (),
     settings: TrainSettings,
-    dry_run: bool = False,
     margin: Margin = Margins(),
 ) -> None:
     """Train evaluators, score their test splits, and promote those that are not worse; or train a language model.
 
     evaluator: evaluators (default: ssrem rsrem); or a language model: masked-lm, of mask-and-fill, or lm, of lm-*
-    dry_run: show what would be trained on what, and train nothing
     """
     if set(evaluator) & set(LANGUAGE_MODELS):
-        if len(evaluator) > 1 or dry_run or settings.labels or settings.negatives:
+        if len(evaluator) > 1 or settings.labels or settings.negatives:
             raise UsageError(
                 f"{' and '.join(LANGUAGE_MODELS)} are no evaluators: train one alone, with --corpus, --init, --seed, "
                 "--device or --set"
@@ -47,9 +45,6 @@ def train(
     from ssrem.evaluators import DEFAULT_EVALUATORS
 
     names = evaluator or DEFAULT_EVALUATORS
-    if dry_run:
-        _show_plan(call, tasks.train.dry_run(names, corpus or None, call.root, settings))
-        return
     with call.workers():
         trained = tasks.train.train_all(
             names, corpus or None, call.root, settings, margin, resources=call.resources
@@ -104,19 +99,6 @@ def _held_out(call: Call, name: str, version: int) -> str:
         return f"{name} learned from {sets[0]}, so its agreement with this set shows nothing; use another one"
     listed = (f"{one} {figures[f'left_out {one}']:.2f} ({figures[f'unlearned {one}']:.2f})" for one in sets)
     return f"{name}: Spearman on each set, learned from the others (before learning from any): {', '.join(listed)}"
-
-
-def _show_plan(call: Call, rows: list[dict[str, Any]]) -> None:
-    if output.answered(call, rows):
-        return
-    settings = {row["evaluator"]: " ".join(f"{k}={v}" for k, v in row["settings"].items()) for row in rows}
-    short = [{key: value for key, value in row.items() if key != "settings"} for row in rows]
-    output.tables({"what would be trained, on what": short})
-    sources = sorted({corpus for row in rows for corpus in (row["corpora"] or "").split(", ") if corpus})
-    built = sources and not tasks.tables.without_tables(call.root, sources)
-    if built and (warning := tasks.train.too_small(call.home, sources)):
-        say(warning)
-    output.listed({name: text or "no settings" for name, text in settings.items()})
 
 
 @Verb

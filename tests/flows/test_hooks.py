@@ -1,4 +1,4 @@
-"""Hooks: whoever runs the pipeline hears of a failure, through what Apprise or Prefect can reach, and only once."""
+"""Hooks: whoever runs the pipeline hears of a failure, through what Apprise can reach, and only once."""
 
 from __future__ import annotations
 
@@ -59,26 +59,3 @@ def test_who_cannot_be_told_hides_nothing(
     said = capsys.readouterr().err
     assert said.count("could not be notified") == 2
     assert "secret" not in said
-
-
-@pytest.mark.prefect
-@pytest.mark.xdist_group("prefect")
-@pytest.mark.usefixtures("prefect_server")
-def test_blocks_of_prefect(web: tuple[str, list[Any]]) -> None:
-    from prefect.blocks.notifications import CustomWebhookNotificationBlock
-    from prefect.blocks.system import Secret
-    from pydantic import SecretStr
-
-    url, posted = web
-    Secret(value=SecretStr(url)).save("where")
-    CustomWebhookNotificationBlock(
-        name="ops", url=url, json_data={"subject": "{{subject}}", "text": "{{body}}"}
-    ).save("ops")
-    send("secret/where", MESSAGE)
-    send("custom-webhook/ops", MESSAGE)
-    whole, letter = posted
-    assert whole == MESSAGE
-    assert letter["subject"] == "ssrem: tables failed (calm-otter)"
-    assert letter["text"].startswith(MESSAGE["message"])
-    with pytest.raises(ValueError, match="no-such"):
-        send("custom-webhook/no-such", MESSAGE)

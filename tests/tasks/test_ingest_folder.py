@@ -3,69 +3,17 @@
 from __future__ import annotations
 
 import json
-import pickle
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ssrem.errors import DumpError, HomeError, SsremError
-from ssrem.tasks.ingest import RejectedError, complete, file_away, land, land_folder
+from ssrem.tasks.ingest import land, land_folder
 from ssrem.tasks.settings import DumpSettings, Resources
 from ssrem.tasks.warehouse.home import Warehouse
-
-
-def still(seconds: float) -> None:
-    """Nothing happens while we wait."""
-
-
-def test_complete_is_what_is_neither_hidden_nor_unfinished_by_name(tmp_path: Path) -> None:
-    for name in ("b.jsonl", "a.csv", ".hidden", "c.jsonl.part", "d.tmp"):
-        (tmp_path / name).write_text("x")
-    for name in ("done", "rejected", "corpus"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "corpus" / "utterances.jsonl").write_text("x")
-    assert [path.name for path in complete(tmp_path, 1, still)] == ["a.csv", "b.jsonl", "corpus"]
-
-
-def test_what_changes_while_we_wait_is_not_complete(tmp_path: Path) -> None:
-    growing, whole, folder = tmp_path / "growing.jsonl", tmp_path / "whole.jsonl", tmp_path / "folder"
-    folder.mkdir()
-    for path in (growing, whole, folder / "one"):
-        path.write_text("x")
-
-    def write(seconds: float) -> None:
-        assert seconds == 3
-        growing.write_text("xx")
-        (folder / "two").write_text("x")
-        (tmp_path / "new.jsonl").write_text("x")
-
-    assert complete(tmp_path, 3, write) == [whole]
-    assert complete(tmp_path, 3, lambda _: whole.unlink()) == [folder, growing, tmp_path / "new.jsonl"]
-
-
-def test_an_empty_folder_does_not_wait(tmp_path: Path) -> None:
-    assert complete(tmp_path, 3, lambda _: pytest.fail("waited")) == []
-    with pytest.raises(DumpError, match="is not a folder; create it"):
-        complete(tmp_path / "none", 3, still)
-
-
-def test_a_dump_is_filed_away_under_a_free_name_with_its_reason(tmp_path: Path) -> None:
-    places = []
-    for content in "abc":
-        path = tmp_path / "x.jsonl"
-        path.write_text(content)
-        places.append(file_away(path, "rejected", f"why {content}"))
-        assert not path.exists()
-    assert [p.name for p in places] == ["x.jsonl", "x.jsonl.2", "x.jsonl.3"]
-    assert [p.read_text() for p in places] == ["a", "b", "c"]
-    reasons = sorted((tmp_path / "rejected").glob("*.reason.txt"))
-    assert [r.read_text() for r in reasons] == ["why b\n", "why c\n", "why a\n"]
-
-
-def test_a_rejection_keeps_the_outcomes_of_the_others_between_processes() -> None:
-    error = pickle.loads(pickle.dumps(RejectedError("x was moved", {"y": "landed as y"})))
-    assert (str(error), error.outcomes) == ("x was moved", {"y": "landed as y"})
 
 
 @pytest.fixture
@@ -95,9 +43,12 @@ SETTINGS: dict[str, Any] = {
 
 
 def test_each_dump_of_a_drop_folder_lands_with_the_settings_given(inbox: Path, home: Warehouse) -> None:
-    with pytest.raises(RejectedError, match=r"picture.png was moved to .*/rejected/picture.png: ") as error:
+    (inbox / "rejected").mkdir()
+    (inbox / "rejected" / "picture.png").touch()  # nothing that was rejected before is overwritten
+    with pytest.raises(DumpError, match=r"picture.png was moved to .*/rejected/picture.png.2: ") as error:
         land_folder(str(inbox), str(home.root), DumpSettings(**SETTINGS), settle=0)
-    assert error.value.outcomes == {"june.txt": "landed as june", "may.txt": "landed as may"}
+    reason = (inbox / "rejected" / "picture.png.2.reason.txt").read_text()
+    assert str(error.value).endswith(f": {reason.strip()}")
     assert sorted(path.name for path in (inbox / "done").iterdir()) == ["june.txt", "may.txt"]
     assert home.query("SELECT corpus, format, speaker_scope FROM corpora ORDER BY corpus") == [
         (corpus, "jsonl", "conversation") for corpus in ("june", "may")
@@ -117,7 +68,7 @@ def test_each_dump_of_a_drop_folder_lands_with_the_settings_given(inbox: Path, h
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"name": "one"}, "named as their files; leave out --name one"),
+        ({"name": "one"}, "named as their files; leave out the name one"),
         ({"map": {"speker": "Who"}}, "no field 'speker'; did you mean speaker"),
         ({"format": "jsonll"}, "no format 'jsonll'; did you mean jsonl"),
         ({"pseudonym_key": "key"}, "only with --pseudonymise"),
@@ -144,3 +95,25 @@ def test_another_function_lands_the_dumps_and_what_is_not_their_fault_leaves_the
     with pytest.raises(HomeError, match="the disk is full"):
         land_folder(str(inbox), str(home.root), DumpSettings(**SETTINGS), settle=0, land=told)
     assert (inbox / "may.txt").exists() and (inbox / "done" / "june.txt").exists()
+
+
+def test_what_is_complete(inbox: Path, home: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither hidden, nor unfinished by its name, nor changed while it is looked at."""
+    (inbox / "picture.png").unlink()
+    for name in (".hidden", "c.jsonl.part", "d.tmp"):
+        (inbox / name).write_text("x")
+    (inbox / "folder").mkdir()
+    (inbox / "folder" / "one").write_text("x")
+
+    def write(seconds: float) -> None:
+        assert seconds == 3
+        (inbox / "may.txt").write_text("changes")
+        (inbox / "folder" / "two").write_text("x")
+        (inbox / "new.jsonl").write_text("x")
+
+    monkeypatch.setattr("ssrem.tasks.ingest.time", SimpleNamespace(sleep=write))
+    landed = land_folder(str(inbox), str(home.root), DumpSettings(**SETTINGS), settle=3)
+    assert landed == {"june.txt": "landed as june"}
+    monkeypatch.setattr("ssrem.tasks.ingest.time", time)
+    with pytest.raises(DumpError, match="is not a folder; create it"):
+        land_folder(str(inbox / "none"), str(home.root))

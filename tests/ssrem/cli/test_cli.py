@@ -7,8 +7,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,8 +19,7 @@ import pytest
 from ssrem.cli import output
 from ssrem.cli.main import main
 from ssrem.cli.options import Call
-from ssrem.errors import HomeError
-from ssrem.tasks.warehouse.home import Warehouse, landed_corpora
+from ssrem.tasks.warehouse.home import Warehouse
 from support.paths import ROOT
 from support.progress_lines import other_lines
 from support.small_home import Made
@@ -138,76 +135,6 @@ def test_only_figures_of_evaluators_are_followed_by_who_is_no_better_than_chance
 # Dumps
 
 LINE = '{"conversation_id": "c", "speaker": "a", "text": "hi"}\n'
-
-DROPPED = {
-    "bad": [{"conversation_id": "c"}],
-    "good": [{"conversation_id": "c", "speaker": who, "text": "hi"} for who in "ab"],
-}
-WITH_GOOD = {"good.jsonl": "landed as good", "ssrem": "has seen ['good']"}
-
-
-@pytest.fixture
-def inbox(tmp_path: Path) -> Path:
-    """A drop folder of two dumps, the first of which is rejected."""
-    folder = tmp_path / "inbox"
-    folder.mkdir()
-    for name, rows in DROPPED.items():
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return folder
-
-
-@pytest.fixture
-def retraining(inbox: Path, home: Warehouse, monkeypatch: Patch) -> list[str]:
-    """The command that lands them and retrains; here a retraining only says which corpora have landed."""
-
-    def retrain(home: str, *_: Any, **__: Any) -> dict[str, str]:
-        return {"ssrem": f"has seen {landed_corpora(home)}"}
-
-    monkeypatch.setattr("ssrem.tasks.train.retrain", retrain)
-    return ["ingest", "--inbox", str(inbox), "--settle", "0", "--retrain", "--home", str(home.root)]
-
-
-def test_a_rejected_dump_hides_no_other_that_landed(
-    inbox: Path, retraining: list[str], capsys: Capture
-) -> None:
-    assert main([*retraining, "--json"]) == 1
-    said = capsys.readouterr()
-    assert json.loads(said.out) == WITH_GOOD
-    (line,) = other_lines(said.err)
-    assert line.startswith("ssrem: bad.jsonl was moved to ") and "no key is known as speaker or text" in line
-    # Where none landed, nothing is learned, and the rejected dump is all that is said.
-    shutil.copy(inbox / "rejected" / "bad.jsonl", inbox)
-    assert main(retraining) == 1
-    said = capsys.readouterr()
-    assert said.out == "" and len(other_lines(said.err)) == 1
-
-
-def test_a_watched_folder_is_learned_from_though_a_dump_was_rejected(
-    retraining: list[str], capsys: Capture, monkeypatch: Patch
-) -> None:
-    def wait(seconds: float) -> None:
-        raise HomeError(f"waits {seconds} s")
-
-    monkeypatch.setattr("ssrem.cli.data.time", SimpleNamespace(sleep=wait))
-    assert main([*retraining, "--watch", "7"]) == 1
-    said = capsys.readouterr()
-    assert said.out.splitlines() == [f"{name}: {what}" for name, what in WITH_GOOD.items()]
-    rejected, waited = other_lines(said.err)
-    assert rejected.startswith("ssrem: bad.jsonl was moved to ") and waited == "ssrem: waits 7.0 s"
-
-
-def test_a_retraining_that_fails_hides_neither_a_landed_nor_a_rejected_dump(
-    retraining: list[str], capsys: Capture, monkeypatch: Patch
-) -> None:
-    def fails(*_: Any, **__: Any) -> None:
-        raise HomeError("locked")
-
-    monkeypatch.setattr("ssrem.tasks.train.retrain", fails)
-    assert main(retraining) == 1
-    said = capsys.readouterr()
-    assert said.out == "good.jsonl: landed as good\n"
-    rejected, failed = other_lines(said.err)
-    assert "bad.jsonl was moved to" in rejected and failed == "ssrem: locked"
 
 
 @pytest.mark.parametrize(
@@ -440,14 +367,3 @@ def test_score_prints_a_row_a_response(whole: Warehouse, made: Made, capsys: Cap
     )
     assert [row["h"] for row in answers] == pytest.approx([h for h, _ in stored])
     assert {row["signature"] for row in answers} == {stored[0][1]}
-
-
-@pytest.mark.parametrize("closed", ["2>&-", ">&- 2>&-"])
-def test_a_command_works_with_closed_streams(
-    tmp_path: Path, write_dump: Callable[..., str], closed: str
-) -> None:
-    rows = [{"conversation_id": "c", "speaker": f"s{turn % 2}", "text": f"text {turn}"} for turn in range(4)]
-    dump, home = write_dump(rows), tmp_path / "home"
-    command = f"{sys.executable} -m ssrem.cli ingest {dump} --speakers person --home {home} {closed}"
-    assert subprocess.run(command, shell=True, cwd=ROOT, check=False).returncode == 0
-    assert Warehouse.at(home).query("SELECT count(*) FROM utterances") == [(4,)]

@@ -12,7 +12,7 @@ import pytest
 from pydantic.fields import FieldInfo
 
 from ssrem.cli import UsageError
-from ssrem.cli.main import GROUPS, LEFT, VERBS, main, parsed
+from ssrem.cli.main import GROUPS, VERBS, main, parsed
 from ssrem.registry import registered
 from ssrem.settings import Settings, pairs
 from ssrem.tasks import settings as models
@@ -22,6 +22,8 @@ from support.paths import ROOT
 HUGE = str(10**400)
 
 NEEDED = {
+    "ingest": ["dump.jsonl"],
+    "sql": ["SELECT 1"],
     "negatives": ["sc"],
     "correlate": ["README.md"],
     "study": ["attacks"],
@@ -146,8 +148,8 @@ def test_a_hyphen_is_standard_input_and_words_may_begin_with_one() -> None:
     assert work.keywords["file"] == "-"
     one: Any = parsed(["score", "--response", "-5 degrees", "--context", "--really?", "--context", "b"])
     assert (one.keywords["response"], one.keywords["context"]) == ("-5 degrees", ("--really?", "b"))
-    wait: Any = parsed(["sql", "SELECT 1", "--csv", "-", "--timeout", "2m"])
-    assert (wait.keywords["csv"], wait.keywords["timeout"]) == ("-", 120)
+    wait: Any = parsed(["sql", "SELECT 1", "--csv", "--timeout", "2m"])
+    assert (wait.keywords["csv"], wait.keywords["timeout"]) == (True, 120)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +162,7 @@ def test_a_hyphen_is_standard_input_and_words_may_begin_with_one() -> None:
         ("tables x", "x: one argument too many; see ssrem tables --help"),
         ("status a\nb", "a\\nb: one argument too many"),
         ("negatives", "GENERATOR is missing; see ssrem negatives --help"),
-        ("ingest d.jsonl --settle", "--settle needs a value"),
+        ("ingest d.jsonl --name", "--name needs a value"),
         ("ratings import a.json", "--batch"),
         ("train --threads 0", "--threads: input should be greater than or equal to 1, not '0'"),
         ("train --memory-limit much", "--memory-limit: 'much' is no amount of memory, such as 2GB or 500MB"),
@@ -173,8 +175,7 @@ def test_a_hyphen_is_standard_input_and_words_may_begin_with_one() -> None:
         ("ingest d.jsonl --max-quarantine=5", "is no percentage from 0% to 100%, such as 5%"),
         ("ingest d.jsonl --map speaker", "is not FIELD=COLUMN or FIELD=COLUMN+COLUMN, for example speaker="),
         ("ingest d.jsonl --wait soon", "--wait: 'soon' is no duration such as 90, 30m or 6h"),
-        ("ingest", "ssrem ingest takes a dump or --inbox FOLDER, one of them"),
-        ("ingest dump.jsonl --watch 5", "--watch looks into --inbox FOLDER again and again; give it"),
+        ("ingest", "SOURCE is missing; see ssrem ingest --help"),
         (
             "evaluators retrain --margin rho=1",
             "--margin: no setting rho; there are identification, agreement",
@@ -190,21 +191,13 @@ def test_a_hyphen_is_standard_input_and_words_may_begin_with_one() -> None:
             "--responses: 'a' is not NAME=FILE, such as gpt2=responses.jsonl",
         ),
         ("ratings import a.json --batch b --kappa 2", "--kappa: "),
-        ("sql SELECT --csv a --parquet b", "an answer takes one form: --json, --csv or --parquet"),
+        ("sql SELECT --csv --json", "an answer takes one form: --json or --csv"),
     ],
 )
 def test_a_wrong_command_is_one_line(command: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(re.split(" ", command)) == 2
     line = capsys.readouterr().err
     assert line.startswith("ssrem: ") and line.count("\n") == 1 and says in line
-
-
-@pytest.mark.parametrize("gone", LEFT)
-def test_what_left_says_so(gone: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = gone.split() if not gone.startswith("--") else ["ingest", "dump.jsonl", gone]
-    assert main([*words, "x"]) == 2
-    line = capsys.readouterr().err
-    assert line.startswith(f"ssrem: ssrem {gone} has left: ") and line.count("\n") == 1
 
 
 def test_evaluators_alone_lists_them() -> None:

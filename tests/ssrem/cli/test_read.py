@@ -1,9 +1,8 @@
-"""Reading and keeping a home folder: `sql` on a terminal, `report`, `home prune`, folders of killed commands."""
+"""Reading and keeping a home folder: `report`, `home prune`, folders of killed commands."""
 
 from __future__ import annotations
 
 import os
-import sys
 import webbrowser
 from dataclasses import replace
 from pathlib import Path
@@ -18,39 +17,10 @@ from ssrem.files import temporary_folder
 from ssrem.tasks.stage.stage import Output
 from ssrem.tasks.warehouse.home import VARIABLE, Warehouse
 from support.progress_lines import other_lines
-from support.small_home import Made
 from support.stages import CORPUS, staging
-from support.terminal import Terminal
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
-
-
-def test_the_shell_reads_the_tables_and_cannot_write(made: Made) -> None:
-    terminal = Terminal([sys.executable, "-m", "ssrem.cli", "sql", "--home", str(made.home.root)])
-    try:
-        terminal.until("catalog.* D ")  # what is typed before the prompt is lost
-        terminal.type("SELECT corpus || ' landed' AS answer FROM corpora;\n")
-        terminal.until("tiny landed")
-        terminal.type("CREATE TABLE t AS SELECT 1;\n")
-        terminal.until("read-only")
-        terminal.type(".quit\n")
-        terminal.close()
-    finally:
-        terminal.end()
-
-
-def test_what_the_shell_needs(home: Warehouse, made: Made, monkeypatch: Patch, capsys: Capture) -> None:
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    assert main(["sql", "--home", str(home.root)]) == 1
-    assert "nothing is published" in capsys.readouterr().err
-    assert main(["sql", "--csv", "-", "--home", str(made.home.root)]) == 1
-    assert "need a query" in capsys.readouterr().err
-    monkeypatch.setattr(read, "find_spec", lambda package: None)
-    assert main(["sql", "--home", str(made.home.root)]) == 1
-    line = capsys.readouterr().err
-    assert line.startswith("ssrem: DuckDB's shell is not installed; pip install duckdb-cli")
-    assert line.count("\n") == 1
 
 
 def test_it_opens_the_page_and_writes_figures_and_tables(

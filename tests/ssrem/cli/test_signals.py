@@ -51,14 +51,8 @@ def run(words):
         raise main.SsremError("the stage failed") from error
 """
 
-AFTER_THE_WORK = """
-def run(words):
-    atexit.register(lambda: os.kill(os.getpid(), {number}))
-    return 0
-"""
-
 COMMAND = """
-import atexit, os, sys, time
+import os, sys, time
 from ssrem.cli import main
 {run}
 main.run = run
@@ -97,13 +91,6 @@ def test_a_signal_is_one_line_whatever_error_becomes_of_it(run: str, number: int
     with started("-c", COMMAND.format(run=run.format(number=int(number)))) as running:
         assert running.communicate(timeout=60)[1] == f"ssrem: {says}{UNPUBLISHED}\n"
     assert running.returncode == status
-
-
-@pytest.mark.parametrize("number", ENDS)
-def test_a_command_that_has_done_its_work_ends_as_such(number: int) -> None:
-    with started("-c", COMMAND.format(run=AFTER_THE_WORK.format(number=int(number)))) as running:
-        assert running.communicate(timeout=60) == ("", "")
-    assert running.returncode == 0
 
 
 def test_a_pipe_that_nobody_reads_ends_a_command_in_silence() -> None:

@@ -55,16 +55,6 @@ def test_a_pipe_is_refused_at_once(verb: tuple[str, ...], folder: Path) -> None:
     assert stat.S_ISFIFO((folder / "pipe.tar").stat().st_mode)
 
 
-@pytest.mark.parametrize("option", ["--csv", "--parquet"])
-def test_an_answer_does_not_replace_a_pipe(option: str, folder: Path, capsys: Capture) -> None:
-    os.mkfifo(folder / "pipe")
-    assert main(["ingest", "dump.jsonl", "--max-quarantine", "100%"]) == 0
-    capsys.readouterr()
-    assert main(["sql", "SELECT 1", option, "pipe"]) == 1
-    assert capsys.readouterr().err == "ssrem: cannot write pipe: is not a regular file; choose another file\n"
-    assert stat.S_ISFIFO((folder / "pipe").stat().st_mode)
-
-
 def test_scores_are_not_computed_for_a_file_that_cannot_be_written(
     folder: Path, capsys: Capture, monkeypatch: Patch
 ) -> None:

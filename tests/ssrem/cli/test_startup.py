@@ -30,7 +30,6 @@ ANSWERS = {
         "--help": "",
         "nonsense": "there is no verb 'nonsense'",
         "evaluators promot": "there is no verb 'promot'; did you mean promote?; see ssrem evaluators --help",
-        "home repair": "has left",
     },
     "pydantic": {
         "validate --help": "",

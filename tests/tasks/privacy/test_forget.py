@@ -21,9 +21,8 @@ from ssrem.privacy.key import PseudonymKey
 from ssrem.settings import TableSettings
 from ssrem.tasks.ingest import land as land_dump
 from ssrem.tasks.privacy import forget
-from ssrem.tasks.settings import DumpSettings, TrainSettings
+from ssrem.tasks.settings import DumpSettings
 from ssrem.tasks.tables import build
-from ssrem.tasks.train import dry_run
 from ssrem.tasks.versions import next_version
 from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse
@@ -171,12 +170,11 @@ def test_a_person_is_nowhere_afterwards(made: Made, forgotten: tuple[Warehouse, 
     assert json.loads(parameters) == {"corpus": "tiny"}
 
 
-def test_what_was_derived_is_gone_and_the_commands_that_make_it_again_are_named(
+def test_what_was_derived_is_gone(
     forgotten: tuple[Warehouse, Any, list[str]],
 ) -> None:
     home, said, _ = forgotten
     assert said["evaluators"] == [{"evaluator": name, "version": 1} for name in ("rsrem", "ssrem")]
-    assert said["next"] == ["ssrem tables --corpus tiny", "ssrem train ssrem rsrem", "ssrem report"]
     assert not (home.models / "ssrem").exists() or not list((home.models / "ssrem").iterdir())
     published = {partition.address for partition in home.partitions()}
     assert ("candidates", PartitionKey(corpus="tiny")) not in published
@@ -190,21 +188,18 @@ def test_a_number_of_a_version_is_used_once(made: Made, forgotten: tuple[Warehou
     home, *_ = forgotten
     assert home.query("SELECT count(*) FROM evaluators WHERE evaluator = 'ssrem'") == [(0,)]
     assert next_version(home, "ssrem") == 2
-    (plan,) = dry_run(["ssrem"], None, str(home.root), TrainSettings())
-    assert plan["version"] == 2
     assert next_version(made.home, "ssrem") == 2 and next_version(made.home, "bleu-2") == 1
 
 
-def test_nobody_of_that_name_and_near_spellings_are_told(home: Warehouse, write_dump: Dump) -> None:
+def test_nobody_of_that_name(home: Warehouse, write_dump: Dump) -> None:
     with pytest.raises(PrivacyError, match="no corpus has landed"):
         forget("nobody", str(home.root))
-    spelled = ["Zoë", "Zoe\u0308", " zoë", "ZOË ", "zo"]
-    said = [{"conversation_id": "c", "speaker": who, "text": f"said {n}"} for n, who in enumerate(spelled)]
+    said = [
+        {"conversation_id": "c", "speaker": who, "text": f"said {n}"} for n, who in enumerate(("Zoë", "al"))
+    ]
     land(write_dump(said), str(home.root))
-    assert forget("Zoë", str(home.root))["also"] == [" zoë", "ZOË ", "Zoe\u0308"]
-    assert {who for (who,) in home.query("SELECT speaker FROM utterances")} == {*spelled[1:]}
-    with pytest.raises(PrivacyError, match="did you mean ' zoë' or 'ZOË ' or"):
-        forget("ZoË", str(home.root))
+    with pytest.raises(PrivacyError, match="did you mean 'Zoë'"):
+        forget("Zoe", str(home.root))
 
 
 def test_the_only_person_takes_the_corpus_with_them(home: Warehouse, write_dump: Dump) -> None:
@@ -279,10 +274,6 @@ def test_a_killed_run_is_completed_by_another(tmp_path: Path, publishes: int) ->
     assert done.returncode == -signal.SIGKILL, done.stderr
     left = home.query("SELECT corpus, count(*) FROM utterances GROUP BY ALL ORDER BY ALL")
     assert [one == other for one, other in zip(left, before, strict=True)] == [publishes < 1, publishes < 2]
-    assert forget("zed_target", str(home.root))["next"] == [
-        "ssrem tables --corpus one --context-turns 3 --similarity none",
-        "ssrem tables --corpus two --seed 1 --context-turns 3 --similarity none",
-        "ssrem report",
-    ]
+    forget("zed_target", str(home.root))
     assert occurrences(home.root, ["zed_target"]) == []
     assert cached(home) and not list(home.staging.glob("*"))

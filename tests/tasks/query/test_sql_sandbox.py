@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import signal
@@ -20,7 +21,7 @@ from ssrem.cli.main import main
 from ssrem.errors import SsremError
 from ssrem.tasks import query
 from ssrem.tasks.ingest import land
-from ssrem.tasks.query import ask, save_csv, save_parquet
+from ssrem.tasks.query import ask, print_csv
 from ssrem.tasks.report import write_report
 from ssrem.tasks.settings import DumpSettings
 from ssrem.tasks.stage.stage import Stage
@@ -244,8 +245,7 @@ def test_a_time_limit_stops_a_query(home: Warehouse, here: Path, text: str) -> N
     before, threads = set(here.iterdir()), threading.active_count()
     for stopped in (
         lambda: ask(home, text, timeout=0.2),
-        lambda: save_csv(home, text, here / "out.csv", timeout=0.2),
-        lambda: save_parquet(home, text, here / "out.parquet", timeout=0.2),
+        lambda: print_csv(home, text, io.StringIO(), timeout=0.2),
     ):
         with pytest.raises(SsremError, match=r"^the query took longer than 0.2 s; .*--timeout$"):
             stopped()

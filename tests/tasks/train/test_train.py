@@ -22,7 +22,7 @@ from ssrem.tasks.annotated import annotated_file, human_scores
 from ssrem.tasks.score import score_corpus
 from ssrem.tasks.settings import TrainSettings
 from ssrem.tasks.stage.stage import Stage
-from ssrem.tasks.train import dry_run, train, train_all
+from ssrem.tasks.train import train, train_all
 from ssrem.tasks.versions import promoted
 from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import COMMON, Made
@@ -211,21 +211,6 @@ def test_settings_go_to_those_that_have_them() -> None:
     ):
         with pytest.raises(EvaluatorError, match=said):
             route(names, wrong)
-
-
-def test_a_plan_says_what_would_be_trained(copy: Warehouse) -> None:
-    before = copy.partitions()
-    names, settings = ["ssrem", "bleu-2", "retrieval"], TrainSettings(set={"epochs": 3})
-    plan = dry_run(names, None, str(copy.root), settings)
-    assert [(row["evaluator"], row["version"], row["corpora"]) for row in plan] == [
-        ("ssrem", 2, "tiny"),
-        ("bleu-2", 1, None),
-        ("retrieval", 1, "tiny"),
-    ]
-    assert plan[0]["settings"]["epochs"] == plan[2]["settings"]["epochs"] == 3
-    assert plan[0]["train_responses"] > 100
-    assert plan[2]["encoder"] is None
-    assert copy.partitions() == before
 
 
 # Human scores

@@ -17,7 +17,7 @@ def test_a_path_that_works(tmp_path: Path, name: str, capsys: pytest.CaptureFixt
     home = str(tmp_path / name)
     assert main(["ingest", str(dump), "--home", home, "--speakers", "person"]) == 0
     capsys.readouterr()
-    assert main(["sql", "SELECT text FROM utterances", "--home", home, "--csv", "-"]) == 0
+    assert main(["sql", "SELECT text FROM utterances", "--home", home, "--csv"]) == 0
     assert capsys.readouterr() == ("text\nhi\n", "")
 
 
