@@ -19,13 +19,13 @@ from typing import Any
 
 import torch
 
-from ssrem.encoders.transformer.pretrained import BF16
+from ssrem.encoders.pretrained import BF16
 from ssrem.evaluators import PACKAGED, evaluator_class
 from ssrem.evaluators.aspects.word_counts import FOLDER, WordCounts
 from ssrem.evaluators.blend.blend import Blend
 from ssrem.evaluators.language_model.gemma import GEMMA
 from ssrem.in_memory import conversations
-from ssrem.training.hardware import has_bf16
+from ssrem.training.trainer import has_bf16
 
 CORPUS = "chitchat"
 SIZES = {"blend": {"contexts": 500, "valid_contexts": 150}}

@@ -20,17 +20,14 @@ from numpy.typing import NDArray
 
 from benchmarks.encoders import read_turns
 from ssrem.encoders import load_encoder
-from ssrem.encoders.static.learned_table import LearnedTable
-from ssrem.encoders.static.token_average import DISTILLED, packaged_tokens
+from ssrem.encoders.hub import MINILM
 from ssrem.encoders.store import VectorStore
-from ssrem.encoders.transformer.hub import MINILM
-from ssrem.encoders.transformer.transformer import Transformer
+from ssrem.encoders.tables import DISTILLED, LearnedTable, packaged_tokens
+from ssrem.encoders.transformer import Transformer
 from ssrem.evaluators import PACKAGED
 from ssrem.evaluators.bilinear.table_training import LearnedRows, Texts
 from ssrem.samples import TRAIN, Rows
-from ssrem.training.epochs import shuffled_epochs
-from ssrem.training.hardware import has_bf16
-from ssrem.training.trainer import Group, Loss, Plan, Step, train
+from ssrem.training.trainer import Group, Loss, Plan, Step, has_bf16, shuffled_epochs, train
 
 BATCH, HELD_OUT, MIN_COUNT, TOKENS = 512, 2_048, 5, 64
 

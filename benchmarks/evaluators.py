@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import measure
-from ssrem.encoders.transformer import hub
+from ssrem.encoders import hub
 from ssrem.errors import SsremError
 from ssrem.evaluators import EVALUATORS, evaluator_class, load_evaluator, packaged
 from ssrem.evaluators.base import Evaluator

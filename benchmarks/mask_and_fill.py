@@ -83,7 +83,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("home", metavar="HOME")
     parser.add_argument("--model", required=True, help="masked language model")
     parser.add_argument(
-        "--negatives", default="mask-and-fill", help="mask-and-fill or a variant of it, such as keep-masks"
+        "--negatives", default="mask-and-fill", help="mask-and-fill or a variant of it, such as select-random"
     )
     parser.add_argument("--corpus", default="chitchat")
     parser.add_argument("--responses", type=int, default=300)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ssrem.agreement.figures import digest
-from ssrem.encoders.static.word_average import packaged_glove
+from ssrem.encoders.words import packaged_glove
 from ssrem.errors import AnnotationError, EvaluatorError
 from ssrem.evaluators import evaluator_class, load_evaluator
 from ssrem.evaluators.base import Evaluator

@@ -11,7 +11,7 @@ from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.evaluators import MANIFEST, PACKAGED, evaluator_class
 from ssrem.evaluators.language_model.fine_tune import LmSettings
 from ssrem.files import read_json
-from ssrem.negatives.tied_head.settings import TiedHeadSettings
+from ssrem.negatives.tied_head import TiedHeadSettings
 
 # Pearson and Spearman on dailydialog-zhao and persona-zhao, as Park et al. 2021 (their table 1) report them.
 PARK = {

@@ -26,12 +26,12 @@ from benchmarks.agreement.rows import gain_of_share, paired_gain
 from ssrem.agreement.correlate import View, pearson, spearman
 from ssrem.agreement.resample import paired_bootstrap
 from ssrem.encoders import DEFAULT_ENCODER, load_encoder
-from ssrem.encoders.transformer.pretrained import BF16
+from ssrem.encoders.pretrained import BF16
 from ssrem.errors import EvaluatorError, SsremError
 from ssrem.evaluators import evaluator_class, load_evaluator, packaged
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.language_model import fine_tune as language
-from ssrem.negatives.tied_head import fine_tune as masked
+from ssrem.negatives import tied_head as masked
 from ssrem.samples import TRAIN, Candidates, Floats, Labelled, Labels, folds_by_context, out_of_fold
 
 Say = Callable[[str], None]

@@ -54,8 +54,8 @@ Raw = Annotated[bool, Field(description="in CSV, write text that a spreadsheet t
 
 CHECKS = {
     "encoder": "ssrem.encoders:check_spec",
-    "init": "ssrem.encoders.transformer.hub:check_at_hand",
-    "model": "ssrem.encoders.transformer.hub:check_at_hand",
+    "init": "ssrem.encoders.hub:check_at_hand",
+    "model": "ssrem.encoders.hub:check_at_hand",
 }
 """Field of settings → a check of its value that is made before stages, whose imports take longer, are imported."""
 

@@ -14,13 +14,13 @@ from ssrem.registry import nearest, registered, with_installed
 __all__ = ["DEFAULT_ENCODER", "ENCODERS", "Encoder", "check_spec", "load_again", "load_encoder", "load_saved"]
 
 _OWN = {
-    "concatenation": "ssrem.encoders.concatenation:Concatenation",
-    "token-average": "ssrem.encoders.static.token_average:TokenAverage",
-    "learned-table": "ssrem.encoders.static.learned_table:LearnedTable",
-    "word-average": "ssrem.encoders.static.word_average:WordAverage",
-    "transformer": "ssrem.encoders.transformer.transformer:Transformer",
-    "adapted-transformer": "ssrem.encoders.transformer.adapted_transformer:AdaptedTransformer",
-    "hierarchical-gru": "ssrem.encoders.recurrent.hierarchical_gru:HierarchicalGru",
+    "concatenation": "ssrem.encoders.base:Concatenation",
+    "token-average": "ssrem.encoders.tables:TokenAverage",
+    "learned-table": "ssrem.encoders.tables:LearnedTable",
+    "word-average": "ssrem.encoders.words:WordAverage",
+    "transformer": "ssrem.encoders.transformer:Transformer",
+    "adapted-transformer": "ssrem.encoders.transformer:AdaptedTransformer",
+    "hierarchical-gru": "ssrem.encoders.recurrent:HierarchicalGru",
 }
 ENCODERS: dict[str, str] = with_installed("ssrem.encoders", _OWN)
 """Kind → module:class. A spec goes to the first class that accepts it."""

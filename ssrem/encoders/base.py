@@ -1,9 +1,10 @@
-"""The base class of encoders: texts to vectors."""
+"""The base class of encoders, texts to vectors, and the vectors of several encoders side by side."""
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
-from ssrem.files import read_json, write_json
+from ssrem.files import expanded, read_json, write_json
 from ssrem.tokenize import sentences, words
 
 Vectors = NDArray[np.float32]
@@ -23,6 +24,21 @@ def as_float16_values(vectors: NDArray[Any]) -> Vectors:
     """The same vectors as float32 that float16 represents exactly, so that a cached vector equals a fresh one."""
     clipped = np.clip(vectors, -_FLOAT16_MAX, _FLOAT16_MAX)
     return np.asarray(clipped, dtype=np.float16).astype(np.float32)
+
+
+def unit_length(vectors: NDArray[Any]) -> NDArray[Any]:
+    """The vectors (n, d) with unit length; a zero vector stays as it is."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: NDArray[Any] = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
+    return unit
+
+
+def short_hash(*contents: bytes) -> str:
+    """8 hex digits of BLAKE2b, for signatures."""
+    digest = hashlib.blake2b(digest_size=4)
+    for content in contents:
+        digest.update(content)
+    return digest.hexdigest()
 
 
 class Encoder(ABC):
@@ -43,6 +59,8 @@ class Encoder(ABC):
 
     name: str
     dimensions: int
+    cache: Callable[[Sequence[str]], Vectors] | None = None
+    """Answers `encode` in the encoder's place, such as a store of vectors, which calls `compute` for new texts."""
 
     @classmethod
     def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> Encoder | None:
@@ -68,7 +86,11 @@ class Encoder(ABC):
         return True
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """float32 (n, d), each value one that float16 represents exactly."""
+        """float32 (n, d), each value one that float16 represents exactly; from the `cache` if there is one."""
+        return self.cache(texts) if self.cache and len(texts) else self.compute(texts)
+
+    def compute(self, texts: Sequence[str]) -> Vectors:
+        """`encode` without the cache."""
         if len(texts) == 0:
             return np.zeros((0, self.dimensions), dtype=np.float32)
         return as_float16_values(self._encode(texts))
@@ -83,7 +105,7 @@ class Encoder(ABC):
         Units are sentences, weighted by their number of words; encoders with vectors of words add those.
         """
         parts = sentences(text)
-        vectors = self.encode(parts)
+        vectors = self.compute(parts)
         weights = np.array([len(words(part)) for part in parts], dtype=np.float64)
         known = vectors.any(axis=1) & (weights > 0)
         return vectors[known], weights[known]
@@ -91,11 +113,11 @@ class Encoder(ABC):
     def units(self, texts: Sequence[str]) -> tuple[list[list[int]], Vectors]:
         """What recurrent networks read: each text as rows of the vectors, float32 (v, d), in its order.
 
-        A word's vector is what `encode` gives for the word by itself, zero for an unknown one.
+        A word's vector is what `compute` gives for the word by itself, zero for an unknown one.
         """
         rows: dict[str, int] = {}
         split = [[rows.setdefault(word, len(rows)) for word in words(text)] for text in texts]
-        return split, self.encode(list(rows))
+        return split, self.compute(list(rows))
 
     def truncated(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         """Whether the end of each text is not read, bool (n,); all False for an encoder without a limit."""
@@ -106,6 +128,12 @@ class Encoder(ABC):
         folder.mkdir(parents=True, exist_ok=True)
         described = self._save(folder)
         write_json(folder / "encoder.json", {"kind": self.kind, **described, "signature": self.signature})
+
+    def save_unless_named(self, folder: Path) -> dict[str, Any]:
+        """What `load_again` needs: `origin` and `signature`. Without an origin it is saved into `folder`."""
+        if self.origin is None:
+            self.save(folder)
+        return {"origin": self.origin, "signature": self.signature}
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -127,3 +155,61 @@ class Encoder(ABC):
     def _load(cls, folder: Path, described: Mapping[str, Any]) -> Self:
         """The encoder in `folder`; `described` is its encoder.json. EvaluatorError if a part is missing or changed."""
         return cls()
+
+
+class Concatenation(Encoder):
+    """The vectors of `parts` in their order; sentence mover's similarity uses the first part's bag."""
+
+    kind: ClassVar[str] = "concatenation"
+    saved: ClassVar[tuple[str, ...]] = ("parts",)
+
+    def __init__(self, parts: Sequence[Encoder]) -> None:
+        if len(parts) < 2:
+            raise EvaluatorError(f"a concatenation needs two encoders or more, got {len(parts)}")
+        self.parts = list(parts)
+        self.name = "+".join(part.name for part in parts)
+        self.dimensions = sum(part.dimensions for part in parts)
+
+    @classmethod
+    def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> Self | None:
+        from ssrem.encoders import load_encoder
+        from ssrem.encoders.hub import is_model_folder
+
+        is_path = spec.startswith("file:") or expanded(spec).is_file() or is_model_folder(spec)
+        if "+" not in spec or is_path:
+            return None
+        return cls([load_encoder(part, train_texts=train_texts, seed=seed) for part in spec.split("+")])
+
+    @property
+    def signature(self) -> str:
+        joined = "\n".join(part.signature for part in self.parts)
+        return f"{self.name}-d{self.dimensions}-{short_hash(joined.encode())}"
+
+    @property
+    def origin(self) -> str | None:
+        origins = [part.origin for part in self.parts if part.origin is not None]
+        return "+".join(origins) if len(origins) == len(self.parts) else None
+
+    @property
+    def slow(self) -> bool:
+        return any(part.slow for part in self.parts)
+
+    def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
+        return np.concatenate([part.encode(texts) for part in self.parts], axis=1)
+
+    def bag(self, text: str) -> tuple[Vectors, NDArray[np.float64]]:
+        return self.parts[0].bag(text)
+
+    def truncated(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        return np.asarray(np.any([part.truncated(texts) for part in self.parts], axis=0))
+
+    def _save(self, folder: Path) -> Mapping[str, Any]:
+        saved = [part.save_unless_named(folder / f"part{number}") for number, part in enumerate(self.parts)]
+        return {"parts": saved}
+
+    @classmethod
+    def _load(cls, folder: Path, described: Mapping[str, Any]) -> Self:
+        from ssrem.encoders import load_again
+
+        saved = enumerate(described["parts"])
+        return cls([load_again(one["origin"], one["signature"], folder / f"part{n}") for n, one in saved])

@@ -30,34 +30,6 @@ def text_hashes(texts: Sequence[str]) -> Hashes:
     return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
 
 
-class _Rows:
-    """The vectors of texts, zero at first, and which of the texts' distinct hashes have their vector.
-
-    result: float32 (n, d). hashes (u,), sorted; first (u,): a text of each; inverse (n,): each text's hash;
-    known, bool (u,): whether the vector was placed.
-    """
-
-    def __init__(self, texts: Sequence[str], dimensions: int) -> None:
-        self.result: Vectors = np.zeros((len(texts), dimensions), dtype=np.float32)
-        self.hashes, self.first, self.inverse = np.unique(
-            text_hashes(texts), return_index=True, return_inverse=True
-        )
-        # The rows of hash u are members[edges[u]:edges[u + 1]].
-        self._members = np.argsort(self.inverse, kind="stable")
-        counts = np.bincount(self.inverse, minlength=len(self.hashes))
-        self._edges = np.concatenate([[0], np.cumsum(counts)])
-        self.known = np.zeros(len(self.hashes), dtype=bool)
-
-    def place(self, positions: NDArray[np.int64], vectors: NDArray[Any]) -> None:
-        """Write the vectors (p, d) of the hashes at `positions` into the rows of their texts."""
-        counts = self._edges[positions + 1] - self._edges[positions]
-        ends = np.cumsum(counts)
-        offsets = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
-        rows = self._members[np.repeat(self._edges[positions], counts) + offsets]
-        self.result[rows] = np.repeat(vectors, counts, axis=0)
-        self.known[positions] = True
-
-
 class VectorStore:
     """`folder`/ENCODER-SIGNATURE/*.parquet: text_hash uint64 and vector, a fixed-size list of float16.
 
@@ -75,18 +47,38 @@ class VectorStore:
         *,
         compute: Callable[[Sequence[str]], Vectors] | None = None,
     ) -> Vectors:
-        """float32 (n, d), equal to `encoder.encode(texts)`; new vectors are stored.
+        """float32 (n, d), equal to `encoder.compute(texts)`; new vectors are stored.
 
-        Memory beyond the result: one chunk, and 8 bytes a text. compute: replaces the encoder's `encode`.
+        Memory beyond the result: one chunk, and 16 bytes a text. compute: replaces the encoder's own.
         """
-        rows = self._look_up(encoder, texts)
-        missing = np.flatnonzero(~rows.known)
-        for start in range(0, len(missing), _ENCODE_CHUNK):
-            positions = missing[start : start + _ENCODE_CHUNK]
-            vectors = (compute or encoder.encode)([texts[row] for row in rows.first[positions]])
-            _write(self.folder / encoder.signature, rows.hashes[positions], vectors)
-            rows.place(positions, vectors)
-        return rows.result
+        result = np.zeros((len(texts), encoder.dimensions), dtype=np.float32)
+        if not len(texts):
+            return result
+        folder = self.folder / encoder.signature
+        hashes, first, inverse = np.unique(text_hashes(texts), return_index=True, return_inverse=True)
+        missing = np.ones(len(hashes), dtype=bool)
+
+        def place(distinct: NDArray[np.int64], vectors: NDArray[Any]) -> None:
+            """Write the vectors (p, d) of the hashes at `distinct` into the rows of all their texts."""
+            at = np.full(len(hashes), -1)
+            at[distinct] = np.arange(len(distinct))
+            rows = np.flatnonzero(at[inverse] >= 0)
+            result[rows] = vectors[at[inverse[rows]]]
+            missing[distinct] = False
+
+        for path in sorted(folder.glob("*.parquet")):
+            if (part := _read(path, encoder.dimensions, wanted=hashes)) is not None:
+                stored, vectors = part
+                at = np.minimum(np.searchsorted(hashes, stored), len(hashes) - 1)
+                known = (hashes[at] == stored) & missing[at]
+                place(at[known], vectors[known])
+        absent = np.flatnonzero(missing)
+        for start in range(0, len(absent), _ENCODE_CHUNK):
+            distinct = absent[start : start + _ENCODE_CHUNK]
+            encoded = (compute or encoder.compute)([texts[row] for row in first[distinct]])
+            _write(folder, hashes[distinct], encoded)
+            place(distinct, encoded)
+        return result
 
     def retain(self, hashes: Hashes) -> int:
         """Delete the vectors of all texts except those with these hashes, for every encoder; returns how many."""
@@ -105,18 +97,6 @@ class VectorStore:
         for path in self.folder.glob("*/*.tmp"):
             path.unlink(missing_ok=True)
         return deleted
-
-    def _look_up(self, encoder: Encoder, texts: Sequence[str]) -> _Rows:
-        rows = _Rows(texts, encoder.dimensions)
-        for path in sorted((self.folder / encoder.signature).glob("*.parquet")) if len(texts) else ():
-            if (part := _read(path, encoder.dimensions, wanted=rows.hashes)) is None:
-                continue
-            hashes, vectors = part
-            at = np.minimum(np.searchsorted(rows.hashes, hashes), len(rows.hashes) - 1)
-            wanted = (rows.hashes[at] == hashes) & ~rows.known[at]
-            if wanted.any():
-                rows.place(at[wanted], vectors[wanted])
-        return rows
 
 
 def _read(
@@ -145,7 +125,8 @@ def _read(
     return hashes, vectors
 
 
-def _write(parts: Path, hashes: Hashes, vectors: NDArray[Any]) -> None:
+def _write(folder: Path, hashes: Hashes, vectors: NDArray[Any]) -> None:
+    """Write a file of vectors; deletes those that a killed run left unfinished."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -153,20 +134,15 @@ def _write(parts: Path, hashes: Hashes, vectors: NDArray[Any]) -> None:
     rows = pa.FixedSizeListArray.from_arrays(values, vectors.shape[1])
     table = pa.table({"text_hash": pa.array(hashes), "vector": rows})
     name = hashlib.blake2b(hashes.tobytes(), digest_size=12).hexdigest()
-    aside = parts / f"{name}.{os.getpid()}.tmp"
+    aside = folder / f"{name}.{os.getpid()}.tmp"
     try:
-        parts.mkdir(parents=True, exist_ok=True)
-        _sweep(parts)
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in folder.glob("*.tmp"):
+            with suppress(FileNotFoundError):
+                if time.time() - path.stat().st_mtime > _ABANDONED_AFTER:
+                    path.unlink()
         pq.write_table(table, aside, compression="none", use_dictionary=False, write_page_checksum=True)
-        aside.replace(parts / f"{name}.parquet")
+        aside.replace(folder / f"{name}.parquet")
     except OSError as error:
         aside.unlink(missing_ok=True)
-        raise HomeError(f"{parts}: vectors cannot be written ({error}); free space and run again") from error
-
-
-def _sweep(parts: Path) -> None:
-    """Delete files that a killed run left unfinished."""
-    for path in parts.glob("*.tmp"):
-        with suppress(FileNotFoundError):
-            if time.time() - path.stat().st_mtime > _ABANDONED_AFTER:
-                path.unlink()
+        raise HomeError(f"{folder}: vectors cannot be written ({error}); free space and run again") from error

@@ -10,18 +10,17 @@ from ssrem.negatives.base import Generator, Mixture
 from ssrem.registry import did_you_mean, registered
 
 GENERATORS: dict[str, str] = {
-    "random": "ssrem.negatives.speaker_sets:Random",
-    "sc": "ssrem.negatives.speaker_sets:SameConversation",
-    "sp": "ssrem.negatives.speaker_sets:SamePartner",
-    "ss": "ssrem.negatives.speaker_sets:SameSpeaker",
-    "copied": "ssrem.negatives.conversation:Copied",
-    "own": "ssrem.negatives.conversation:Own",
-    "generic": "ssrem.negatives.conversation:Generic",
-    "other-question": "ssrem.negatives.conversation:OtherQuestion",
+    "random": "ssrem.negatives.turns:Random",
+    "sc": "ssrem.negatives.turns:SameConversation",
+    "sp": "ssrem.negatives.turns:SamePartner",
+    "ss": "ssrem.negatives.turns:SameSpeaker",
+    "copied": "ssrem.negatives.turns:Copied",
+    "own": "ssrem.negatives.turns:Own",
+    "generic": "ssrem.negatives.turns:Generic",
+    "other-question": "ssrem.negatives.turns:OtherQuestion",
     "mask-and-fill": "ssrem.negatives.mask_and_fill:MaskAndFill",
-    "keep-masks": "ssrem.negatives.mask_and_fill:KeepMasks",
-    "drop-golden": "ssrem.negatives.scramble:DropGolden",
-    "shuffle-golden": "ssrem.negatives.scramble:ShuffleGolden",
+    "drop-golden": "ssrem.negatives.turns:DropGolden",
+    "shuffle-golden": "ssrem.negatives.turns:ShuffleGolden",
     "score-without-history": "ssrem.negatives.mask_and_fill:ScoreWithoutHistory",
     "select-random": "ssrem.negatives.mask_and_fill:SelectRandom",
     "replace-with-history": "ssrem.negatives.mask_and_fill:ReplaceWithHistory",
@@ -36,41 +35,34 @@ def load_generator(spec: str, **settings: Any) -> Generator:
 
     settings: those of the generators named; in a mixture each goes to the generators that have it. The setting
     `model` of mask-and-fill and its variants names a masked language model: a name or folder, as for
-    ssrem.encoders.transformer.hub. Raises EvaluatorError with the nearest names for an unknown name or setting.
+    ssrem.encoders.hub. Raises EvaluatorError with the nearest names for an unknown name or setting.
     """
-    parts = [(_class(name), count) for name, count in _parse(spec)]
-    known = sorted({name for generator, _ in parts for name in generator.settings_class.names()})
+    parts = [(kind, kind.settings_class.model_fields, count) for kind, count in _parse(spec)]
+    known = sorted({name for _, names, _ in parts for name in names})
     for name in settings:
         if name not in known:
             hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
             raise EvaluatorError(f"negatives {spec}: no setting {name!r}{hint}")
     generators = [
-        generator.of(
-            {name: settings[name] for name in settings if name in generator.settings_class.names()} | count
-        )
-        for generator, count in parts
+        kind.of({name: value for name, value in settings.items() if name in names} | count)
+        for kind, names, count in parts
     ]
     return generators[0] if len(generators) == 1 else Mixture(generators)
 
 
 def needs_model(spec: str) -> bool:
     """Whether a generator that `spec` names needs a masked language model; EvaluatorError for an unknown name."""
-    return any("model" in _class(name).settings_class.names() for name, _ in _parse(spec))
+    return any("model" in kind.settings_class.model_fields for kind, _ in _parse(spec))
 
 
-def _parse(spec: str) -> list[tuple[str, dict[str, int]]]:
-    """The names in `spec`, each with its setting `count` if one is asked for."""
-    parts: list[tuple[str, dict[str, int]]] = []
+def _parse(spec: str) -> list[tuple[type[Generator], dict[str, int]]]:
+    """The classes that `spec` names, each with its setting `count` if one is asked for."""
+    parts: list[tuple[type[Generator], dict[str, int]]] = []
     for part in map(str.strip, spec.split("+")):
         counted = _COUNTED.fullmatch(part)
         name = counted[1] if counted else part
         if name not in GENERATORS:
             hint = did_you_mean(name, GENERATORS) or f"; there are {', '.join(GENERATORS)}"
             raise EvaluatorError(f"no negatives {part or spec!r}{hint}")
-        parts.append((name, {"count": int(counted[2])} if counted else {}))
+        parts.append((registered(GENERATORS[name]), {"count": int(counted[2])} if counted else {}))
     return parts
-
-
-def _class(name: str) -> type[Generator]:
-    generator_class: type[Generator] = registered(GENERATORS[name])
-    return generator_class

@@ -8,15 +8,16 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ssrem.config import Config
-from ssrem.errors import EvaluatorError
+from ssrem import settings
+from ssrem.errors import EvaluatorError, SsremError
 from ssrem.samples import Candidates, Rows
+from ssrem.settings import Count
 
 BATCH = 256
 
@@ -76,15 +77,11 @@ class Case:
         return np.random.default_rng(int.from_bytes(digest, "big"))
 
 
-@dataclass(frozen=True)
-class Settings(Config):
-    """What determines a generator's negatives, besides the seed. count: negatives per response."""
+class Settings(settings.Settings, strict=True):
+    """What determines a generator's negatives, besides the seed."""
 
-    count: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.at_least(1, "count")
+    count: Count = 1
+    """negatives per response"""
 
 
 class Generator(ABC):
@@ -104,9 +101,12 @@ class Generator(ABC):
         self.settings = settings or self.settings_class()
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Generator:
+    def of(cls, settings: Mapping[str, Any]) -> Self:
         """The generator with these settings and the defaults of the others; EvaluatorError for a bad value."""
-        return cls(cls.settings_class.of(settings))
+        try:
+            return cls(cls.settings_class(**settings))
+        except SsremError as error:
+            raise EvaluatorError(f"negatives {cls.name}: {error}") from None
 
     @property
     def signature(self) -> str:
@@ -115,7 +115,7 @@ class Generator(ABC):
 
     def _determinants(self) -> dict[str, Any]:
         """Key → value of what determines the negatives besides the seed."""
-        return asdict(self.settings)
+        return self.settings.model_dump()
 
     def generate(
         self,
@@ -136,14 +136,17 @@ class Generator(ABC):
         if batch_size < 1:
             raise EvaluatorError(f"batch_size is {batch_size}; expected 1 or more")
         self.check(candidates)
-        return self._batches(candidates, chosen, seed, batch_size)
 
-    def _batches(
-        self, candidates: Candidates, rows: Rows, seed: int, batch_size: int
-    ) -> Iterator[list[Negative]]:
-        for first in range(0, len(rows), batch_size):
-            cases = (Case(candidates, int(row)) for row in rows[first : first + batch_size])
-            yield [negative for case in cases for negative in self.admitted(case, seed)]
+        def batch(first: int) -> list[Negative]:
+            cases = (Case(candidates, int(row)) for row in chosen[first : first + batch_size])
+            return [negative for case in cases for negative in self.admitted(case, seed)]
+
+        return map(batch, range(0, len(chosen), batch_size))
+
+    def replaced(self, case: Case, k: int, text: str) -> Negative:
+        """The k-th negative of a response, all of whose words `text` replaces."""
+        words = len(case.response.split())
+        return Negative(case.row, self.name, k, text, words, words)
 
     def admitted(self, case: Case, seed: int) -> Iterable[Negative]:
         """One response's negatives that pass the check, in order of k."""

@@ -3,69 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from ssrem.encoders.transformer.pretrained import BF16
+from ssrem.encoders.pretrained import BF16
 from ssrem.errors import EvaluatorError
 from ssrem.negatives.base import Case, Generator, Negative, Settings, share_of
 from ssrem.negatives.masked_lm import MaskedLM, Pieces, joined_turns
 from ssrem.samples import Candidates, Floats
+from ssrem.settings import Count, Share
 
-SELECTIONS = ("context", "without-history", "random")
-FILLS = ("without-history", "with-history")
 _CLOSING = frozenset(".,?!;:)]}%\u2026'\u2019")
 _SENTENCE_END = frozenset(".?!\u2026\n")
 
 
-@dataclass(frozen=True)
 class MaskAndFillSettings(Settings):
-    """Settings of mask-and-fill and its variants.
-
-    model: the masked language model's name or folder, with ":bf16" after it for products of bfloat16. device: where it
-    runs; None for the best available.
-
-    select: which tokens to replace. 'context': those whose score (eq. 1) is `threshold` or more; 'without-history':
-    those whose -log p(token | response) is; 'random': the share `share` of the usable tokens, drawn at random, by
-    default the share that the paper reports for its scores. fill: whether the model that fills the masks sees the
-    context. context_turns: how many of the last turns are the context. max_tokens: of context and response
-    together; the context's oldest tokens are dropped first. response_tokens: how many of a response's first tokens
-    are read and can be replaced; the cost of scoring grows with their square. keep_masks: whether the tokens before
-    stay masked while a token is scored, as in the authors' code; equation 1 masks each alone. min_words: a response of
-    fewer words, split at blanks, gets no negative.
-    """
+    """Settings of mask-and-fill and its variants."""
 
     model: str = ""
+    """the masked language model's name or folder, with ":bf16" after it for products of bfloat16"""
     device: str | None = None
-    select: str = "context"
-    fill: str = "without-history"
-    threshold: float = 0.5
-    share: float = 0.2728
-    context_turns: int = 5
-    max_tokens: int = 256
-    response_tokens: int = 64
-    keep_masks: bool = False
-    min_words: int = 3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.one_of(select=SELECTIONS, fill=FILLS)
-        self.at_least(1, "context_turns", "response_tokens", "min_words")
-        if self.max_tokens < self.response_tokens + 3:
-            raise EvaluatorError(
-                f"max_tokens is {self.max_tokens}; expected {self.response_tokens + 3} or more, "
-                "the response and three special tokens"
-            )
-        if self.count > 1 and self.select != "random":
-            raise EvaluatorError(
-                f"count is {self.count}, but mask-and-fill draws nothing: a response has one negative "
-                "(several with select='random')"
-            )
-        self.is_share("share")
+    """where it runs; None for the best available"""
+    select: Literal["context", "without-history", "random"] = "context"
+    """which tokens to replace: those whose score (eq. 1) is `threshold` or more; those whose -log p(token | response)
+    is; or the share `share` of the usable tokens, drawn at random"""
+    fill: Literal["without-history", "with-history"] = "without-history"
+    """whether the model that fills the masks sees the context"""
+    threshold: float = Field(default=0.5, allow_inf_nan=False)
+    """of the score; .5 is the paper's"""
+    share: Share = 0.2728
+    """of the usable tokens that are drawn at random; the default is the share that the paper reports for its scores"""
+    context_turns: Count = 5
+    """how many of the last turns are the context"""
+    max_tokens: Count = 256
+    """of context and response together; the context's oldest tokens are dropped first"""
+    response_tokens: Count = 64
+    """how many of a response's first tokens are read and can be replaced; the cost grows with their square"""
+    min_words: Count = 3
+    """a response of fewer words, split at blanks, gets no negative"""
 
 
 @dataclass(frozen=True)
@@ -91,29 +71,42 @@ class MaskAndFill(Generator):
     tokens are masked together, and each is filled with the likeliest token that differs from the original in more than
     case. The model's input is [CLS] turn [SEP] … [SEP] response [SEP]. Unreplaced text keeps its case and blanks.
 
-    The authors' code differs: it keeps masks (`keep_masks`), uses only the dialogue's first utterance as the context,
-    joined by a blank, and lower-cases everything.
+    The authors' code differs: it never takes a mask off again while it scores, so that the tokens before are masked
+    too, uses only the dialogue's first utterance as the context, joined by a blank, and lower-cases everything.
     """
 
     name = "mask-and-fill"
     source: ClassVar[str] = "Park et al. 2021, section 3; its variants section 4.2.2"
     settings_class: ClassVar[type[Settings]] = MaskAndFillSettings
     settings: MaskAndFillSettings
-    fixed: ClassVar[Mapping[str, str | bool]] = {}
+    fixed: ClassVar[Mapping[str, str]] = {}
     """The settings that make a variant."""
 
+    def __init__(self, settings: MaskAndFillSettings | None = None) -> None:
+        super().__init__(settings)
+        chosen = self.settings
+        if not chosen.model:
+            raise EvaluatorError(
+                f"{self.name} needs a masked language model: set model to a name or folder; "
+                "ssrem train masked-lm makes one from the packaged encoder"
+            )
+        if chosen.max_tokens < chosen.response_tokens + 3:
+            raise EvaluatorError(
+                f"max_tokens is {chosen.max_tokens}; expected {chosen.response_tokens + 3} or more, "
+                "the response and three special tokens"
+            )
+        if chosen.count > 1 and chosen.select != "random":
+            raise EvaluatorError(
+                f"count is {chosen.count}, but mask-and-fill draws nothing: a response has one negative "
+                "(several with select='random')"
+            )
+
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> MaskAndFill:
+    def of(cls, settings: Mapping[str, Any]) -> Self:
         for key, value in cls.fixed.items():
             if settings.get(key, value) != value:
                 raise EvaluatorError(f"{cls.name} is mask-and-fill with {key}={value!r}; leave {key} out")
-        generator = cls(MaskAndFillSettings.of({**settings, **cls.fixed}))
-        if not generator.settings.model:
-            raise EvaluatorError(
-                f"{cls.name} needs a masked language model: set model to a name or folder; "
-                "ssrem train masked-lm makes one from the packaged encoder"
-            )
-        return generator
+        return super().of({**settings, **cls.fixed})
 
     @cached_property
     def lm(self) -> MaskedLM:
@@ -122,7 +115,7 @@ class MaskAndFill(Generator):
 
     def _determinants(self) -> dict[str, Any]:
         """All settings but the device, which changes only the rounding."""
-        determinants = {**asdict(self.settings), "model": "-".join(self.lm.hashes) + BF16 * self.lm.mixed}
+        determinants = {**super()._determinants(), "model": "-".join(self.lm.hashes) + BF16 * self.lm.mixed}
         del determinants["device"]
         return determinants
 
@@ -185,7 +178,7 @@ class MaskAndFill(Generator):
 
     def _log_p(self, pieces: Pieces, history: list[int], at: NDArray[np.int64]) -> Floats:
         ids, first = self._input(pieces, history)
-        return self.lm.log_p(ids, [first + int(i) for i in at], keep_masks=self.settings.keep_masks)
+        return self.lm.log_p(ids, [first + int(i) for i in at])
 
     def _input(self, pieces: Pieces, history: list[int]) -> tuple[list[int], int]:
         """The model's input and where the response begins in it."""
@@ -206,32 +199,25 @@ class MaskAndFill(Generator):
         return rewrite(response, pieces.spans, starts, replacements, capitals=self.lm.lower_cased)
 
 
-class KeepMasks(MaskAndFill):
-    """Mask-and-fill that scores a token with the tokens before it masked too, so that more of them need the context."""
-
-    name = "keep-masks"
-    fixed: ClassVar[Mapping[str, str | bool]] = {"keep_masks": True}
-
-
 class ScoreWithoutHistory(MaskAndFill):
     """Mask-and-fill that selects the words that are unlikely within the response."""
 
     name = "score-without-history"
-    fixed: ClassVar[Mapping[str, str | bool]] = {"select": "without-history"}
+    fixed: ClassVar[Mapping[str, str]] = {"select": "without-history"}
 
 
 class SelectRandom(MaskAndFill):
     """Mask-and-fill that selects words at random."""
 
     name = "select-random"
-    fixed: ClassVar[Mapping[str, str | bool]] = {"select": "random"}
+    fixed: ClassVar[Mapping[str, str]] = {"select": "random"}
 
 
 class ReplaceWithHistory(MaskAndFill):
     """Mask-and-fill that replaces words by words that fit the context."""
 
     name = "replace-with-history"
-    fixed: ClassVar[Mapping[str, str | bool]] = {"fill": "with-history"}
+    fixed: ClassVar[Mapping[str, str]] = {"fill": "with-history"}
 
 
 def rewrite(
@@ -254,25 +240,16 @@ def rewrite(
         gap, new = text[end:start], replacements.get(i)
         word = text[start:stop] if new is None else new.text
         starts = starts_word[i] if new is None else new.starts_word
-        if new is not None and capitals and starts and text[start].isupper() and _opens(text, start):
-            word = word[:1].upper() + word[1:]
+        if new is not None and capitals and starts and text[start].isupper():
+            before = text[:start].rstrip(" \t\"'\u201c\u2018(")
+            if not before or before[-1] in _SENTENCE_END:
+                word = word[:1].upper() + word[1:]
         if i > 0 and (new is not None or i - 1 in replacements):
-            gap = _gap(gap, "".join(parts)[-1:], word[:1], continues=not starts, new=new is not None)
+            left, right = "".join(parts)[-1:], word[:1]
+            if new is not None and (not starts or right in _CLOSING):
+                gap = ""
+            elif not gap and starts and left.isalnum() and right.isalnum():
+                gap = " "
         parts += [gap, word]
         end = stop
     return "".join(parts) + text[end:]
-
-
-def _gap(gap: str, left: str, right: str, *, continues: bool, new: bool) -> str:
-    """The text between two neighbours, one of which was replaced, or both. new: whether the right one was."""
-    if new and (continues or right in _CLOSING):
-        return ""
-    if not gap and not continues and left.isalnum() and right.isalnum():
-        return " "
-    return gap
-
-
-def _opens(text: str, start: int) -> bool:
-    """Whether the text or a sentence begins at `start`."""
-    before = text[:start].rstrip(" \t\"'\u201c\u2018(")
-    return not before or before[-1] in _SENTENCE_END

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders.transformer import pretrained
+from ssrem.encoders import pretrained
 from ssrem.errors import EvaluatorError
 from ssrem.samples import Floats
 
@@ -130,11 +130,8 @@ class MaskedLM(pretrained.Pretrained):
         """All tokens with the characters of `id_` in any case, itself included."""
         return self._twins[self.vocabulary.texts[id_].casefold()]
 
-    def log_p(self, ids: Sequence[int], at: Sequence[int], *, keep_masks: bool = False) -> Floats:
-        """log p(ids[i] | ids with position i masked) for every i of `at`; (len(at),).
-
-        Each is masked on its own or, with `keep_masks`, together with those before it in `at`.
-        """
+    def log_p(self, ids: Sequence[int], at: Sequence[int]) -> Floats:
+        """log p(ids[i] | ids with position i alone masked) for every i of `at`; (len(at),)."""
         import torch
 
         values: list[float] = []
@@ -142,11 +139,7 @@ class MaskedLM(pretrained.Pretrained):
         for first in range(0, len(at), rows):
             part = places[first : first + rows]
             each = torch.arange(len(part))
-            inputs = torch.tensor(ids).repeat(len(part), 1)
-            if keep_masks:
-                before = torch.arange(len(at)) < first + each[:, None]
-                inputs[:, places] = torch.where(before, self.mask, inputs[:, places])
-            logs = self._logits(inputs, each, part).log_softmax(-1)
+            logs = self._logits(torch.tensor(ids).repeat(len(part), 1), each, part).log_softmax(-1)
             values += logs.cpu()[each, torch.tensor(ids)[part]].tolist()
         return np.array(values)
 

@@ -21,7 +21,7 @@ from ssrem.samples import Sample
 from ssrem.studies.study import Finding, study
 
 if TYPE_CHECKING:
-    from ssrem.encoders.static.word_average import WordAverage
+    from ssrem.encoders.words import WordAverage
 
 Score = Callable[[Sequence[Sample]], NDArray[Any]]
 """Samples to their scores, float (n,)."""

@@ -1,10 +1,10 @@
-"""The training loop: early stopping, learning curve, checkpoint and resume, seeds."""
+"""The training loop: order of examples, early stopping, learning curve, checkpoint and resume, seeds, precision."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, NamedTuple, Protocol
@@ -17,9 +17,10 @@ from ssrem.errors import EvaluatorError
 from ssrem.samples import Progress, Rows
 from ssrem.training import Training
 from ssrem.training.checkpoint import Checkpoint
-from ssrem.training.hardware import one_thread, precision
 
 _ADAM = "adam."
+# Examples are sorted by length within groups of this many batches: little padding, and still shuffled.
+_BUCKET = 50
 _COUNTED = ("step", "total", "count", "history", "best_epoch", "best_loss")
 
 
@@ -295,3 +296,60 @@ class _Run:
                     for kind, values in moments.items()
                     if name in values
                 }
+
+
+def shuffled_epochs(
+    count: int,
+    size: int,
+    seed: Sequence[int],
+    *,
+    taken: int | None = None,
+    lengths: NDArray[Any] | None = None,
+) -> Iterator[list[Rows]]:
+    """Batches of `size` of `count` examples for any number of epochs, shuffled from the seed.
+
+    taken: examples per epoch; the next epoch takes those that follow, so that all are used before one is repeated.
+    lengths (count,): a batch has examples of about one length; the order of the batches is random.
+    """
+    order, between = (np.random.default_rng([*seed[:-1], seed[-1] + stream]) for stream in (0, 1))
+    left = np.zeros(0, dtype=np.int64)
+    while True:
+        while len(left) < (taken or count):
+            left = np.concatenate([left, order.permutation(count)])
+        rows, left = left[: taken or count], left[taken or count :]
+        batches: list[Rows] = []
+        for first in range(0, len(rows), size * _BUCKET):
+            bucket = rows[first : first + size * _BUCKET]
+            starts = np.arange(0, len(bucket), size)
+            if lengths is not None:
+                bucket = bucket[np.argsort(lengths[bucket], kind="stable")]
+                starts = between.permutation(starts)
+            batches += [bucket[start : start + size] for start in starts.tolist()]
+        yield batches
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch on one thread: sums in the same order on every machine, and no oversubscription of cores."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def has_bf16(device: torch.device) -> bool:
+    """Whether the hardware multiplies bfloat16: a CPU with AVX-512 BF16 or AMX, or a GPU with bfloat16."""
+    if device.type == "cpu":
+        known = torch.cpu.get_capabilities()
+        return bool(known.get("avx512_bf16") or known.get("amx_bf16"))
+    return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+
+
+def precision(device: torch.device | None) -> AbstractContextManager[Any]:
+    """Inside, products are of bfloat16 if the device has it; float32 for None."""
+    if device is None or not has_bf16(device):
+        return nullcontext()
+    mixed: AbstractContextManager[Any] = torch.autocast(device.type, torch.bfloat16)
+    return mixed

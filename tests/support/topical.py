@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ssrem.encoders.static.word_average import WordAverage
+from ssrem.encoders.words import WordAverage
 from ssrem.samples import Candidates, Rows, Sample
 
 Draw = Callable[[np.random.Generator, Rows], dict[str, Rows]]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ssrem.config import Config
-from ssrem.encoders.static.word_average import WordAverage
+from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
 from ssrem.samples import Candidates, Progress, Rows, Sample
 

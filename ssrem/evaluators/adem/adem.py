@@ -22,7 +22,7 @@ from ssrem.samples import TEST, Candidates, Encode, Floats, Rows, Sample
 from ssrem.training import Training
 
 if TYPE_CHECKING:
-    from ssrem.encoders.recurrent.gru_network import GruNetwork
+    from ssrem.encoders.gru import GruNetwork
 
 _CHUNK = 10_000
 
@@ -74,7 +74,7 @@ class Adem(Encoding[State]):
     def _network(self, state: State) -> GruNetwork | None:
         settings, size, net = self.config, self.encoder.dimensions, None
         if settings.pretrained == "vhred":
-            from ssrem.encoders.recurrent.gru_network import GruNetwork
+            from ssrem.encoders.gru import GruNetwork
 
             net = GruNetwork.of(state.encoder, size, settings.utterance, settings.context)
             size = settings.context

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ssrem.encoders.recurrent.word_sequences import Words, first_words
+from ssrem.encoders.recurrent import Words
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.adem.state import MATRICES, Constants, Projection, Reader, State, bilinear, context_rows
@@ -21,7 +21,7 @@ from ssrem.training import Training
 
 if TYPE_CHECKING:
     from ssrem.encoders.base import Encoder
-    from ssrem.encoders.recurrent.gru_network import GruNetwork
+    from ssrem.encoders.gru import GruNetwork
     from ssrem.evaluators.adem.vhred import VhredObjective
 
 
@@ -97,7 +97,7 @@ def _vhred(corpus: _Corpus) -> VhredObjective:
     for turns in stretches.values():
         needed[turns[turns >= 0]] = True
     words = Words.of(candidates.texts, corpus.encoder, needed)
-    texts = first_words(words, len(needed), config.turn_words)
+    texts = words.first(len(needed), config.turn_words)
     usable = {}
     for split, turns in stretches.items():
         batch = Batch(words, texts, turns)

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.encoders.base import Encoder
-from ssrem.encoders.recurrent.hierarchical_gru import PREFIX, Dialogues, Encoded, encode_dialogues, holds_of
+from ssrem.encoders.recurrent import PREFIX, Dialogues, Encoded, encode_dialogues
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.core.scaling import Bounds
 from ssrem.samples import Candidates, Encode, Floats, Rows, Sample
 
 if TYPE_CHECKING:
-    from ssrem.encoders.recurrent.gru_network import GruNetwork
+    from ssrem.encoders.gru import GruNetwork
 
 LOWEST, HIGHEST = 1.0, 5.0
 """The scale of the paper's human scores, which ADEM's scores are on."""
@@ -99,7 +99,7 @@ class Reader:
             return encode_dialogues(dialogues, self.encoder, self.net, self.config.turn_words)
         turns = dialogues.turns
         vectors = np.asarray(self.encode(list(dialogues.texts) or [""]), dtype=np.float64)
-        read = holds_of(turns, np.asarray(vectors.any(axis=1)))
+        read = dialogues.mask(np.asarray(vectors.any(axis=1)))
         sums = np.zeros((len(turns), vectors.shape[1]))
         for column in range(turns.shape[1]):
             sums += np.where(read[:, column, None], vectors[turns[:, column]], 0.0)

@@ -17,8 +17,7 @@ from ssrem.evaluators.core.state import Run
 from ssrem.samples import Floats, Progress, Rows, Sample
 from ssrem.tokenize import words
 from ssrem.training import Training
-from ssrem.training.epochs import shuffled_epochs
-from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, train
+from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, shuffled_epochs, train
 
 Matrices = Mapping[str, NDArray[np.float32]]
 

@@ -15,14 +15,12 @@ from numpy.typing import NDArray
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from ssrem.encoders.recurrent.gru_network import GruNetwork
-from ssrem.encoders.recurrent.word_sequences import Stretches, Words
+from ssrem.encoders.gru import GruNetwork
+from ssrem.encoders.recurrent import Stretches, Words
 from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.core.state import Run
 from ssrem.samples import Rows
-from ssrem.training.epochs import shuffled_epochs
-from ssrem.training.hardware import one_thread
-from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, train
+from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, one_thread, shuffled_epochs, train
 
 END, OTHER = 0, 1
 """Classes of the decoder: the end of a turn, and every word outside its vocabulary."""
@@ -78,7 +76,7 @@ class Vhred(torch.nn.Module):
         """
         known = torch.from_numpy(batch.known)
         vectors = torch.zeros(*known.shape, self.encoder.norm.normalized_shape[0])
-        vectors[known] = self.encoder.utterances(batch.words, batch.texts.of(batch.turns[batch.known]))
+        vectors[known] = self.encoder.utterances(batch.texts.of(batch.turns[batch.known]).packed(batch.words))
         states = self.encoder.states(vectors, known)
         wanted = torch.from_numpy(batch.predicted)
         context, utterance = states[:, :-1][wanted[:, 1:]], vectors[:, 1:][wanted[:, 1:]]

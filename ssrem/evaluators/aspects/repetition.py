@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ssrem.encoders.transformer.hub import MINILM
+from ssrem.encoders.hub import MINILM
 from ssrem.evaluators.baselines.cosine import EncodedContext
 from ssrem.evaluators.bilinear.similarity import row_cosines
 from ssrem.evaluators.core.metric import Metric, Scored

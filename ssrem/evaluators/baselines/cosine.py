@@ -10,7 +10,7 @@ import numpy as np
 
 from ssrem import extras
 from ssrem.encoders import Encoder, load_encoder
-from ssrem.encoders.transformer.hub import MINILM
+from ssrem.encoders.hub import MINILM
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Scores
 from ssrem.evaluators.bilinear.similarity import row_cosines

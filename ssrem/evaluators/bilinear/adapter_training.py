@@ -12,18 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import cross_entropy, normalize
 
-from ssrem.encoders.transformer import pretrained
-from ssrem.encoders.transformer.adapted_transformer import DOWN, UP, AdaptedTransformer
-from ssrem.encoders.transformer.layers import layers
-from ssrem.encoders.transformer.pooling import pool
-from ssrem.encoders.transformer.transformer import Transformer
+from ssrem.encoders import pretrained
+from ssrem.encoders.layers import add_adapters, layers
+from ssrem.encoders.transformer import DOWN, UP, AdaptedTransformer, Transformer, pool
 from ssrem.evaluators.bilinear.config import RUN, AdapterConfig
 from ssrem.evaluators.bilinear.objective import VectorObjective, copy_cost
 from ssrem.samples import TRAIN, VALID, Candidates, Rows
-from ssrem.training.epochs import shuffled_epochs
-from ssrem.training.hardware import precision
-from ssrem.training.low_rank import add_adapters
-from ssrem.training.trainer import Loss, Step
+from ssrem.training.trainer import Loss, Step, precision, shuffled_epochs
 
 _DRAWN = 7
 """Of every how many responses the drawn negatives are encoded; they are negatives of the whole batch. An odd number,

@@ -9,9 +9,8 @@ import numpy as np
 
 from ssrem import extras
 from ssrem.encoders.base import Encoder
-from ssrem.encoders.transformer.adapted_transformer import AdaptedTransformer
-from ssrem.encoders.transformer.hub import MINILM
-from ssrem.encoders.transformer.transformer import Transformer
+from ssrem.encoders.hub import MINILM
+from ssrem.encoders.transformer import AdaptedTransformer, Transformer
 from ssrem.evaluators.bilinear.config import RUN, AdapterConfig
 from ssrem.evaluators.bilinear.table import SSREM
 from ssrem.samples import TRAIN, VALID, Candidates, Rows

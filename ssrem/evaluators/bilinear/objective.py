@@ -15,8 +15,7 @@ from ssrem.evaluators.bilinear.config import COPY_COST, COPY_FROM, FitConfig
 from ssrem.evaluators.bilinear.encoded_candidates import last_turns
 from ssrem.evaluators.core.candidate_columns import contents
 from ssrem.samples import TRAIN, VALID, Candidates, Rows
-from ssrem.training.epochs import shuffled_epochs
-from ssrem.training.trainer import Group, Loss, Step
+from ssrem.training.trainer import Group, Loss, Step, shuffled_epochs
 
 _TEMPERATURE = 0.05
 

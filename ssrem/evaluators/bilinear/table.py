@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.encoders.base import Encoder
-from ssrem.encoders.static.learned_table import LearnedTable
-from ssrem.encoders.static.token_average import DISTILLED
-from ssrem.encoders.static.word_average import WordAverage
+from ssrem.encoders.tables import DISTILLED, LearnedTable
+from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.bilinear.bilinear import SPEAKER_SETS, Bilinear, scale_of
 from ssrem.evaluators.bilinear.config import COPY_COST, COPY_FROM, TableConfig

@@ -10,14 +10,14 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import cross_entropy, embedding_bag, normalize
 
-from ssrem.encoders.static.learned_table import LearnedTable
+from ssrem.encoders.tables import LearnedTable
 from ssrem.evaluators.bilinear.config import COPY_COST
 from ssrem.evaluators.bilinear.encoded_candidates import ABSENT
 from ssrem.evaluators.bilinear.objective import VectorObjective, copy_cost
 from ssrem.samples import TRAIN, VALID, Candidates, Rows
 
 if TYPE_CHECKING:
-    from ssrem.encoders.static.word_average import WordAverage
+    from ssrem.encoders.words import WordAverage
     from ssrem.evaluators.bilinear.config import TableConfig
 
 # Tokens of a text that are learned from: enough for nine turns in ten, and long texts do not slow training down.

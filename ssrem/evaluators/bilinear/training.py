@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from ssrem.evaluators.bilinear.config import BilinearConfig
 from ssrem.evaluators.bilinear.encoded_candidates import ABSENT, EncodedCandidates
 from ssrem.samples import Floats, Rows
-from ssrem.training.epochs import shuffled_epochs
-from ssrem.training.trainer import Group, Loss, Step
+from ssrem.training.trainer import Group, Loss, Step, shuffled_epochs
 
 
 def row_scores(context: torch.Tensor, matrix: torch.Tensor, responses: torch.Tensor) -> torch.Tensor:

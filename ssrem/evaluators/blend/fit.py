@@ -18,7 +18,7 @@ from ssrem.evaluators.blend.state import State, scales, standardised
 from ssrem.evaluators.core.candidate_columns import draw, negatives_by_response
 from ssrem.evaluators.core.scaling import Bounds
 from ssrem.negatives import load_generator
-from ssrem.negatives.speaker_sets import KIND_OF
+from ssrem.negatives.turns import KIND_OF
 from ssrem.samples import TRAIN, VALID, Candidates, Floats, Progress, Sample
 from ssrem.training import Training
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.encoders.base import Encoder
-from ssrem.encoders.transformer.adapted_transformer import AdaptedTransformer
+from ssrem.encoders.transformer import AdaptedTransformer
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import comes_packaged, evaluator_class, load_evaluator, save_packaged
 from ssrem.evaluators.base import Bill, Evaluator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ssrem.config import Config
-from ssrem.encoders.transformer.hub import MINILM
+from ssrem.encoders.hub import MINILM
 from ssrem.errors import EvaluatorError
 
 
@@ -13,7 +13,7 @@ from ssrem.errors import EvaluatorError
 class CrossEncoderConfig(Config):
     """Settings of a cross-encoder; all are saved with the model.
 
-    model: a transformer's name or folder, as ssrem.encoders.transformer.hub takes it.
+    model: a transformer's name or folder, as ssrem.encoders.hub takes it.
     prior: 'cosine': the logit is a · cos + b before training, with the cosine of the untrained model's sentence vectors
     (the evaluator `cosine`), and training adds to it; 'none', as in the papers: there is no such term.
     pooling: the head reads the 'mean' of the last states or the first one, 'cls'.

@@ -22,8 +22,7 @@ from ssrem.negatives.base import Generator
 from ssrem.samples import TRAIN, VALID, Candidates, Floats, Progress, Rows, Sample
 from ssrem.training import Training
 from ssrem.training.checkpoint import Checkpoint
-from ssrem.training.epochs import shuffled_epochs
-from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, train
+from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, shuffled_epochs, train
 
 _HELD_OUT = 0.1
 _STEPS_A_STATE = 50

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ssrem.encoders.transformer import hub, pretrained
+from ssrem.encoders import hub, pretrained
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.baselines.cosine import Cosine
 from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig

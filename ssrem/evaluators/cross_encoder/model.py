@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ssrem.encoders.transformer import pretrained
-from ssrem.encoders.transformer.layers import divided, freeze
+from ssrem.encoders import pretrained
+from ssrem.encoders.layers import divided, freeze
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
 from ssrem.evaluators.cross_encoder.inputs import Base, Inputs

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from ssrem.config import Config
-from ssrem.encoders.transformer import hub, pretrained
-from ssrem.encoders.transformer.layers import layers
+from ssrem.encoders import hub, pretrained
+from ssrem.encoders.layers import add_adapters, layers, merge_adapters
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.candidate_columns import draw
 from ssrem.evaluators.language_model.causal import CausalModel
@@ -23,7 +23,6 @@ from ssrem.files import write_json
 from ssrem.negatives.base import Case
 from ssrem.samples import TRAIN, VALID, Candidates, Progress, Rows
 from ssrem.training.checkpoint import Checkpoint
-from ssrem.training.low_rank import add_adapters, merge_adapters
 from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, train
 
 CARD = "fine_tuned.json"

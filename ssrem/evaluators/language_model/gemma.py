@@ -13,7 +13,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from ssrem.encoders.transformer import hub
+from ssrem.encoders import hub
 from ssrem.errors import EvaluatorError, one_line
 from ssrem.files import sha256, temporary_folder
 

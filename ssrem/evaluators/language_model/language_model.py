@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ssrem.encoders.transformer.pretrained import USUAL_TOKENS, Pretrained, plain_tokens
+from ssrem.encoders.pretrained import USUAL_TOKENS, Pretrained, plain_tokens
 from ssrem.errors import EvaluatorError
 from ssrem.samples import Floats
 

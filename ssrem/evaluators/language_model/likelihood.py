@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ssrem import trusted_sources
-from ssrem.encoders.transformer.pretrained import BF16
+from ssrem.encoders.pretrained import BF16
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import MANIFEST
 from ssrem.evaluators.core.metric import Metric, Scored, check_whole

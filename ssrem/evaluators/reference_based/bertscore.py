@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders.transformer import hub, pretrained
+from ssrem.encoders import hub, pretrained
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.metric import Scored, check_text
 from ssrem.evaluators.reference_based.embedding import PairMetric, nearest

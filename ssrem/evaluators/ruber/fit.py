@@ -23,8 +23,7 @@ from ssrem.evaluators.ruber.referenced import pooled_cosine
 from ssrem.samples import Candidates, Floats, Progress, Rows, Sample
 from ssrem.training import Training
 from ssrem.training.checkpoint import Checkpoint
-from ssrem.training.epochs import shuffled_epochs
-from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, train
+from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, shuffled_epochs, train
 
 _HELD_OUT = 0.1
 _MEASURED = 256

@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 
 from ssrem.encoders.base import Encoder
-from ssrem.encoders.recurrent.network import RecurrentNetwork, Weights, packed
-from ssrem.encoders.recurrent.word_sequences import Stretches, Words, first_words
+from ssrem.encoders.gru import RecurrentNetwork, Weights
+from ssrem.encoders.recurrent import Stretches, Words
 from ssrem.evaluators.ruber.config import RuberConfig
 from ssrem.samples import Candidates, Floats, Rows, Sample
-from ssrem.training.hardware import one_thread
+from ssrem.training.trainer import one_thread
 
 _ENCODED = 256
 _SCORED = 20_000
@@ -44,9 +44,7 @@ def lay_candidates(
     for back in range(1, config.context_turns + 1):
         needed[(stop - back)[stop - back >= start]] = True
     words = Words.of(candidates.texts, encoder, needed)
-    return Laid(
-        words, _contexts(words, start, stop, config), first_words(words, len(needed), config.response_words)
-    )
+    return Laid(words, _contexts(words, start, stop, config), words.first(len(needed), config.response_words))
 
 
 def lay_samples(
@@ -62,7 +60,7 @@ def lay_samples(
     laid = Laid(
         words,
         _contexts(words, edges[:-1], edges[1:], config),
-        first_words(words, len(responses), config.response_words),
+        words.first(len(responses), config.response_words),
     )
     pairs = [
         (contexts[turn], responses[sample.response]) for turn, sample in zip(turns, samples, strict=True)
@@ -105,9 +103,7 @@ class RuberNet(RecurrentNetwork):
 
     def encode(self, side: str, words: Words, texts: Stretches) -> torch.Tensor:
         """Last states of both directions, float32 (b, 2 · hidden); padding is never read."""
-        _, last = (self.context if side == "context" else self.response)(
-            packed(words, texts, np.maximum(texts.lengths, 1))
-        )
+        _, last = (self.context if side == "context" else self.response)(texts.packed(words))
         return torch.cat([last[0], last[1]], dim=1)
 
     def forward(self, q: torch.Tensor, r: torch.Tensor, known: torch.Tensor) -> torch.Tensor:

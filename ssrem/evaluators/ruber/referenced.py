@@ -10,7 +10,7 @@ import numpy as np
 
 from ssrem.encoders import load_encoder
 from ssrem.encoders.base import Encoder
-from ssrem.encoders.recurrent.word_sequences import Words
+from ssrem.encoders.recurrent import Words
 from ssrem.evaluators.core.metric import Metric, Scored, check_text
 from ssrem.samples import Floats, Sample
 

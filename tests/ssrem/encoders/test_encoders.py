@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from ssrem.encoders import load_encoder, load_saved
-from ssrem.encoders.concatenation import Concatenation
-from ssrem.encoders.static.token_average import packaged_tokens
-from ssrem.encoders.static.word_average import WordAverage, packaged_glove
-from ssrem.encoders.static.word_vectors import read_vectors, train_word2vec
+from ssrem.encoders.base import Concatenation
+from ssrem.encoders.tables import packaged_tokens
+from ssrem.encoders.words import WordAverage, packaged_glove, read_vectors, train_word2vec
 from ssrem.errors import EvaluatorError
 from ssrem.tokenize import sentences, words
 
@@ -59,7 +58,7 @@ def test_a_vector_does_not_depend_on_its_neighbours(monkeypatch: pytest.MonkeyPa
     together = encoder.encode(texts)
     alone = np.concatenate([encoder.encode([text]) for text in texts])
     assert np.array_equal(together, alone)
-    monkeypatch.setattr("ssrem.encoders.static.word_average._CHUNK", 7)
+    monkeypatch.setattr("ssrem.encoders.words._CHUNK", 7)
     assert np.array_equal(together, encoder.encode(texts))
 
 

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from ssrem.encoders import store as store_module
-from ssrem.encoders.static.word_average import WordAverage
 from ssrem.encoders.store import VectorStore, text_hashes
+from ssrem.encoders.words import WordAverage
 from ssrem.errors import HomeError
 
 

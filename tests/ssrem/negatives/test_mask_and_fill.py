@@ -20,12 +20,13 @@ from transformers import (
 )
 
 from ssrem.errors import EvaluatorError
+from ssrem.files import read_json
 from ssrem.negatives import load_generator
 from ssrem.negatives.base import Negative
 from ssrem.negatives.mask_and_fill import MaskAndFill, MaskAndFillSettings, Written, rewrite
-from ssrem.negatives.tied_head.fine_tune import CARD, fine_tune
-from ssrem.negatives.tied_head.settings import TiedHeadSettings
+from ssrem.negatives.tied_head import CARD, TiedHeadSettings, fine_tune
 from ssrem.samples import Candidates
+from support.trained import KilledError, killed_at
 
 WORDS = ["shall", "we", "go", "out", "tonight", "yes", "i", "would", "love", "to", "see", "a", "film"]
 WORDS += ["my", "cat", "sleep", "all", "day"]
@@ -107,16 +108,13 @@ class Loop:
             before += [*self.tokenizer.tokenize(turn), "[SEP]"]
         return [*before, *self.response, "[SEP]"], len(before)
 
-    def log_p(self, with_history: bool, *, keep_masks: bool = False) -> list[float]:
+    def log_p(self, with_history: bool) -> list[float]:
         tokens, first = self.tokens(with_history)
         values = []
         for i, token in enumerate(self.response):
-            masked = tokens if keep_masks else list(tokens)
-            masked[first + i] = "[MASK]"
+            masked = [*tokens[: first + i], "[MASK]", *tokens[first + i + 1 :]]
             p = torch.softmax(self.logits(masked)[first + i], dim=-1)
             values.append(float(torch.log(p[VOCABULARY.index(token)])))
-            if token == "[UNK]":  # cannot be replaced
-                masked[first + i] = token
         return values
 
     def fill(self, selected: Sequence[int], with_history: bool) -> list[str]:
@@ -135,25 +133,17 @@ def loop(bert: Path) -> Loop:
     return Loop(bert)
 
 
-def test_scores_are_equation_1_with_one_mask_at_a_time(bert: Path, loop: Loop) -> None:
+@pytest.mark.parametrize("at_once", [8192, 40])
+def test_scores_are_equation_1_with_one_mask_at_a_time(
+    bert: Path, loop: Loop, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr("ssrem.negatives.masked_lm._TOKENS_AT_ONCE", at_once)
     scored = make(bert).score(CONTEXT, RESPONSE)
     expected = np.array(loop.log_p(True)) - np.array(loop.log_p(False))
     known = np.array([token != "[UNK]" for token in loop.response])
     assert list(scored.tokens) == loop.response and not known.all()
     np.testing.assert_allclose(scored.scores[known], expected[known], atol=1e-5)
     assert (scored.scores[~known] == -np.inf).all()  # the comma is not in the vocabulary
-
-
-def test_masks_are_kept_on_demand(bert: Path, loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = np.array([token != "[UNK]" for token in loop.response])
-    expected = np.array(loop.log_p(True, keep_masks=True)) - np.array(loop.log_p(False, keep_masks=True))
-    kept = make(bert, "keep-masks")
-    scores = kept.score(CONTEXT, RESPONSE).scores
-    np.testing.assert_allclose(scores[known], expected[known], atol=1e-5)
-    assert np.abs(scores[known] - make(bert).score(CONTEXT, RESPONSE).scores[known]).max() > 0.1
-    assert kept.signature != make(bert).signature
-    monkeypatch.setattr("ssrem.negatives.masked_lm._TOKENS_AT_ONCE", 40)  # several passes
-    np.testing.assert_allclose(kept.score(CONTEXT, RESPONSE).scores[known], expected[known], atol=1e-5)
 
 
 def test_without_history_scores_are_minus_log_p(bert: Path, loop: Loop) -> None:
@@ -332,7 +322,23 @@ def pairs(n: int = 40) -> Candidates:
     return Candidates(texts, response, response - 1, response, {}, split)
 
 
-TIED = {"device": "cpu", "batch_size": 8, "learning_rate": 3e-3, "head_learning_rate": 1e-2, "max_tokens": 32}
+def tune(
+    encoder: Path, folder: Path, *, how: dict[str, Any] | None = None, **settings: Any
+) -> dict[str, Any]:
+    """Fine-tunes a masked language model into the folder; its card."""
+    usual = {
+        "batch_size": 8,
+        "learning_rate": 3e-3,
+        "head_learning_rate": 1e-2,
+        "max_tokens": 32,
+        "device": "cpu",
+    }
+    fine_tune(pairs(), folder, TiedHeadSettings(encoder=str(encoder), **{**usual, **settings}), **how or {})
+    return read_json(folder / CARD, ("before", "after", "weights"))
+
+
+STILL = {"learning_rate": 1e-12, "head_learning_rate": 1e-12, "steps": 1}
+"""Updates too small to matter."""
 
 
 @pytest.fixture(scope="module")
@@ -340,89 +346,59 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_bert(tmp_path_factory.mktemp("encoder"), BertModel)
 
 
-def test_a_tied_head_learns_and_loads_as_a_masked_language_model(encoder: Path, tmp_path: Path) -> None:
+def test_a_tied_head_learns_and_loads_as_a_masked_language_model_which_keeps_it(
+    encoder: Path, tmp_path: Path
+) -> None:
     steps: list[tuple[int, int]] = []
-    settings = TiedHeadSettings(encoder=str(encoder), steps=40, **TIED)  # type: ignore[arg-type]
-    tuned = fine_tune(pairs(), tmp_path / "mlm", settings, progress=lambda *at: steps.append(at))
-    assert tuned.after < tuned.before - 0.3 and len(tuned.losses) == 40
+    card = tune(encoder, tmp_path / "mlm", steps=40, how={"progress": lambda *at: steps.append(at)})
+    assert card["after"] < card["before"] - 0.3
     assert steps == [(i, 40) for i in range(1, 41)]
-    assert (tmp_path / "mlm" / CARD).is_file() and (tmp_path / "mlm" / "model.safetensors").is_file()
     model = AutoModelForMaskedLM.from_pretrained(tmp_path / "mlm")
-    assert isinstance(model, BertForMaskedLM)
-    assert model.cls.predictions.decoder.weight is model.bert.embeddings.word_embeddings.weight
-    generator = make(tmp_path / "mlm", threshold=-100.0)
+    assert torch.equal(model.cls.predictions.decoder.weight, model.get_input_embeddings().weight)
+    generator = make(tmp_path / "mlm", max_tokens=32, response_tokens=16, threshold=0.0)
     assert negatives(generator, candidates(RESPONSE))
-
-
-def test_a_real_head_is_kept(encoder: Path, tmp_path: Path) -> None:
-    still = {**TIED, "learning_rate": 1e-12, "head_learning_rate": 1e-12}
-    fine_tune(pairs(), tmp_path / "first", TiedHeadSettings(encoder=str(encoder), steps=40, **TIED))  # type: ignore[arg-type]
-    settings = TiedHeadSettings(encoder=str(tmp_path / "first"), steps=1, **still)  # type: ignore[arg-type]
-    fine_tune(pairs(), tmp_path / "second", settings)
-    one, other = (AutoModelForMaskedLM.from_pretrained(tmp_path / name) for name in ("first", "second"))
-    for name, value in one.cls.named_parameters():
-        assert torch.allclose(value, other.cls.get_parameter(name), atol=1e-6), name
+    tune(tmp_path / "mlm", tmp_path / "again", **STILL)
+    again = AutoModelForMaskedLM.from_pretrained(tmp_path / "again")
+    for name, value in model.cls.named_parameters():
+        assert torch.allclose(value, again.cls.get_parameter(name), atol=1e-6), name
 
 
 def test_frozen_layers_and_embeddings_do_not_learn(encoder: Path, tmp_path: Path) -> None:
-    settings = TiedHeadSettings(encoder=str(encoder), steps=3, freeze=1, **TIED)  # type: ignore[arg-type]
-    fine_tune(pairs(), tmp_path / "mlm", settings)
-    before, after = (
-        AutoModel.from_pretrained(encoder),
-        AutoModelForMaskedLM.from_pretrained(tmp_path / "mlm").bert,
-    )
-    same = {
-        name for name, value in after.named_parameters() if torch.equal(value, before.get_parameter(name))
-    }
-    frozen = {name for name, _ in after.named_parameters() if not name.startswith("encoder.layer.1.")}
-    assert same == frozen and len(frozen) < len(list(after.named_parameters()))
+    tune(encoder, tmp_path / "mlm", steps=3, freeze=1)
+    before = AutoModel.from_pretrained(encoder)
+    after = dict(AutoModelForMaskedLM.from_pretrained(tmp_path / "mlm").bert.named_parameters())
+    same = {name for name, value in after.items() if torch.equal(value, before.get_parameter(name))}
+    assert same == {name for name in after if not name.startswith("encoder.layer.1.")} < set(after)
     with pytest.raises(EvaluatorError, match="freeze is 9"):
-        fine_tune(pairs(), tmp_path / "deep", TiedHeadSettings(encoder=str(encoder), freeze=9, **TIED))  # type: ignore[arg-type]
+        tune(encoder, tmp_path / "deep", freeze=9)
 
 
-def test_a_stopped_training_goes_on_to_the_same_weights(
+def test_a_stopped_training_goes_on_to_the_same_weights_which_depend_on_the_seed(
     encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ssrem.negatives.tied_head.fine_tune._STEPS_A_STATE", 2)
-    settings = TiedHeadSettings(encoder=str(encoder), steps=5, **TIED)  # type: ignore[arg-type]
-
-    def stop(done: int, total: int) -> None:
-        if done == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fine_tune(pairs(), tmp_path / "two", settings, progress=stop, checkpoint=tmp_path / "state")
+    monkeypatch.setattr("ssrem.negatives.tied_head._STEPS_A_STATE", 2)
+    with pytest.raises(KilledError):
+        how = {"progress": killed_at(3), "checkpoint": tmp_path / "state"}
+        tune(encoder, tmp_path / "two", steps=5, how=how)
     assert not (tmp_path / "two").exists()
-    resumed = fine_tune(pairs(), tmp_path / "two", settings, checkpoint=tmp_path / "state")
-    whole = fine_tune(pairs(), tmp_path / "one", settings)
-    assert len(resumed.losses) == 3 and resumed.losses == whole.losses[2:] and resumed.after == whole.after
+    steps: list[int] = []
+    how = {"progress": lambda done, _: steps.append(done), "checkpoint": tmp_path / "state"}
+    resumed = tune(encoder, tmp_path / "two", steps=5, how=how)
+    assert steps == [3, 4, 5]
+    assert resumed["weights"] == tune(encoder, tmp_path / "one", steps=5)["weights"]
+    assert resumed["weights"] != tune(encoder, tmp_path / "other", steps=5, seed=1)["weights"]
 
 
 def test_the_loss_before_is_that_of_a_plain_loop(encoder: Path, tmp_path: Path) -> None:
-    """With updates too small to matter, the saved model gives the loss that `fine_tune` reports."""
-    tiny = {**TIED, "learning_rate": 1e-12, "head_learning_rate": 1e-12, "batch_size": 1, "masked": 1e-9}
-    settings = TiedHeadSettings(encoder=str(encoder), steps=1, context_share=0.0, held_out=8, **tiny)  # type: ignore[arg-type]
-    tuned = fine_tune(pairs(), tmp_path / "mlm", settings)
-    assert tuned.before == pytest.approx(tuned.after, abs=1e-5)
+    card = tune(encoder, tmp_path / "mlm", **STILL, batch_size=1, masked=1e-9, context_share=0.0, held_out=8)
+    assert card["before"] == pytest.approx(card["after"], abs=1e-5)
     loop = Loop(tmp_path / "mlm")
     every = []
     for _, response in PAIRS:  # masked = 1e-9: exactly one mask a text, anywhere
         loop.response = loop.tokenizer.tokenize(response)
         every.append([-value for value in loop.log_p(False)])
     low, high = np.mean([min(e) for e in every]), np.mean([max(e) for e in every])
-    assert low <= tuned.before <= high
-
-
-def test_the_seed_decides_what_is_learned(encoder: Path, tmp_path: Path) -> None:
-    runs = [
-        fine_tune(
-            pairs(),
-            tmp_path / str(i),
-            TiedHeadSettings(encoder=str(encoder), steps=3, seed=seed, **TIED),  # type: ignore[arg-type]
-        ).losses
-        for i, seed in enumerate((0, 0, 1))
-    ]
-    assert runs[0] == runs[1] != runs[2]
+    assert low <= card["before"] <= high
 
 
 def test_no_training_split_is_an_error_and_nothing_is_written(encoder: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest, rankdata
 
 from ssrem.agreement.correlate import spearman
-from ssrem.encoders.static.word_average import WordAverage
+from ssrem.encoders.words import WordAverage
 from ssrem.report.study import markdown, save_plot
 from ssrem.samples import Sample
 from ssrem.studies import STUDIES, study_called

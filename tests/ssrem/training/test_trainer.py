@@ -22,9 +22,7 @@ from ssrem.evaluators.ruber.config import RuberConfig
 from ssrem.evaluators.ruber.ruber import RuberUnref
 from ssrem.samples import Candidates, Rows
 from ssrem.training.checkpoint import Checkpoint
-from ssrem.training.epochs import shuffled_epochs
-from ssrem.training.hardware import has_bf16
-from ssrem.training.trainer import Group, Loss, Plan, Step, train
+from ssrem.training.trainer import Group, Loss, Plan, Step, has_bf16, shuffled_epochs, train
 from support.topical import topical_candidates, topical_encoder
 from support.trained import KilledError, killed_at, other_topics
 

@@ -140,7 +140,7 @@ def test_encoding_in_shards(made: Made, tmp_path: Path, monkeypatch: pytest.Monk
 def test_scores_in_shards_are_the_evaluators(
     copy: Warehouse, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, slow: bool
 ) -> None:
-    monkeypatch.setattr("ssrem.encoders.static.learned_table.LearnedTable.slow", slow)
+    monkeypatch.setattr("ssrem.encoders.tables.LearnedTable.slow", slow)
     monkeypatch.setattr("ssrem.evaluators.base.Evaluator.shard", 7)
     folder, cached = copy.models / "ssrem" / "1", set(copy.vectors.rglob("*.parquet"))
     with copy.reader() as reader:

@@ -9,7 +9,7 @@ import pytest
 
 from ssrem.errors import EvaluatorError, GateError, SsremError
 from ssrem.negatives.base import Negative
-from ssrem.negatives.speaker_sets import SpeakerSet
+from ssrem.negatives.turns import SpeakerSet
 from ssrem.tasks.query import summary
 from ssrem.tasks.settings import NegativeSettings
 from ssrem.tasks.tables import make_negatives

@@ -17,11 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ssrem import trusted_sources
-from ssrem.encoders import load_encoder, load_saved
-from ssrem.encoders.static import word_vectors
-from ssrem.encoders.static.word_average import WordAverage
-from ssrem.encoders.transformer import hub, pretrained
-from ssrem.encoders.transformer.pooling import Pooling
+from ssrem.encoders import hub, load_encoder, load_saved, pretrained
+from ssrem.encoders.transformer import Pooling
+from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError, SsremError
 from ssrem.evaluators import PACKAGED
 from ssrem.files import read_json
@@ -125,12 +123,12 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What would have been fetched; nothing is."""
     names: list[str] = []
 
-    def fetch(spec: str, name: str) -> Path:
+    def fetch(name: str, **options: Any) -> Path:
         names.append(name)
-        raise EvaluatorError("no network in a test")
+        raise OSError("no network in a test")
 
-    monkeypatch.setattr(hub, "_fetched", fetch)
-    monkeypatch.setattr("gensim.downloader.load", lambda name, **_: fetch(name, name))
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fetch)
+    monkeypatch.setattr("gensim.downloader.load", fetch)
     return names
 
 
@@ -218,7 +216,7 @@ def test_installed_packages_are_always_trusted(tmp_path: Path) -> None:
     with trusted_sources.restricted_to(tmp_path):
         assert load_encoder("all-minilm-l6-v2").dimensions == 384
         with pytest.raises(EvaluatorError, match="which is not part of it"):
-            word_vectors.read_file(tmp_path.parent / "x")
+            load_encoder(f"file:{tmp_path.parent / 'x'}")
         with pytest.raises(EvaluatorError, match="the home folder ~nouser is not known"):
             trusted_sources.check("file:~nouser/x")
 

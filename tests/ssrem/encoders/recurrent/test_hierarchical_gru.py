@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ssrem.encoders import load_encoder, load_saved
-from ssrem.encoders.recurrent.word_sequences import Words, first_words
-from ssrem.encoders.static.word_average import WordAverage
+from ssrem.encoders.recurrent import Words
+from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.adem import Adem
 from ssrem.evaluators.adem.config import AdemConfig
@@ -63,7 +63,7 @@ def test_vectors_are_the_networks_last_states(saved: dict[str, Path]) -> None:
     adem = Adem.load(saved["vhred"])
     assert adem.net is not None
     words = Words.of(["a b"], adem.encoder)
-    read = adem.net.utterances(words, first_words(words, 1, 4))
+    read = adem.net.utterances(words.first(1, 4).packed(words))
     expected = adem.net.turns(read)[0].detach().numpy()
     np.testing.assert_allclose(vectors[0], expected, atol=1e-3)
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 from transformers import RobertaConfig, RobertaModel, T5Config, T5EncoderModel
 
-from ssrem.encoders.transformer import hub, pretrained
+from ssrem.encoders import hub, pretrained
 from ssrem.errors import EvaluatorError
 from support.tiny_transformer import SIZES, WORDS, tokenizer, write_bert, write_json
 

@@ -7,7 +7,7 @@ import copy
 import pytest
 import torch
 
-from ssrem.encoders.transformer.linear_maps import OneDnnLinear, use_onednn
+from ssrem.encoders.layers import OneDnnLinear, use_onednn
 
 
 @pytest.fixture

@@ -12,11 +12,10 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModel, AutoTokenizer, T5Config, T5Model
 
-from ssrem.encoders import load_encoder, load_saved
-from ssrem.encoders.concatenation import Concatenation
-from ssrem.encoders.static.word_average import WordAverage
-from ssrem.encoders.transformer import hub, pretrained
-from ssrem.encoders.transformer.transformer import Transformer
+from ssrem.encoders import hub, load_encoder, load_saved, pretrained
+from ssrem.encoders.base import Concatenation
+from ssrem.encoders.transformer import Transformer
+from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
 from support.metric_checks import ODD
 from support.tiny_transformer import SIZES, tokenizer, write_bert, write_json, write_modules
@@ -124,8 +123,8 @@ def test_a_vector_does_not_depend_on_its_neighbours(bert: Path, monkeypatch: pyt
     assert np.isfinite(together).all()
     assert together == pytest.approx(alone, abs=1e-6, rel=2**-10)  # the next float16 at most
     assert (together == alone).mean() > 0.99
-    monkeypatch.setattr("ssrem.encoders.transformer.transformer._CHUNK", 4)
-    monkeypatch.setattr("ssrem.encoders.transformer.transformer._BATCH_TOKENS", {"cpu": 20})
+    monkeypatch.setattr("ssrem.encoders.transformer._CHUNK", 4)
+    monkeypatch.setattr("ssrem.encoders.transformer._BATCH_TOKENS", {"cpu": 20})
     small = encoder.encode(texts[::-1])[::-1]
     assert together == pytest.approx(small, abs=1e-6, rel=2**-10)
     assert np.array_equal(encoder.truncated(texts), [encoder.truncated([text])[0] for text in texts])
@@ -258,7 +257,8 @@ def test_broken_weights_give_no_vectors(bert: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"modules.json": {"a": 1}}, "modules.json is not a list of modules"),
+        ({"modules.json": {"a": 1}}, "modules.json is not a JSON list"),
+        ({"modules.json": [5]}, "modules.json is no list of modules"),
         ({"modules.json": [{"type": "x.Transformer", "path": ""}]}, "its modules are Transformer; only a"),
         ({"1_Pooling/config.json": {}}, "its pooling is not said"),
         ({"1_Pooling/config.json": {"pooling_mode": "lasttoken"}}, "its pooling is lasttoken"),

@@ -12,10 +12,9 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
-from ssrem.encoders.recurrent.gru_network import GruNetwork
-from ssrem.encoders.recurrent.hierarchical_gru import Dialogues, Encoded, encode_dialogues
-from ssrem.encoders.recurrent.word_sequences import Words, first_words
-from ssrem.encoders.static.word_average import WordAverage
+from ssrem.encoders.gru import GruNetwork
+from ssrem.encoders.recurrent import Dialogues, Encoded, Words, encode_dialogues
+from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.adem import Adem, AdemRef, AdemUnref
 from ssrem.evaluators.adem.config import AdemConfig
@@ -106,7 +105,7 @@ def test_divergence_against_torch() -> None:
 def batch_of(encoder: WordAverage, *stretches: tuple[str, ...]) -> Batch:
     dialogues = Dialogues.of(stretches)
     words = Words.of(dialogues.texts, encoder)
-    return Batch(words, first_words(words, len(dialogues.texts), CONFIG.turn_words), dialogues.turns)
+    return Batch(words, words.first(len(dialogues.texts), CONFIG.turn_words), dialogues.turns)
 
 
 def test_word_drop_hides_the_decoders_input(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -400,8 +399,8 @@ def test_scores_do_not_depend_on_batch_order_or_threads(
     assert evaluator.net is not None and all(p.grad is None for p in evaluator.net.parameters())
     alone = np.concatenate([evaluator.compute([sample]).score for sample in mixed])
     backwards = evaluator.compute(mixed[::-1]).score[::-1]
-    monkeypatch.setattr("ssrem.encoders.recurrent.hierarchical_gru._TURNS", 3)
-    monkeypatch.setattr("ssrem.encoders.recurrent.hierarchical_gru._DIALOGUES", 5)
+    monkeypatch.setattr("ssrem.encoders.recurrent._TURNS", 3)
+    monkeypatch.setattr("ssrem.encoders.recurrent._DIALOGUES", 5)
     monkeypatch.setattr("ssrem.evaluators.adem.adem._CHUNK", 7)
     before = torch.get_num_threads()
     torch.set_num_threads(2)

@@ -12,9 +12,8 @@ import pytest
 import torch
 
 from ssrem.encoders import load_encoder, load_saved
-from ssrem.encoders.transformer.adapted_transformer import DOWN, UP, AdaptedTransformer
-from ssrem.encoders.transformer.hub import MINILM
-from ssrem.encoders.transformer.transformer import Transformer
+from ssrem.encoders.hub import MINILM
+from ssrem.encoders.transformer import DOWN, UP, AdaptedTransformer, Transformer
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import load_evaluator
 from ssrem.evaluators.baselines.cosine import Cosine

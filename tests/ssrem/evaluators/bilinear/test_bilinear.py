@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from ssrem.encoders.static.word_average import WordAverage
+from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import EVALUATORS, evaluator_class, load_evaluator
 from ssrem.evaluators.bilinear.bilinear import RSREM, SSREMPaper

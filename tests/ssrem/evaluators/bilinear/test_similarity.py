@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ssrem.encoders.static.word_average import WordAverage
+from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.bilinear.config import BilinearConfig
 from ssrem.evaluators.bilinear.similarity import similarity

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from ssrem.encoders import load_encoder, load_saved
-from ssrem.encoders.static.learned_table import LearnedTable
-from ssrem.encoders.static.word_average import WordAverage
+from ssrem.encoders.tables import LearnedTable
+from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import load_evaluator
 from ssrem.evaluators.bilinear.config import COPY_COST, TableConfig

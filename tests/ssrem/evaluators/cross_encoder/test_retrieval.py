@@ -14,8 +14,8 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
-from ssrem.encoders.transformer.hub import MINILM
-from ssrem.encoders.transformer.pretrained import tokenizer_hash
+from ssrem.encoders.hub import MINILM
+from ssrem.encoders.pretrained import tokenizer_hash
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.baselines.cosine import Cosine
 from ssrem.evaluators.cross_encoder.fit import Examples, calibrate, losses

@@ -27,7 +27,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from ssrem.encoders.transformer.pretrained import Pretrained
+from ssrem.encoders.pretrained import Pretrained
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.language_model import gemma
 from ssrem.evaluators.language_model.language_model import batches

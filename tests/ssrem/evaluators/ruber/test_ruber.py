@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from ssrem.encoders.recurrent.word_sequences import Words
-from ssrem.encoders.static.word_average import WordAverage
+from ssrem.encoders.recurrent import Words
+from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.scaling import unit_range
 from ssrem.evaluators.ruber.config import COMBINATIONS, RuberConfig

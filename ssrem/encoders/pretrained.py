@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders.transformer.hub import local_folder, quiet
+from ssrem.encoders.hub import local_folder, quiet
 from ssrem.errors import EvaluatorError, one_line
 
 BF16 = ":bf16"
@@ -39,7 +39,7 @@ def load(
     import transformers
     from torch import float32
 
-    from ssrem.encoders.transformer.linear_maps import use_onednn
+    from ssrem.encoders.layers import use_onednn
 
     target = pick_device(device)
     folder = local_folder(spec)

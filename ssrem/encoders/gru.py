@@ -1,15 +1,39 @@
-"""The network of the hierarchical GRU (Lowe et al. 2017, section 4 and appendix C)."""
+"""Recurrent networks over sequences of word vectors, and that of the hierarchical GRU (Lowe et al. 2017, section 4)."""
 
 from __future__ import annotations
 
-import torch
+from collections.abc import Mapping
 
-from ssrem.encoders.recurrent.network import RecurrentNetwork, Weights, packed
-from ssrem.encoders.recurrent.word_sequences import Stretches, Words
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn.utils.rnn import PackedSequence
+
+from ssrem.errors import EvaluatorError
+
+Weights = Mapping[str, NDArray[np.float32]]
+
+
+class RecurrentNetwork(torch.nn.Module):
+    """A network over sequences of word vectors."""
+
+    def take(self, weights: Weights, whose: str, dimensions: int) -> None:
+        """Replace the weights; EvaluatorError, naming `whose` they are, if their shapes do not fit."""
+        try:
+            self.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in weights.items()})
+        except RuntimeError as error:
+            raise EvaluatorError(
+                f"{whose} weights do not fit its settings and word vectors of {dimensions} dimensions: "
+                f"{' '.join(str(error).split())}"
+            ) from error
+
+    def weights(self) -> dict[str, NDArray[np.float32]]:
+        """Copies of the learned weights, by name."""
+        return {name: tensor.detach().numpy().copy() for name, tensor in self.state_dict().items()}
 
 
 class GruNetwork(RecurrentNetwork):
-    """A recurrent network over the words of a turn, and one over the turns.
+    """A recurrent network over the words of a turn, and one over the turns (Lowe et al. 2017, section 4, appendix C).
 
     Layer normalisation stands between the two; the paper has it inside the recurrence.
     """
@@ -28,9 +52,9 @@ class GruNetwork(RecurrentNetwork):
         net.take(weights, "the recurrent encoder's", dimensions)
         return net
 
-    def utterances(self, words: Words, texts: Stretches) -> torch.Tensor:
-        """float32 (n, utterance) of turns with at least one known word; padding is not read."""
-        _, last = self.words(packed(words, texts, texts.lengths))
+    def utterances(self, words: PackedSequence) -> torch.Tensor:
+        """float32 (n, utterance) of turns with at least one known word, given as `Stretches.packed`."""
+        _, last = self.words(words)
         normalised: torch.Tensor = self.norm(last[0])
         return normalised
 

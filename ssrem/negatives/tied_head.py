@@ -1,9 +1,11 @@
-"""Learning the head of a masked language model, and its encoder, from responses with masked tokens."""
+"""Fine-tunes a masked language model; a sentence encoder gets a head that is tied to its embeddings."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -11,17 +13,115 @@ import torch
 from safetensors import safe_open
 from torch.nn.functional import cross_entropy
 
-from ssrem.encoders.transformer import hub, pretrained
-from ssrem.encoders.transformer.layers import freeze
+from ssrem.config import Config
+from ssrem.encoders import hub, pretrained
+from ssrem.encoders.layers import freeze
 from ssrem.errors import EvaluatorError
+from ssrem.files import write_json
 from ssrem.negatives.base import Case
 from ssrem.negatives.masked_lm import joined_turns, masked_logits
-from ssrem.negatives.tied_head.settings import TiedHeadSettings
-from ssrem.samples import TRAIN, VALID, Candidates, Floats, Rows
-from ssrem.training.trainer import Group, Loss, Step
+from ssrem.samples import TRAIN, VALID, Candidates, Floats, Progress, Rows
+from ssrem.training.checkpoint import Checkpoint
+from ssrem.training.trainer import Group, Loss, Plan, Step, train
 
+CARD = "tied_head.json"
+_STEPS_A_STATE = 100
+"""After how many steps the state of an unfinished training is written."""
 _HEAD = "predictions.transform.dense.weight"
 """The end of the name of the head's first weights."""
+
+
+@dataclass(frozen=True)
+class TiedHeadSettings(Config):
+    """Settings of the fine-tuning.
+
+    encoder: name or folder of a BERT encoder, or of a masked language model, which keeps its head.
+    steps, batch_size: updates, and responses in each. freeze: number of lowest layers that do not learn, nor do the
+    embeddings; 0: everything learns.
+
+    learning_rate: of the encoder, head_learning_rate: of the new head; both rise over the first tenth of the steps and
+    then fall to 0. masked: the share of tokens that are masked, at least one in each text. context_share: the share of
+    responses that are read after their context, the last `context_turns` turns; the others are read alone, because
+    mask-and-fill needs both. max_tokens: of a text; the context's oldest tokens are dropped first, then the response's
+    last. held_out: responses of the valid split on which the loss is measured before and after.
+    """
+
+    encoder: str = hub.MINILM
+    device: str | None = None
+    steps: int = 5000
+    batch_size: int = 32
+    learning_rate: float = 1e-4
+    head_learning_rate: float = 1e-3
+    masked: float = 0.15
+    context_share: float = 0.5
+    context_turns: int = 5
+    max_tokens: int = 128
+    held_out: int = 256
+    freeze: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.at_least(1, "steps", "batch_size", "context_turns", "held_out")
+        self.above_zero("learning_rate", "head_learning_rate")
+        self.at_least(0, "seed", "freeze")
+        self.at_least(8, "max_tokens")
+        if not 0 < self.masked < 1 or not 0 <= self.context_share <= 1:
+            raise EvaluatorError("masked must lie between 0 and 1, context_share from 0 to 1")
+
+
+SETTINGS = TiedHeadSettings
+
+
+def fine_tune(
+    candidates: Candidates,
+    folder: Path,
+    settings: TiedHeadSettings | None = None,
+    *,
+    progress: Progress | None = None,
+    checkpoint: Path | None = None,
+) -> None:
+    """Fine-tune the encoder and its head on the responses of the training split; save both and a card in `folder`.
+
+    A new head is BERT's (dense, GELU, norm, then the input embeddings transposed, and a bias), its dense layer the
+    identity at first and its bias the log frequency of each token. The loss is that of the masked tokens; the optimiser
+    is Adam with decoupled weight decay, in bf16 where the hardware has it. The draws depend on the seed; the weights
+    depend on it and, in the last digits, on hardware and number of threads. transformers' AutoModelForMaskedLM loads
+    the folder. The card has the mean -log p of the masked tokens of held-out responses before (with a new head's bias
+    at the log frequencies) and after. checkpoint: a folder for the unfinished training, from which the next call with
+    equal settings and data goes on. Raises EvaluatorError if the encoder is no BERT, there is nothing to learn from, or
+    training diverges; the folder is then not written.
+    """
+    settings = settings or TiedHeadSettings()
+    if len(candidates.rows(TRAIN)) == 0:
+        raise EvaluatorError("tied head: the training split has no response; build the speaker tables first")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        head = TiedHead(candidates, settings)
+        before = head.held_out_loss()
+        device = head.model.device
+        plan = Plan(
+            1, settings.seed, weight_decay=0.01, decoupled=True, warmup=0.1, bf16=device, one_thread=False
+        )
+        unfinished = None
+        if checkpoint is not None:
+            made_of = [asdict(settings), pretrained.weights_hash(head.model)]
+            unfinished = Checkpoint(checkpoint, made_of, head.data(), every=_STEPS_A_STATE)
+        curve = train(head, plan, progress=progress, checkpoint=unfinished)
+        head.model.eval()
+    folder.mkdir(parents=True, exist_ok=True)
+    with hub.quiet():
+        head.model.save_pretrained(folder)
+        head.tokenizer.save_pretrained(folder)
+    figures = {"before": before, "after": curve.best.get("valid_loss", math.nan), "seconds": curve.seconds}
+    figures["train_loss"] = curve.best["train_loss"]
+    about = {
+        "settings": asdict(settings),
+        "responses": len(head.rows),
+        **{name: value for name, value in figures.items() if math.isfinite(value)},
+        "weights": pretrained.weights_hash(head.model),
+    }
+    write_json(folder / CARD, about)
 
 
 class _Batch(NamedTuple):
@@ -55,7 +155,6 @@ class TiedHead:
             raise EvaluatorError(
                 f"tied head: the tokenizer of {settings.encoder} has no mask token; name another BERT"
             )
-        self.losses: list[float] = []
         self.frozen = freeze(self.model, settings.freeze, settings.encoder)
         if not _has_head(settings.encoder):
             self._start()
@@ -97,7 +196,6 @@ class TiedHead:
                 f"{self.settings.encoder} does not fit this corpus"
             )
         mean = torch.stack([total for total, _ in summed]).sum() / masked
-        self.losses.append(float(mean.detach()))
         return Loss.averaged(mean, len(rows))
 
     def validate(self, epoch: int) -> dict[str, float]:

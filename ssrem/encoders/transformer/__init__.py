@@ -1,1 +1,0 @@
-"""Transformers, by name or folder: loading, pooling, adapters, and what makes them fast on a processor."""

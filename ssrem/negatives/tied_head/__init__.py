@@ -1,1 +1,0 @@
-"""The masked language model of mask-and-fill, fine-tuned from a sentence encoder."""
