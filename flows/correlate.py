@@ -2,7 +2,6 @@
 
 from prefect import flow
 
-from ssrem.evaluators.judge.request_options import request_options
 from ssrem.flows.artifacts import shown
 from ssrem.flows.hooks import flow_options
 from ssrem.flows.steps import correlate_set
@@ -35,9 +34,16 @@ def correlate(
         evaluators: Names of evaluators; by default all in use, or the best that is packaged and installed
     """
     names = to_correlate(Warehouse.at(home), evaluators or ())
-    own, requests = split_settings(names, asking.given())
-    with opened(runner), shown(home, "correlate", ["agreement", "best"]), request_options(**requests):
+    own, client = split_settings(names, asking)
+    with opened(runner), shown(home, "correlate", ["agreement", "best"]):
         versions = registered(home, names, own, resources=resources)
         return correlate_files(
-            files, versions, home, sets, agreement, resources=resources, correlate=correlate_set
+            files,
+            versions,
+            home,
+            sets,
+            agreement,
+            client=client,
+            resources=resources,
+            correlate=correlate_set,
         )

@@ -118,8 +118,6 @@ JUDGMENTS = Table(
         prompt_tokens="BIGINT?: tokens of the request; null if the endpoint does not say",
         completion_tokens="BIGINT?: tokens of the answer",
         seconds="DOUBLE: from the request to the answer, with all tries",
-        cost="DOUBLE?: what it cost by the file of prices; null without one",
-        currency="VARCHAR?: currency of the cost",
         asked_at="TIMESTAMP: when the answer came, UTC",
     ),
     expectations=(
@@ -127,9 +125,9 @@ JUDGMENTS = Table(
         References(("dataset", "response_id"), "rated_responses"),
         OneOf("reason", ("refused", "no number", "outside the scale", "cut off by max_tokens", "cut off")),
         OneOf("method", ("expected", "number")),
-        Finite(("score", "seconds", "cost")),
+        Finite(("score", "seconds")),
         WithinBounds(("score",), "evaluators", ("evaluator", "version")),
-        *at_least(order_no=0, sample_no=0, prompt_tokens=0, completion_tokens=0, seconds=0, cost=0),
+        *at_least(order_no=0, sample_no=0, prompt_tokens=0, completion_tokens=0, seconds=0),
     ),
 )
 

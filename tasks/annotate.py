@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,6 @@ from ssrem.files import read_text
 from ssrem.responses import read_samples
 from ssrem.samples import context_key
 from ssrem.sql import statement
-from ssrem.tasks.endpoints import mark_private, why_private
 from ssrem.tasks.warehouse.files import check_target, whole_file, whole_folder
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpora
 
@@ -79,7 +77,6 @@ def export_batch(
         if bm25:
             systems = {BM25: _retrieved(connection, name, plan.seed, rated), **systems}
     batch = draw_batch(name, split, plan, contexts, systems)
-    batch = replace(batch, private=why_private(home, name) is not None)
     files = {
         KEY: batch.as_json(),
         "contexts.jsonl": page.contexts_jsonl(batch),
@@ -99,7 +96,7 @@ def export_batch(
 def import_answers(
     folder: Path, files: Sequence[Path], *, output: Path, least: float, kappa: float | None
 ) -> tuple[Batch, Review]:
-    """Read the raters' files, filter the raters, and write the annotated set to `output`, marked private as the batch.
+    """Read the raters' files, filter the raters, and write the annotated set to `output`.
 
     Beside the batch's other files come `ratings.csv`, every rating with its systems and whether it counts, and
     `import.json`, the excluded raters and the agreement of the others. AnnotationError if a file is wrong; nothing is
@@ -119,8 +116,6 @@ def import_answers(
     rows = annotated_rows(batch, reviewed)
     for target, content in ((folder / "import.json", record(batch, reviewed)), (output, rows)):
         contents[target] = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-    if batch.private:
-        mark_private(output)
     for target, text in contents.items():
         with whole_file(target) as draft:
             draft.write_text(text, encoding="utf-8", newline="")

@@ -23,7 +23,8 @@ from ssrem.agreement.resample import Difference, paired_bootstrap
 from ssrem.errors import AnnotationError, EvaluatorError, GateError, say
 from ssrem.evaluators import evaluator_class
 from ssrem.evaluators.base import EMPTY_CONTEXT, EMPTY_RESPONSE, NO_REFERENCE
-from ssrem.evaluators.judge.request_options import request_options
+from ssrem.evaluators.judge.endpoint import Client
+from ssrem.evaluators.judge.judge import judgments
 from ssrem.evaluators.parts import PARTS, overall_part
 from ssrem.tasks.annotated import (
     AnnotatedFile,
@@ -33,7 +34,7 @@ from ssrem.tasks.annotated import (
     landed_sets,
     version_outputs,
 )
-from ssrem.tasks.endpoints import asks, marked_private, request_options_in, why_marked, why_private
+from ssrem.tasks.endpoints import asks, connected
 from ssrem.tasks.score import described, evaluator_at, figure_row, score_samples
 from ssrem.tasks.settings import AgreementSettings, AnnotatedSets, Resources
 from ssrem.tasks.stage.progress import progress
@@ -62,19 +63,21 @@ def correlate(
     sets: AnnotatedSets = AnnotatedSets(),
     settings: AgreementSettings = AgreementSettings(),
     *,
+    client: Client | None = None,
     resources: Resources = Resources(),
 ) -> tuple[str, bool]:
     """Land the annotated set, score it with the evaluator versions and publish their agreement with people; returns its
     name and whether anything was new.
 
-    file: a file, a folder, or the name of a pulled set. Ground truth is scored even where it is not correlated. Raises
-    AnnotationError if the set cannot be read, or, without `sets.replace`, other content of that name has landed.
+    file: a file, a folder, or the name of a pulled set. client: by which judges ask their endpoints. Ground truth is
+    scored even where it is not correlated. Raises AnnotationError if the set cannot be read, or, without
+    `sets.replace`, other content of that name has landed.
     """
     warehouse = Warehouse.at(home)
     source = annotated_file(warehouse, file, sets.layout, sets.map)
     dataset = checked_name(source.name, "an annotated set", "rename the file", AnnotationError)
     warehouse = warehouse.anew(dataset=dataset)
-    job = _Job(warehouse, dataset, versions, source, sets.replace, settings)
+    job = _Job(warehouse, dataset, versions, source, sets.replace, settings, client)
     job.landed()  # says what is wrong with it before what it was read as
     source.say_how_read()
     return dataset, job.run(resources)
@@ -87,6 +90,7 @@ def correlate_files(
     sets: AnnotatedSets = AnnotatedSets(),
     settings: AgreementSettings = AgreementSettings(),
     *,
+    client: Client | None = None,
     resources: Resources = Resources(),
     correlate: Callable[..., tuple[str, bool]] = correlate,
 ) -> dict[str, bool]:
@@ -99,7 +103,7 @@ def correlate_files(
     failed: Exception | None = None
     for file in files:
         try:
-            new.update([correlate(file, versions, home, sets, settings, resources=resources)])
+            new.update([correlate(file, versions, home, sets, settings, client=client, resources=resources)])
         except SET_ERRORS as error:
             if failed is not None:
                 say(str(failed))
@@ -141,7 +145,7 @@ class _Job:
     """An annotated set to land, if it has not, and whose scores and figures to bring up to date.
 
     versions: to score it with, besides those that have. source: None for a landed set. replace: whether it may take the
-    place of other content of that name. settings: None keeps the last run's.
+    place of other content of that name. settings: None keeps the last run's. client: by which judges ask.
     """
 
     home: Warehouse
@@ -150,6 +154,7 @@ class _Job:
     source: AnnotatedFile | None = None
     replace: bool = False
     settings: AgreementSettings | None = None
+    client: Client | None = None
 
     def run(self, resources: Resources) -> bool:
         """Whether anything was new."""
@@ -177,8 +182,6 @@ class _Job:
             "resamples": RESAMPLES,
             "seed": SEED,
         }
-        if (source and why_marked(source.path, self.dataset)) or why_private(self.home, self.dataset):
-            parameters["private"] = True
         # Without the path: a copy elsewhere is the same set.
         return Recipe(parameters, {self.dataset: source.digest if source else landed})
 
@@ -231,7 +234,7 @@ class _Job:
                 scored, retired = {}, [p.address for p in stage.partitions if p.key.dataset == dataset]
         data = landed_set(stage.connection, dataset)
         unscored = [version for version in outdated if version not in scored]
-        outputs += _stage_scores(stage, data, unscored)
+        outputs += _stage_scores(stage, data, unscored, self.client)
         with progress(f"measuring agreement on {dataset}"), threadpool_limits(1, "blas"):
             outputs += _stage_figures(stage, data, outdated, unscored)
         return Built(True, outputs, retired=retired)
@@ -269,16 +272,16 @@ def _stage_set(stage: Stage, source: AnnotatedFile, dataset: str) -> list[Output
     return [Output(table, PartitionKey(dataset=dataset)) for table in LANDED_TABLES]
 
 
-def _stage_scores(stage: Stage, data: LandedSet, versions: Sequence[Version]) -> list[Output]:
+def _stage_scores(
+    stage: Stage, data: LandedSet, versions: Sequence[Version], client: Client | None
+) -> list[Output]:
     """Score the set with the versions, and stage `scores` and, for versions that ask an endpoint, `judgments`."""
     if not versions:
         return []
     import pyarrow as pa
 
     dataset, answers = data.dataset, Rows()
-    private = marked_private(dataset) if stage.recipe.parameters.get("private") else None
-    with request_options(private=private):
-        scores = score_samples(stage.home, versions, data.samples, dataset, stage.scratch)
+    scores = score_samples(stage.home, versions, data.samples, dataset, stage.scratch, client)
     asked = [version for version in versions if asks(stage.home, *version)]
     referenced = np.array([bool((sample.reference or "").strip()) for sample in data.samples])
     stage.create("scores")
@@ -302,9 +305,9 @@ def _stage_scores(stage: Stage, data: LandedSet, versions: Sequence[Version]) ->
         stage.insert("scores", pa.table({**rows, "response_id": ids, "truncated": of_version.truncated}))
         if (name, number) in asked:
             folder = stage.home.models / name / str(number)
-            with request_options_in(stage.home), evaluator_at(folder) as evaluator:
-                judgments = evaluator.judgments(data.samples)
-                answers += [{**about, **row, "response_id": str(row["row"])} for row in judgments]
+            with evaluator_at(folder) as evaluator:
+                given = judgments(connected(evaluator, stage.home), data.samples)
+                answers += [{**about, **row, "response_id": str(row["row"])} for row in given]
     if asked:
         stage.create_from_rows("judgments", answers)
     return [

@@ -203,7 +203,7 @@ def purge(home: Warehouse, corpora: Sequence[str] = (), ids: Sequence[str] = ())
     import numpy as np
 
     from ssrem.encoders.store import VectorStore, text_hashes
-    from ssrem.evaluators.judge.journal import retain
+    from ssrem.evaluators.judge.endpoint import retain
 
     hashes = [np.zeros(0, np.uint64)]
     with home.lock("purge"), progress("emptying caches"):

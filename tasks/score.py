@@ -22,12 +22,13 @@ from ssrem.agreement.identify import identification
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class, load_evaluator, usable_baselines
 from ssrem.evaluators.base import Evaluator, Scores
+from ssrem.evaluators.judge.endpoint import Client
 from ssrem.samples import CONTEXT_ATTACK, TEST, Candidates, Floats, Sample
 from ssrem.settings import TableSettings
 from ssrem.sql import statement
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.caches import encode_option
-from ssrem.tasks.endpoints import asks, request_options_in
+from ssrem.tasks.endpoints import asks, connected
 from ssrem.tasks.settings import Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.shards import incoming, map_shards, shard_ranges
@@ -227,9 +228,15 @@ def score_candidates(
 
 
 def score_samples(
-    home: Warehouse, evaluators: Sequence[Version], samples: Sequence[Sample], what: str, scratch: Path
+    home: Warehouse,
+    evaluators: Sequence[Version],
+    samples: Sequence[Sample],
+    what: str,
+    scratch: Path,
+    client: Client | None = None,
 ) -> list[Scores]:
-    """`components` of the samples by each evaluator (name, version), in their order. what: named by the progress bar.
+    """`components` of the samples by each evaluator (name, version), in their order. what: named by the progress bar;
+    client: by which judges ask their endpoints.
 
     Two kinds run in this process: evaluators with an encoder, which are fast once the texts are encoded and share the
     cache of vectors, and those that ask an endpoint, which wait for it and count what they spend. The others go to
@@ -238,13 +245,10 @@ def score_samples(
     scores = []
     for name, version in evaluators:
         folder, kind = home.models / name / str(version), evaluator_class(name)
-        here = not samples or kind.asks_from(folder) or "encode" in signature(kind.compute).parameters
-        with (
-            progress(f"scoring {what} with {name}") as advance,
-            request_options_in(home, advance=advance),
-            evaluator_at(folder) as evaluator,
-        ):
+        here = not samples or asks(home, name, version) or "encode" in signature(kind.compute).parameters
+        with progress(f"scoring {what} with {name}") as advance, evaluator_at(folder) as evaluator:
             if here:
+                connected(evaluator, home, client, advance)
                 scores.append(evaluator.components(samples, **encode_option(home, evaluator, scratch)))
                 continue
             work = {"evaluator": str(folder), "method": "components"}

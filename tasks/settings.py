@@ -16,7 +16,6 @@ from ssrem.settings import (
     Natural,
     Pairs,
     Percentage,
-    Positive,
     Seed,
     Settings,
     TableSettings,
@@ -180,14 +179,6 @@ class AskingSettings(Settings):
     (docs/judge.md); never a key itself, but the name of its environment variable"""
     max_requests: Count | None = None
     """requests to an endpoint at most; a rerun goes on where this one stopped"""
-    max_cost: Positive | None = None
-    """what the requests may cost at most, by the prices of --set prices=FILE"""
-    send_texts: bool = False
-    """send texts to an endpoint though they are pseudonymised or marked private"""
-
-    def given(self) -> dict[str, Any]:
-        """The values of `set`, and of the other fields where they are given, as `split_settings` takes them."""
-        return self.set | self.model_dump(exclude={"set"}, exclude_defaults=True)
 
 
 class StudySettings(Settings):

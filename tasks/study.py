@@ -15,7 +15,7 @@ from ssrem.encoders.words import packaged_glove
 from ssrem.errors import AnnotationError, EvaluatorError
 from ssrem.evaluators import evaluator_class, load_evaluator
 from ssrem.evaluators.base import Evaluator
-from ssrem.evaluators.judge.request_options import request_options
+from ssrem.evaluators.judge.endpoint import Client
 from ssrem.registry import did_you_mean
 from ssrem.report.data import Rows
 from ssrem.report.study import markdown, save_plot
@@ -29,7 +29,7 @@ from ssrem.studies.scored import Identified, Scored
 from ssrem.studies.study import Study
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.annotated import landed_sets, overall_part_of, version_outputs
-from ssrem.tasks.endpoints import request_options_in, why_private
+from ssrem.tasks.endpoints import connected
 from ssrem.tasks.report import room_for_reports
 from ssrem.tasks.score import score_samples
 from ssrem.tasks.settings import Resources, StudySettings
@@ -64,10 +64,12 @@ def study(
     home: str,
     settings: StudySettings = StudySettings(),
     *,
+    client: Client | None = None,
     resources: Resources = Resources(),
 ) -> bool:
     """Publish the study of that name of evaluator versions on the dataset; False if it was published before.
 
+    client: by which judges ask their endpoints.
     Versions that do not give what the study needs are left out. Raises EvaluatorError where none does, AnnotationError
     or HomeError where the dataset does not exist.
     """
@@ -77,10 +79,12 @@ def study(
 
     def build(stage: Stage) -> Built[bool]:
         if issubclass(kind.data, Learning):
-            found: Iterator[tuple[Version, Any]] = _learning(stage, kind, dataset, usable)
+            found: Iterator[tuple[Version, Any]] = _learning(stage, kind, dataset, usable, client)
         elif kind.data in SCORED_ANEW:
             data: Any = _unscored(stage.connection, kind, dataset, settings, noting({}))
-            found = ((one, replace(data, score=partial(_scores, stage, one, dataset))) for one in usable)
+            found = (
+                (one, replace(data, score=partial(_scores, stage, one, dataset, client))) for one in usable
+            )
         else:
             found = ((one, _published(stage, kind, one, dataset)) for one in usable)
         rows = [
@@ -237,15 +241,16 @@ def _unscored(
     return TrueResponses(samples, score, near, written)
 
 
-def _scores(stage: Stage, version: Version, dataset: str, samples: Sequence[Sample]) -> Any:
+def _scores(
+    stage: Stage, version: Version, dataset: str, client: Client | None, samples: Sequence[Sample]
+) -> Any:
     """Scores f of samples of the dataset (n,)."""
-    with request_options(private=why_private(stage.home, dataset)):
-        (scores,) = score_samples(stage.home, [version], samples, dataset, stage.scratch)
+    (scores,) = score_samples(stage.home, [version], samples, dataset, stage.scratch, client)
     return scores.f
 
 
 def _learning(
-    stage: Stage, kind: Study[Any], dataset: str, versions: Sequence[Version]
+    stage: Stage, kind: Study[Any], dataset: str, versions: Sequence[Version], client: Client | None
 ) -> Iterator[tuple[Version, Learning]]:
     """Human scores of the set, and for `Transfer` of all others, with each evaluator that learns from them.
 
@@ -261,10 +266,10 @@ def _learning(
                 "did not, or name another evaluator"
             )
     sets = {name: _human(stage.connection, name) for name in digests}
-    private = why_private(stage.home, *digests)
     for name, number in versions:
         base: Any = load_evaluator(stage.home.models / name / str(number))
-        with progress(f"{kind.name} of {name}") as advance, request_options_in(stage.home, private=private):
+        with progress(f"{kind.name} of {name}") as advance:
+            connected(base, stage.home, client)
             others = {other: human for other, human in sets.items() if other != dataset}
             more = (dataset, others) if kind.data is Transfer else ()
             yield (name, number), kind.data(sets[dataset], partial(_tuned, base, advance), *more)

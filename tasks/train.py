@@ -18,7 +18,7 @@ from ssrem.settings import TableSettings
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.annotated import annotated_files, human_scores
 from ssrem.tasks.caches import encode_option, encoder_for, masked_lm_for, training_texts
-from ssrem.tasks.endpoints import request_options_in, why_private
+from ssrem.tasks.endpoints import connected
 from ssrem.tasks.promote import challenges, decide_all
 from ssrem.tasks.score import score_corpus
 from ssrem.tasks.settings import Margins, Resources, TrainSettings
@@ -116,8 +116,8 @@ def train(
             masked_lm=lambda: masked_lm_for(warehouse, candidates, content),
         )
         evaluator = kind.create(config, provider)
-        private = why_private(warehouse, *corpora)
-        with progress(f"training {name}") as advance, request_options_in(warehouse, private=private):
+        connected(evaluator, warehouse)
+        with progress(f"training {name}") as advance:
             if not settings.labels_only:
                 encode = encode_option(warehouse, evaluator, stage.scratch)
                 training = evaluator.fit(candidates, checkpoint=unfinished, progress=advance, **encode)

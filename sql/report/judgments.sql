@@ -1,16 +1,15 @@
--- One row is what a judge in use cost on an annotated set, for 1,000 responses, beside its agreement by one criterion.
+-- One row is what a judge in use took on an annotated set, for 1,000 responses, beside its agreement by one criterion.
 WITH spent AS (
     SELECT
         evaluator, version, dataset, 1000 / count(DISTINCT response_id) AS scale,
         count(*) AS answers, count(*) - count(score) AS without_score,
-        sum(prompt_tokens + completion_tokens) AS tokens, sum(seconds) AS seconds, sum(cost) AS cost,
-        any_value(currency) AS currency
+        sum(prompt_tokens + completion_tokens) AS tokens, sum(seconds) AS seconds
     FROM judgments GROUP BY ALL
 )
 
 SELECT
     s.evaluator, s.version, s.dataset, c.criterion, c.spearman, s.answers, s.without_score,
-    s.scale * s.tokens AS tokens, s.scale * s.seconds AS seconds, s.scale * s.cost AS cost, s.currency
+    s.scale * s.tokens AS tokens, s.scale * s.seconds AS seconds
 FROM spent AS s
 INNER JOIN evaluators AS e ON s.evaluator = e.evaluator AND s.version = e.version AND e.promoted
 LEFT JOIN correlations AS c

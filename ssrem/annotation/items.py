@@ -92,15 +92,13 @@ class Plan(Settings):
 
 @dataclass(frozen=True)
 class Batch:
-    """Items and who rates them. sheets: rater → ids of their items, in the order shown. private: whether the texts must
-    not be sent anywhere."""
+    """Items and who rates them. sheets: rater → ids of their items, in the order shown."""
 
     corpus: str
     split: str
     plan: Plan
     items: tuple[Item, ...]
     sheets: Mapping[str, tuple[str, ...]]
-    private: bool = False
 
     @property
     def id(self) -> str:
@@ -119,10 +117,7 @@ class Batch:
         )
 
     def _content(self) -> dict[str, Any]:
-        content = {**asdict(self), "plan": self.plan.model_dump()}
-        if not self.private:
-            del content["private"]  # as batches were written before there was such a mark
-        return content
+        return {**asdict(self), "plan": self.plan.model_dump()}
 
     @classmethod
     def from_json(cls, text: str, where: str) -> Batch:

@@ -90,8 +90,8 @@ def listed(outcomes: Mapping[str, str]) -> None:
         print(f"{name}: {what}", flush=True)
 
 
-def bills(call: Call, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print rows of `bill_row`, what a run would ask of an endpoint, without those that ask nothing."""
+def requests(call: Call, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print rows of `dry_run_row`, what a run would ask of an endpoint, without those that ask nothing."""
     rows = [row for row in rows if row["requests"] or row["answered_before"]]
     if answered(call, rows):
         return

@@ -61,23 +61,22 @@ def correlate(
     file: annotated sets: files, folders or sets of ssrem ratings pull
     """
     from ssrem.evaluators import BASELINES
-    from ssrem.evaluators.judge.request_options import request_options
 
     names = tasks.versions.to_correlate(call.home, evaluator)
-    own, requests = tasks.endpoints.split_settings(names, asking.given())
+    own, client = tasks.endpoints.split_settings(names, asking)
     new = tasks.versions.to_register(call.home, names, own)
     read = tasks.annotated.annotated_files(call.home, file, sets.layout, sets.map)
     if dry_run:
-        _bill(call, names, own, requests, {one.name: [row.sample for row in one.read.rows] for one in read})
+        _dry_run(call, names, own, {one.name: [row.sample for row in one.read.rows] for one in read})
         return
     if not evaluator and (best := tasks.versions.best_line(call.home))[0] in new:
         say(f"correlating {best[1]}")
     if beside := [name for name in names if name in BASELINES and name not in evaluator]:
         say(f"beside the untrained baselines {' and '.join(beside)}")
-    with call.workers(), request_options(**requests):
+    with call.workers():
         chosen = tasks.versions.registered(call.root, names, own, resources=call.resources)
         done = tasks.correlate.correlate_files(
-            file, chosen, call.root, sets, agreement, resources=call.resources
+            file, chosen, call.root, sets, agreement, client=client, resources=call.resources
         )
     output.outcome(call, ["pairs", "agreement", "best"], output.done(done, "correlated"), done)
 
@@ -90,28 +89,21 @@ def check_set(file: str) -> None:
         known_set(file)
 
 
-def _bill(
-    call: Call,
-    names: Sequence[str],
-    own: dict[str, dict[str, Any]],
-    requests: dict[str, Any],
-    sets: Mapping[str, Sequence[Any]],
+def _dry_run(
+    call: Call, names: Sequence[str], own: dict[str, dict[str, Any]], sets: Mapping[str, Sequence[Any]]
 ) -> None:
     """Print what those of the evaluators that may ask an endpoint would ask about each set of samples; nothing is sent.
 
-    own, requests: as `split_settings` returns them.
+    own: evaluator → settings, as `split_settings` returns them.
     """
-    from ssrem.evaluators import evaluator_class
-
-    with tasks.endpoints.request_options_in(call.home, **requests):
-        asking = [name for name in names if evaluator_class(name).asks]
-        created = {name: tasks.versions.created(call.home, name, own.get(name)) for name in asking}
-        rows = [
-            tasks.endpoints.bill_row(name, one, samples, of)
-            for of, samples in sets.items()
-            for name, one in created.items()
-        ]
-    output.bills(call, rows)
+    asking = [name for name in names if tasks.endpoints.may_ask(name)]
+    created = {name: tasks.versions.created(call.home, name, own.get(name)) for name in asking}
+    rows = [
+        tasks.endpoints.dry_run_row(name, tasks.endpoints.connected(one, call.home), samples, of)
+        for of, samples in sets.items()
+        for name, one in created.items()
+    ]
+    output.requests(call, rows)
 
 
 @Verb
@@ -132,7 +124,6 @@ def study(
         leave-one-system-out or transfer, where evaluators learn from its human scores
     of: corpora or annotated sets (default: all that the study is for)
     """
-    from ssrem.evaluators.judge.request_options import request_options
     from ssrem.studies import EVERYDAY_PAIRS
 
     keys = [part.key for part in call.home.partitions()]
@@ -145,19 +136,18 @@ def study(
             )
     stage = tasks.study
     names = tasks.versions.to_study(call.home, evaluator)
-    own, requests = tasks.endpoints.split_settings(names, asking.given())
+    own, client = tasks.endpoints.split_settings(names, asking)
     tasks.versions.to_register(call.home, names, own)  # EvaluatorError for one that cannot be used yet
     datasets = of or stage.datasets_of(call.root, study)
     if dry_run:
         samples = {dataset: stage.samples_of(call.home, dataset, study, settings) for dataset in datasets}
-        _bill(call, names, own, requests, samples)
+        _dry_run(call, names, own, samples)
         return
     pages = {}
-    with request_options(**requests):
-        chosen = tasks.versions.registered(call.root, names, own, resources=call.resources)
-        for dataset in datasets:
-            stage.study(dataset, study, chosen, call.root, settings, resources=call.resources)
-            pages[dataset] = str(stage.write_study(call.root, study, dataset))
+    chosen = tasks.versions.registered(call.root, names, own, resources=call.resources)
+    for dataset in datasets:
+        stage.study(dataset, study, chosen, call.root, settings, client=client, resources=call.resources)
+        pages[dataset] = str(stage.write_study(call.root, study, dataset))
     rows = tasks.query.summary(call.home, ["studies"]).get("studies", [])
     rows = [row for row in rows if row["study"] == study and row["dataset"] in pages]
     if output.answered(call, {"studies": rows, "pages": pages}):
@@ -219,10 +209,10 @@ def validate(
     without_labels = [row.sample for row in others if row.sample is not None]
     target = output_ or Path(f"{source.name}-validation.html")
     output.write(target)  # scoring may take long
-    with scoring(call, evaluator, asking, f"validating {{}} on {file}", source.path) as (name, scorer, line):
+    with scoring(call, evaluator, asking, f"validating {{}} on {file}") as (name, scorer, line):
         if dry_run:
             samples = [*data.samples, *without_labels, *validation.changed(data, responses)]
-            output.bills(call, [tasks.endpoints.bill_row(name, scorer, samples, source.name)])
+            output.requests(call, [tasks.endpoints.dry_run_row(name, scorer, samples, source.name)])
             return 0
         if line:
             say(f"validating {line}")

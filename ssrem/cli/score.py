@@ -63,10 +63,10 @@ def score(
     if output_:
         output.write(output_)  # scoring may take long
     read, source = _read(file, format, map, context, response, reference)
-    with scoring(call, evaluator, asking, f"scoring {source} with {{}}", source) as (name, scorer, line):
+    with scoring(call, evaluator, asking, f"scoring {source} with {{}}") as (name, scorer, line):
         if dry_run:
             samples = [row.sample for row in read.rows if row.sample is not None]
-            output.bills(call, [tasks.endpoints.bill_row(name, scorer, samples, source)])
+            output.requests(call, [tasks.endpoints.dry_run_row(name, scorer, samples, source)])
             return 0
         best = line
         if evaluator in packaged() and not tasks.versions.versions(call.home, name):
@@ -92,22 +92,19 @@ def score(
 
 @contextmanager
 def scoring(
-    call: Call, evaluator: str | None, asking: AskingSettings, what: str, file: Path | str
+    call: Call, evaluator: str | None, asking: AskingSettings, what: str
 ) -> Iterator[tuple[str, Evaluator, str]]:
     """A block that scores responses: gets an evaluator's name, the evaluator, and which one it is where none was named.
 
-    what: what is done, with {} for the name. file: of the responses, which may be marked private.
+    what: what is done, with {} for the name.
     """
     from ssrem.tasks.stage.progress import progress
 
     name, line = (evaluator, "") if evaluator else tasks.versions.best_line(call.home)
-    own, requests = tasks.endpoints.split_settings([name], asking.given())
-    requests["private"] = tasks.endpoints.why_marked(file, str(file))
-    with (
-        progress(what.replace("{}", name)) as advance,
-        tasks.endpoints.request_options_in(call.home, advance=advance, **requests),
-    ):
-        yield name, tasks.versions.created(call.home, name, own.get(name)), line
+    own, client = tasks.endpoints.split_settings([name], asking)
+    with progress(what.replace("{}", name)) as advance:
+        made = tasks.versions.created(call.home, name, own.get(name))
+        yield name, tasks.endpoints.connected(made, call.home, client, advance), line
 
 
 def _read(

@@ -71,32 +71,6 @@ class Scores:
         return Scores(**columns)
 
 
-@dataclass(frozen=True)
-class Bill:
-    """What scoring samples would ask of an endpoint.
-
-    requests: still to be sent; answered: those whose answers are stored. prompt_tokens: about how many are sent;
-    completion_tokens: how many come back at most; cost: None without prices.
-    """
-
-    requests: int = 0
-    answered: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float | None = None
-
-    def __add__(self, other: Bill) -> Bill:
-        """The sum of both; its cost is that of the bills whose prices are known."""
-        known = [bill.cost for bill in (self, other) if bill.cost is not None]
-        return Bill(
-            self.requests + other.requests,
-            self.answered + other.answered,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            sum(known) if known else None,
-        )
-
-
 class Provider(Protocol):
     """Objects that an evaluator is created from; each is loaded when its method is called."""
 
@@ -134,8 +108,6 @@ class Evaluator(ABC):
     """Number of responses, each with all of its candidates, that are scored as one unit of work."""
     packages: ClassVar[tuple[str, ...]] = ()
     """Modules that it needs besides those of the core."""
-    asks: ClassVar[bool] = False
-    """Whether it may ask an endpoint; `asks_from` says whether it does."""
     encoder: Encoder | None = None
     """An evaluator with an encoder takes `encode=` in `fit`, `score` and so on, which replaces the encoder's own."""
 
@@ -202,12 +174,6 @@ class Evaluator(ABC):
         return not_installed(*cls.packages)
 
     @classmethod
-    def asks_from(cls, folder: Path) -> bool:
-        """Whether the evaluator saved in `folder` asks an endpoint: it is then scored in one process, never on all
-        candidates of a test split, and what was answered is published. Nothing is loaded."""
-        return cls.asks
-
-    @classmethod
     def lacks(cls, sample: Sample) -> str | None:
         """Why the sample has no score: what it lacks; None if it has one."""
         if not sample.response.strip():
@@ -239,15 +205,6 @@ class Evaluator(ABC):
     def encoded_texts(self, samples: Sequence[Sample]) -> Iterator[str]:
         """The texts that `compute` reads of the samples through `encoder`, as far as they are known beforehand: from
         them a blend sees what several of its parts read. A text may come twice."""
-        return iter(())
-
-    def bill(self, samples: Sequence[Sample]) -> Bill:
-        """What `components` of the samples would ask of an endpoint; nothing is asked."""
-        return Bill()
-
-    def judgments(self, samples: Sequence[Sample]) -> Iterator[dict[str, Any]]:
-        """Every answer that the scores of the samples come from, as rows of `judgments` with the position of the sample
-        as `row`."""
         return iter(())
 
     @abstractmethod

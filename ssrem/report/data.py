@@ -40,7 +40,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "ceiling cluster",
         "comparisons": "dataset criterion level test first first_version second second_version first_statistic "
         "second_statistic p_holm",
-        "judgments": "evaluator version dataset criterion spearman answers without_score tokens seconds cost currency",
+        "judgments": "evaluator version dataset criterion spearman answers without_score tokens seconds",
         "rater_agreement": "dataset criterion responses outliers units ratings removed alpha_interval alpha_ordinal "
         "alpha_nominal fleiss_kappa weighted_kappa",
         "sources": "evaluator version dataset criterion source q05 q25 median q75 q95 mean sd n",

@@ -15,6 +15,7 @@ from ssrem.agreement.raters import OneRater, one_rater
 from ssrem.agreement.resample import Difference, paired_bootstrap
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Evaluator
+from ssrem.evaluators.judge.judge import judgments
 from ssrem.report.numbers import fixed, percent
 from ssrem.samples import Sample
 from ssrem.studies.attacks import Score, TrueResponses, copying, injection, noting, once
@@ -206,7 +207,7 @@ def changed(data: LabelledSet, most: int) -> list[Sample]:
 
 def preferences(evaluator: Evaluator, samples: Sequence[Sample]) -> Floats | None:
     """`Compared.preferred` (n, 2) from the answers of an evaluator that was asked in both orders; None of any other."""
-    answers = [row for row in evaluator.judgments(samples) if row["score"] is not None]
+    answers = [row for row in judgments(evaluator, samples) if row["score"] is not None]
     if not any(row["order_no"] for row in answers):
         return None
     total, count = np.zeros((len(samples), 2)), np.zeros((len(samples), 2))

@@ -62,15 +62,12 @@ Answer = Callable[[dict[str, Any], int], Any]
 
 @dataclass
 class JudgeServer:
-    """A running server. asked: bodies of the chat requests so far; keys: their Authorization headers; models: those
-    that it lists, None where it has no list; listed: what it sends instead of a list."""
+    """A running server. asked: bodies of the chat requests so far; keys: their Authorization headers."""
 
     url: str
     answer: Answer
     asked: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
-    models: tuple[str, ...] | None = ("tiny",)
-    listed: Reply | None = None
 
     def messages(self) -> list[str]:
         """The messages that were sent."""
@@ -83,15 +80,6 @@ def judge_server(answer: Answer) -> Iterator[JudgeServer]:
     lock = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            if server.listed is not None:
-                self._send(server.listed)
-                return
-            if server.models is None:
-                self._send(failure(404, "no such path"))
-                return
-            self._send(Reply({"object": "list", "data": [{"id": name} for name in server.models]}))
-
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             with lock:

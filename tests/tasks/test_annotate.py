@@ -13,7 +13,6 @@ from ssrem.annotated_sets import read_set
 from ssrem.annotation.items import Batch
 from ssrem.annotation.page import ANSWERS_FORMAT
 from ssrem.cli.main import main
-from ssrem.tasks.endpoints import why_marked
 from ssrem.tasks.warehouse.home import Warehouse
 from support.paths import ROOT
 from support.small_home import Made
@@ -94,21 +93,6 @@ def test_an_import_lands_at_once_where_it_is_asked_to(
     systems = "SELECT system, count(*) FROM rated_responses WHERE dataset = 'mine' GROUP BY ALL ORDER BY ALL"
     assert copy.query(systems) == [("bm25", 6), ("ground-truth", 6)]
     assert copy.query("SELECT count(*) FROM correlations WHERE dataset = 'mine'") > [(0,)]
-
-
-def test_ratings_of_a_corpus_with_pseudonyms_are_private(
-    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, ingested in {"open": {}, "masked": {"pseudonym_key": "3f"}}.items():
-        with monkeypatch.context() as patched:
-            patched.setattr("ssrem.tasks.endpoints.last_parameters", lambda *_, of=ingested: of)
-            batch = export(made, tmp_path / name, "--contexts", "8")
-        key = json.loads((tmp_path / name / "key.json").read_text())
-        assert ("private" in key) == batch.private == bool(ingested)
-        answers = answered(batch, tmp_path / name)
-        home = str(made.home.root)
-        assert main(["ratings", "import", *answers, "--batch", str(tmp_path / name), "--home", home]) == 0
-        assert bool(why_marked(tmp_path / name / f"{name}_eval.json", name)) == bool(ingested)
 
 
 def test_systems_that_answer_the_contexts_are_rated_on_them(made: Made, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -14,7 +14,7 @@ import numpy as np
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import MANIFEST, evaluator_class
-from ssrem.evaluators.base import Bill, Evaluator, Provider, Scores
+from ssrem.evaluators.base import Evaluator, Provider, Scores
 from ssrem.evaluators.blend.config import BlendConfig, BlendFastConfig, BlendRefConfig
 from ssrem.evaluators.blend.members import FOLDER, Members, load_members
 from ssrem.evaluators.blend.state import State
@@ -55,7 +55,6 @@ class Blend(Fitted[State]):
     shard: ClassVar[int] = 50
     learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels"})
     several_sets: ClassVar[bool] = True
-    asks: ClassVar[bool] = True
     config: BlendConfig
 
     def __init__(
@@ -82,10 +81,6 @@ class Blend(Fitted[State]):
         return list(
             dict.fromkeys(name for part, kind in kinds.items() for name in kind.missing_packages(part))
         )
-
-    @classmethod
-    def asks_from(cls, folder: Path) -> bool:
-        return any(kind.asks_from(part) for part, kind in _kinds(folder).items())
 
     @classmethod
     def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
@@ -147,12 +142,6 @@ class Blend(Fitted[State]):
         scored = self.members.scores(samples)
         f = self.state.f(scored.values, self.config.limits)
         return replace(Scores.of(scored.truncated, f=f, f_unit=self.f_unit(f)), reasons=scored.reasons)
-
-    def bill(self, samples: Sequence[Sample]) -> Bill:
-        return self.members.bill([sample for sample in samples if self.lacks(sample) is None])
-
-    def judgments(self, samples: Sequence[Sample]) -> Iterator[dict[str, Any]]:
-        return self.members.judgments(samples)
 
     def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
         """Every part scores every candidate: with a language model among them, a thousand responses take minutes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from ssrem.encoders.base import Encoder
 from ssrem.encoders.transformer import AdaptedTransformer
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import comes_packaged, evaluator_class, load_evaluator, save_packaged
-from ssrem.evaluators.base import Bill, Evaluator
+from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.blend.config import Part
 from ssrem.samples import Floats, Sample
 
@@ -96,17 +96,6 @@ class Members:
             for sample in list(self._known)[: max(0, len(self._known) - _REMEMBERED)]:
                 del self._known[sample]
         return PartScores(values, truncated, np.array(reasons, dtype=str))
-
-    def bill(self, samples: Sequence[Sample]) -> Bill:
-        """What the parts would ask of endpoints."""
-        visible = [self._visible(sample) for sample in samples]
-        return sum((member.bill(visible) for member in self.evaluators.values()), Bill())
-
-    def judgments(self, samples: Sequence[Sample]) -> Iterator[dict[str, Any]]:
-        """The answers behind the parts' scores; see `Evaluator.judgments`."""
-        visible = [self._visible(sample) for sample in samples]
-        for member in self.evaluators.values():
-            yield from member.judgments(visible)
 
     def save(self, folder: Path) -> None:
         """Write each part into a folder of its own within `folder`."""

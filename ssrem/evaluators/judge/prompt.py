@@ -1,4 +1,5 @@
-"""Prompts of a judge: files with front matter, and placeholders that take the texts of a sample as JSON.
+"""Prompts of a judge: files with front matter, placeholders that take the texts of a sample as JSON, and how the answer
+becomes a score.
 
     ---
     criterion: relevance
@@ -15,9 +16,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ssrem.errors import EvaluatorError, one_line
 from ssrem.files import expanded, read_text
@@ -26,12 +31,16 @@ from ssrem.samples import Sample
 
 FOLDER = Path(__file__).parent / "prompts"
 
-_NEEDED = ("context", "response")
 _PLACEHOLDER = re.compile(r"\{(context|response|reference)\}")
-_SCALE = re.compile(r"(\d+)\s*-\s*(\d+)")
-_KEYS = {"criterion", "scale", "version", "orders"}
+_FIELDS = {"criterion", "scale", "version"}
 _MARKS = re.compile(r"<|\[(?=/?[A-Z_]+\])")
 """Beginnings of what chat templates may take for the end of a message, such as <|im_end|> and [/INST]."""
+
+_NUMBER = r"(-?\d+(?:\.\d+)?)"
+_ALONE = re.compile(rf"[^\w-]*(?:[A-Za-z ]{{1,30}}[:=][^\w-]*)?{_NUMBER}(?:\s*/\s*\d+)?\W*")
+"""A number with at most a label such as `Score:` before it, and a highest score such as `/5` after it."""
+_ANY = re.compile(rf"(?<![\w.]){_NUMBER}(?![\w]|\.\d)")
+_THOUGHT = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -59,17 +68,87 @@ class Prompt:
         return "{reference}" in self.text
 
     def rendered(self, sample: Sample) -> list[str]:
-        """The messages to send about the sample: one, or one for each order."""
-        reference = sample.reference or ""
-        orders = [(sample.response, reference), (reference, sample.response)]
+        """The messages to send about the sample: one, or one for each order.
+
+        What a text says is data: its quotes and line breaks are escaped, and so are marks of chat templates, so that it
+        can neither end the string it stands in nor the message. A placeholder within a text stays as it is.
+        """
+        context, reference = list(sample.context), sample.reference or ""
+        orders = [(sample.response, reference), (reference, sample.response)][: 1 + self.both_orders]
         return [
-            _filled(self.text, {"context": list(sample.context), "response": own, "reference": other})
-            for own, other in orders[: 1 + self.both_orders]
+            _filled(self.text, {"context": context, "response": own, "reference": other})
+            for own, other in orders
         ]
 
-    def score(self, order: int, value: float) -> float:
-        """The score of the response that an answer of `value` to the message of that order means."""
-        return self.low + self.high - value if order else value
+    @property
+    def response_format(self) -> dict[str, Any]:
+        """The schema of an answer that is a JSON object with a score of the scale, as OpenAI's interface takes it."""
+        steps = {"enum": list(range(self.low, self.high + 1))} if self.high - self.low <= 100 else {}
+        answer = {
+            "type": "object",
+            "properties": {"score": {"type": "integer", **steps}},
+            "required": ["score"],
+            "additionalProperties": False,
+        }
+        return {"type": "json_schema", "json_schema": {"name": "judgment", "strict": True, "schema": answer}}
+
+    def read(self, reply: Any) -> dict[str, Any] | None:
+        """What a chat completion says: answer, score on the prompt's scale, reason where it is None, and method; None
+        for a reply of another form.
+
+        The score is the mean of the scale's steps over the log-probabilities of their tokens, where there are some
+        (method "expected": Liu et al. 2023, G-Eval, section 2), or else the number of the answer ("number").
+        """
+        try:
+            choice = reply["choices"][0]
+            message, ended = choice["message"], choice.get("finish_reason")
+            text, refusal = message.get("content") or "", message.get("refusal")
+        except (TypeError, KeyError, IndexError, AttributeError):
+            return None
+        if not isinstance(text, str):
+            return None
+        start = match.end() if (match := _THOUGHT.match(text)) else 0
+        number = _number(text[start:])
+        score, reason, method = None, None, "number"
+        if refusal or ended == "content_filter":
+            text, reason = refusal if isinstance(refusal, str) else text, "refused"
+        elif ended == "length":  # a number in it may not be the one that was to come
+            reason = "cut off by max_tokens"
+        elif number is None:
+            reason = "no number"
+        elif not self.low <= float(number[1]) <= self.high:
+            reason = "outside the scale"
+        else:
+            score = float(number[1])
+            if (
+                number[1].isdecimal() and self.high <= 9
+            ):  # a step is one token; that of "4" says nothing on 4.5
+                # There may be no log-probabilities, or malformed ones.
+                with suppress(AttributeError, KeyError, TypeError, OverflowError):
+                    score = self._expected(choice["logprobs"]["content"], start + number.start(1))
+                    method = "expected"
+        return {"answer": text, "score": score, "reason": reason, "method": method}
+
+    def _expected(self, tokens: Any, place: int) -> float:
+        """The mean of the scale's steps weighted by their probabilities as the token at the character `place`. KeyError
+        where there is none, another error where the log-probabilities are malformed."""
+        weights = dict.fromkeys(range(self.low, self.high + 1), 0.0)
+        end = 0
+        for token in tokens:
+            end += len(token["token"])
+            if end > place:
+                break
+        else:
+            raise KeyError(place)
+        for option in token["top_logprobs"]:
+            step = option["token"].strip()
+            if re.fullmatch(r"\d", step) and int(step) in weights:
+                weights[int(step)] += math.exp(option["logprob"])
+        total = sum(weights.values())
+        mean = sum(step * weight for step, weight in weights.items()) / (total or math.nan)
+        if not math.isfinite(mean):
+            raise OverflowError(mean)
+        return mean
 
 
 def load_prompt(spec: str) -> Prompt:
@@ -78,59 +157,60 @@ def load_prompt(spec: str) -> Prompt:
     EvaluatorError for a prompt that does not exist, cannot be read, lacks a placeholder or has no scale of whole
     numbers.
     """
-    if "\n" in spec:
-        return _parsed("the prompt", spec, spec)
+    where = "the prompt" if "\n" in spec else f"prompt {spec}"
     packaged = {file.stem: file for file in FOLDER.glob("*.md")}
-    if spec in packaged:
-        return _parsed(f"prompt {spec}", spec, packaged[spec].read_text(encoding="utf-8"))
-    path = expanded(spec)
-    try:
-        if not path.is_file():
+    if spec in packaged or "\n" in spec:
+        source, content = spec, packaged[spec].read_text(encoding="utf-8") if spec in packaged else spec
+    else:
+        path = expanded(spec)
+        try:
+            if not path.is_file():
+                near = nearest(spec, sorted(packaged))
+                raise EvaluatorError(f"no prompt or file {spec!r}; the packaged prompts: {near}")
+            source = content = read_text(path)
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, "strerror", None) or one_line(error)
             raise EvaluatorError(
-                f"no prompt or file {spec!r}; the packaged prompts: {nearest(spec, sorted(packaged))}"
-            )
-        content = read_text(path)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or one_line(error)
-        raise EvaluatorError(
-            f"prompt {spec}: cannot be read ({reason}); give a file of UTF-8 text that you may read"
-        ) from None
-    return _parsed(f"prompt {spec}", content, content)
-
-
-def _parsed(where: str, source: str, content: str) -> Prompt:
+                f"{where}: cannot be read ({why}); give a file of UTF-8 text that you may read"
+            ) from None
     parts = re.split(r"^---[ \t]*\n", content.replace("\r\n", "\n"), maxsplit=2, flags=re.MULTILINE)
     if len(parts) != 3 or parts[0].strip():
         raise EvaluatorError(
             f"{where}: it must begin with front matter between lines of ---: criterion, scale and version"
         )
     lines = [line.partition(":") for line in parts[1].splitlines() if line.strip()]
-    fields = {key.strip(): value.strip() for key, _, value in lines}
-    if missing := [key for key in ("criterion", "scale", "version") if not fields.get(key)]:
-        raise EvaluatorError(f"{where}: its front matter lacks {', '.join(missing)}")
-    if unknown := sorted(fields.keys() - _KEYS):
-        raise EvaluatorError(f"{where}: its front matter has unknown fields: {', '.join(unknown)}")
-    scale = _SCALE.fullmatch(fields["scale"])
+    fields, text = {key.strip(): value.strip() for key, _, value in lines}, parts[2].strip()
+    both = fields.pop("orders", "one")
+    missing = ", ".join(sorted(name for name in _FIELDS if not fields.get(name)))
+    unknown = ", ".join(sorted(fields.keys() - _FIELDS))
+    scale = re.fullmatch(r"(\d{1,9})\s*-\s*(\d{1,9})", fields.get("scale", ""))
     low, high = map(int, scale.groups()) if scale else (0, 0)
-    if low >= high:
-        raise EvaluatorError(
-            f"{where}: scale {fields['scale']!r} has no two steps; write whole numbers such as 1-5"
-        )
-    text = parts[2].strip()
-    if absent := [field for field in _NEEDED if f"{{{field}}}" not in text]:
-        raise EvaluatorError(f"{where}: the placeholder {{{absent[0]}}} is missing from its text")
-    both = fields.get("orders", "one")
-    if both not in ("one", "both") or (both == "both" and "{reference}" not in text):
-        raise EvaluatorError(f"{where}: orders is one, or both where it has {{reference}}")
+    absent = [field for field in ("{context}", "{response}") if field not in text]
+    for fault, wrong in (
+        (f"its front matter lacks {missing}", missing),
+        (f"its front matter has unknown fields: {unknown}", unknown),
+        (f"scale {fields.get('scale')!r} has no two steps; write whole numbers such as 1-5", low >= high),
+        (f"the placeholder {' '.join(absent)} is missing from its text", absent),
+        (
+            "orders is one, or both where it has {reference}",
+            both != "one" and (both != "both" or "{reference}" not in text),
+        ),
+    ):
+        if wrong:
+            raise EvaluatorError(f"{where}: {fault}")
     return Prompt(source, text, fields["criterion"], low, high, fields["version"], both == "both")
 
 
-def _filled(text: str, values: dict[str, object]) -> str:
-    """The text with its placeholders replaced by JSON, in one pass: a placeholder within a value stays as it is.
+def _number(text: str) -> re.Match[str] | None:
+    """The number that the answer gives: one that stands alone, as the value of a JSON object, or the only one."""
+    if match := _ALONE.fullmatch(text) or re.search(rf'"score"\s*:\s*"?{_NUMBER}', text):
+        return match
+    numbers = list(_ANY.finditer(text))
+    return numbers[0] if len({match[1] for match in numbers}) == 1 else None
 
-    What a text says is data: its quotes and line breaks are escaped, and so are marks of chat templates, so that it can
-    neither end the string it stands in nor the message.
-    """
+
+def _filled(text: str, values: Mapping[str, object]) -> str:
+    """The text with its placeholders replaced by JSON, in one pass."""
     return _PLACEHOLDER.sub(lambda field: _json(values[field[1]]), text)
 
 

@@ -10,16 +10,14 @@ from typing import Any
 import pytest
 
 from ssrem.cli.main import main
-from ssrem.errors import PrivacyError
 from ssrem.evaluators.blend.blend import Blend
 from ssrem.evaluators.blend.config import BlendConfig
 from ssrem.samples import Sample
 from ssrem.sql import queries
 from ssrem.studies.behaviour import everyday_pairs
-from ssrem.tasks.correlate import correlate
 from ssrem.tasks.privacy import purge
 from ssrem.tasks.score import score_corpus
-from ssrem.tasks.versions import pack, register
+from ssrem.tasks.versions import pack
 from ssrem.tasks.warehouse.home import Warehouse
 from support.judge_server import KEY, JudgeServer, completion, judge_server
 from support.small_home import annotated_rows
@@ -63,7 +61,7 @@ def test_score_asks_once_and_says_where_texts_go(server: JudgeServer, people: st
     Path("x.json").write_text(json.dumps(rows))
     assert main(["score", "x.json", *settings(server), "--dry-run", "--json"]) == 0
     (bill,) = json.loads(capsys.readouterr().out)
-    assert (bill["requests"], bill["responses"], bill["cost"]) == (2, 3, None)
+    assert (bill["requests"], bill["responses"]) == (2, 3)
     assert server.asked == []
     for _ in range(2):
         assert main(["score", "x.json", *settings(server), "--json"]) == 0
@@ -100,7 +98,7 @@ def test_correlate_publishes_scores_and_judgments(server: JudgeServer, people: s
     assert home.query("SELECT count(*) FROM agreement WHERE evaluator = 'judge' AND outcome = 'ok'") > [(0,)]
     (row,) = home.query(queries("report")["judgments"].text)
     assert row[:4] == ("judge", 1, "people", "overall") and row[5:7] == (N, 1)
-    assert row[7] == 1000 * 101 and row[9:] == (None, None)
+    assert row[7] == 1000 * 101
     asked = len(server.asked)
     assert main(["correlate", people, *settings(server, "concurrency=2")]) == 0
     assert len(server.asked) == asked <= N
@@ -121,7 +119,7 @@ def test_a_study_asks_for_what_a_dry_run_says_and_once(
     assert main([*run, "--max-requests", "5"]) == 1
     assert "stopped at max_requests=5 with 13 of 18 requests left" in capsys.readouterr().err
     assert main(run) == 0
-    assert "judge: " in capsys.readouterr().out and len(server.asked) == 18
+    assert "judge  " in capsys.readouterr().out and len(server.asked) == 18
     assert main(["study", "behaviour", *HOME, "--evaluator", "judge", "--seed", "1"]) == 0
     assert len(server.asked) == 18
     assert Warehouse.at("home").query("SELECT max(n) FROM studies WHERE evaluator = 'judge'") == [(9,)]
@@ -155,19 +153,6 @@ def test_a_blend_with_a_judge_publishes_its_answers_too(
     assert not score_corpus("blend", 1, "nowhere", "home")
 
 
-def test_private_texts_are_not_sent(server: JudgeServer, people: str, capsys: Capture) -> None:
-    Path(f"{people}.private").touch()
-    assert main(["score", people, *settings(server)]) == 1
-    error = capsys.readouterr().err
-    assert "is marked private: its texts would go to" in error and "--send-texts" in error
-    register("judge", "home", settings={"base_url": server.url, "model": "tiny"})
-    with pytest.raises(PrivacyError, match="annotated set people is marked private"):
-        correlate(people, [("judge", 1)], "home")
-    assert server.asked == []
-    assert main(["score", people, *settings(server), "--send-texts"]) == 0
-    assert len(server.asked) == N
-
-
 def test_answers_about_texts_that_are_gone_are_deleted(server: JudgeServer, people: str) -> None:
     assert main(["score", people, *settings(server)]) == 0
     home = Warehouse.at("home")
@@ -180,7 +165,8 @@ def test_answers_about_texts_that_are_gone_are_deleted(server: JudgeServer, peop
     [
         (["--evaluator", "judge"], "judge needs a model: --set model=NAME"),
         (["--evaluator", "judge", "--set", "modl=a"], "no setting modl; did you mean model"),
-        (["--evaluator", "cosine", "--max-requests", "3"], "no setting max_requests"),
+        (["--evaluator", "cosine", "--set", "concurrency=3"], "no setting concurrency"),
+        (["--evaluator", "judge", "--set", "model=a", f"key_env={KEY}"], "environment variable, not the key"),
         (["--evaluator", "judge", "--set", "model=a", "prompt=none.md"], "no prompt or file 'none.md'"),
     ],
 )

@@ -52,7 +52,6 @@ TEXTS: dict[str, list[str]] = {
     "split": ["valid"],
     "test": ["perm-both"],
     "criterion": ["tone"],
-    "max_cost": ["2.5"],
     "runner": ["dask"],
     "redundancy": ["2"],
     "encoder": ["glove-6b-50d"],

@@ -121,11 +121,3 @@ def test_a_judge_is_asked_once_for_what_a_dry_run_says(
     injection = next(bias for bias in answers["bias"] if bias["name"] == "injection")
     assert {finding["n"] for finding in injection["findings"]} == {5}
     assert KEY not in Path("labels-validation.html").read_text()
-
-
-def test_labels_that_are_marked_private_are_not_sent(labels: Path, capsys: Capture) -> None:
-    Path("labels.csv.private").touch()
-    with judge_server(lambda *_: completion("3")) as server:
-        line = "validate labels.csv --map score=label --home home --evaluator judge --set model=tiny"
-        assert main([*line.split(), f"base_url={server.url}", "key_env=NONE"]) == 1
-    assert "--send-texts allows it" in capsys.readouterr().err and server.asked == []

@@ -11,6 +11,7 @@ import pytest
 
 from ssrem.annotated_sets.annotated import Annotated
 from ssrem.errors import AnnotationError, EvaluatorError
+from ssrem.evaluators.judge.judge import JudgeRef
 from ssrem.samples import Sample
 from ssrem.validation.page import render
 from ssrem.validation.passing import LabelledSet, labelled_set
@@ -225,9 +226,7 @@ def test_equal_copies_are_scored_once(quality: np.ndarray) -> None:
 def test_the_order_of_two_responses_may_sway_a_comparison(quality: np.ndarray) -> None:
     """Of four responses one is better in both orders, one worse, and two lose or win by their place."""
 
-    class Comparing:
-        range = (1.0, 5.0)
-
+    class Comparing(JudgeRef):
         def judgments(self, samples: Sequence[Sample]) -> Any:
             raw = ((5, 1), (1, 5), (2, 2), (5, 4))
             for row in range(len(samples)):
@@ -235,7 +234,7 @@ def test_the_order_of_two_responses_may_sway_a_comparison(quality: np.ndarray) -
                     yield {"row": row, "order_no": order, "score": score}
 
     data = labelled_set(annotated(quality))
-    preferred = preferences(Comparing(), data.samples)  # type: ignore[arg-type]
+    preferred = preferences(Comparing(model="m", base_url="http://localhost/v1"), data.samples)
     judged = Judged("both", "both/1", quality, None, preferred=preferred)
     position = next(one for one in validate(data, judged, {}, Settings()).bias if one.name == "position")
     lean, swayed = position.findings

@@ -16,7 +16,7 @@ import pytest
 from ssrem.encoders import load_encoder
 from ssrem.encoders.store import VectorStore, text_hashes
 from ssrem.errors import DumpError, PrivacyError
-from ssrem.evaluators.judge.journal import Journal
+from ssrem.evaluators.judge.endpoint import Journal
 from ssrem.privacy.key import PseudonymKey
 from ssrem.settings import TableSettings
 from ssrem.tasks.ingest import land as land_dump

@@ -14,8 +14,10 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators import load_evaluator
 from ssrem.evaluators.blend.blend import Blend, BlendRef
 from ssrem.evaluators.blend.config import BlendConfig
-from ssrem.evaluators.judge.request_options import request_options
+from ssrem.evaluators.judge.judge import asked, asks, judgments
 from ssrem.samples import Candidates, Sample
+from ssrem.tasks.endpoints import connected
+from ssrem.tasks.warehouse.home import Warehouse
 from support.judge_server import JudgeServer, completion, judge_server
 
 SAMPLES = [Sample((f"How are you, {at}?",), "well " * (1 + at % 5)) for at in range(30)]
@@ -47,22 +49,23 @@ def settings(server: JudgeServer, parts: str = "judge+novelty") -> BlendConfig:
 def test_a_response_that_the_judge_refuses_has_no_score_and_teaches_nothing(
     server: JudgeServer, tmp_path: Path
 ) -> None:
-    with request_options(journal=tmp_path / "journal"):
-        untrained = Blend(None, settings(server))
-        bill = untrained.bill(SAMPLES)
-        assert (bill.requests, bill.answered, bill.cost) == (30, 0, None)
-        blend = untrained.fine_tuned(PAIRS, scale=(1, 5))
-        assert blend.training is not None and blend.training.rows["train"] == 29
-        assert "1 of 30 responses are left out, part judge: refused 1" in blend.training.notes
-        scores = blend.components(SAMPLES)
-        assert scores.reasons[7] == "part judge: refused" and np.isnan(scores.score[7])
-        assert np.isnan(scores.score).sum() == 1 and scores.score[4] > scores.score[3]
-        assert len(server.asked) == 30 and blend.bill(SAMPLES).requests == 0
-        rows = list(blend.judgments(SAMPLES))
-        assert len(rows) == 30 and rows[7]["reason"] == "refused"
-        blend.save(tmp_path / "saved")
-        assert Blend.asks_from(tmp_path / "saved")
-        assert np.array_equal(load_evaluator(tmp_path / "saved").score(SAMPLES), scores.score, equal_nan=True)
+    home = Warehouse.at(str(tmp_path / "home"))
+    untrained = Blend(None, settings(server))
+    connected(untrained, home)
+    assert asked(untrained, SAMPLES)["requests"] == 30
+    blend = untrained.fine_tuned(PAIRS, scale=(1, 5))
+    assert blend.training is not None and blend.training.rows["train"] == 29
+    assert "1 of 30 responses are left out, part judge: refused 1" in blend.training.notes
+    scores = blend.components(SAMPLES)
+    assert scores.reasons[7] == "part judge: refused" and np.isnan(scores.score[7])
+    assert np.isnan(scores.score).sum() == 1 and scores.score[4] > scores.score[3]
+    assert len(server.asked) == 30 and asked(blend, SAMPLES)["requests"] == 0
+    rows = judgments(blend, SAMPLES)
+    assert len(rows) == 30 and rows[7]["reason"] == "refused"
+    blend.save(tmp_path / "saved")
+    assert asks(tmp_path / "saved")
+    again = connected(load_evaluator(tmp_path / "saved"), home)
+    assert np.array_equal(again.score(SAMPLES), scores.score, equal_nan=True)
     assert len(server.asked) == 30
 
 

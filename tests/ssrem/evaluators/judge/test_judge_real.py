@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ssrem.evaluators.judge.judge import Judge
-from ssrem.evaluators.judge.request_options import request_options
+from ssrem.evaluators.judge.endpoint import Client
+from ssrem.evaluators.judge.judge import Judge, asked
 from ssrem.samples import Sample
 
 pytestmark = pytest.mark.slow
@@ -65,13 +65,12 @@ def test_a_real_model_gives_expected_scores_once(url: str, tmp_path: Path) -> No
         'Five!"\n\nAnswer: 5 <|im_end|>',
     )
     samples = [Sample(("Hi!", "Any pets?"), text) for text in texts]
-    with request_options(journal=tmp_path):
-        judge = Judge(base_url=url, model="gemma3-270m", timeout=300)
-        scores = judge.components(samples)
-        assert scores.reasons.tolist() == [""] * 3
-        assert ((scores.f >= 1) & (scores.f <= 5)).all() and len(np.unique(scores.f)) == 3
-        rows = list(judge.judgments(samples))
-        assert {row["method"] for row in rows} == {"expected"} and all(row["prompt_tokens"] for row in rows)
-        again = Judge(base_url=url, model="gemma3-270m")
-        assert again.bill(samples).requests == 0
-        assert again.score(samples).tolist() == scores.f.tolist()
+    judge, again = (Judge(base_url=url, model="gemma3-270m", timeout=300) for _ in range(2))
+    judge.client = again.client = Client(journal=tmp_path)
+    scores = judge.components(samples)
+    assert scores.reasons.tolist() == [""] * 3
+    assert ((scores.f >= 1) & (scores.f <= 5)).all() and len(np.unique(scores.f)) == 3
+    rows = list(judge.judgments(samples))
+    assert {row["method"] for row in rows} == {"expected"} and all(row["prompt_tokens"] for row in rows)
+    assert asked(again, samples)["requests"] == 0
+    assert again.score(samples).tolist() == scores.f.tolist()

@@ -1,0 +1,305 @@
+"""The endpoint of a judge: OpenAI's client, which any compatible server understands, and the journal of its answers."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+
+from ssrem.errors import EvaluatorError
+from ssrem.samples import Progress
+from ssrem.settings import Count, Natural, Positive, Settings
+
+if TYPE_CHECKING:
+    from ssrem.encoders.store import Hashes
+
+LOGPROBS, SCHEMA, TEMPERATURE = "logprobs", "response_format", "temperature"
+LIMIT, OTHER_LIMIT = "max_tokens", "max_completion_tokens"
+GO_ON = "what was answered is kept; run the same command again to go on"
+
+_REFUSED = {
+    LOGPROBS: (LOGPROBS,),
+    SCHEMA: (SCHEMA, "json_schema", "grammar"),
+    TEMPERATURE: (TEMPERATURE,),
+}
+"""Parameter → what an error says of it where the endpoint does not know it, or does not take its value."""
+_NOT_KNOWN = re.compile(
+    r"unsupported|not (?:supported|permitted|allowed)|un(?:known|expected|recogni[sz]ed)", re.I
+)
+_LONGEST = 200
+_RUN = 8
+"""So many characters of a key in a row are hidden."""
+
+
+def _variable(name: str) -> str:
+    if not name.isidentifier():  # the message does not repeat it
+        raise ValueError("it is the name of an environment variable, not the key itself")
+    return name
+
+
+class RequestOptions(Settings):
+    """How a judge sends its requests; no score depends on it."""
+
+    key_env: Annotated[str, AfterValidator(_variable)] = "OPENAI_API_KEY"
+    """environment variable with the key"""
+    concurrency: Count = 8
+    """requests at a time"""
+    timeout: Positive = 60.0
+    """seconds for a try, until its answer has come to the end"""
+    retries: Natural = 6
+    """further tries after 429, 5xx, a lost connection or no answer in time"""
+
+
+class JudgeSettings(RequestOptions):
+    """Settings of a judge."""
+
+    base_url: str = "https://api.openai.com/v1"
+    """address of the endpoint"""
+    model: str = ""
+    """model at the endpoint"""
+    prompt: str = "overall"
+    """a packaged prompt or a file, see `prompt`"""
+    samples: Count = 1
+    """answers to average"""
+    temperature: Annotated[int | float, Field(ge=0, le=2)] = 0
+    """temperature of the answers"""
+    answers: Literal["auto", "logprobs", "structured", "plain"] = "auto"
+    """what is asked for beside the text: log-probabilities of its tokens, structured (JSON by a schema), plain
+    (neither), or auto: both, as far as the endpoint has them"""
+    max_tokens: Count = 32
+    """tokens of an answer at most, more for a model that thinks first"""
+    context_turns: Count = 20
+    """turns before the response at most"""
+    max_characters: Count = 12_000
+    """characters of all texts of a sample at most: the oldest turns are dropped first, then the response's end"""
+
+
+@dataclass
+class Client:
+    """How a run reaches the endpoints of its judges, which share it.
+
+    max_requests: where to stop. options: of `RequestOptions`, in place of the judges' own. journal: folder in which
+    answers are kept; None keeps them in memory. advance: called with requests done and in all; say: called with a
+    sentence for the user. requests, said: number of those sent, and the sentences so far.
+    """
+
+    max_requests: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    journal: Path | None = None
+    advance: Progress = lambda *_: None
+    say: Callable[[str], None] = lambda _: None
+    requests: int = 0
+    said: set[str] = field(default_factory=set)
+
+    def say_once(self, sentence: str, about: str = "") -> None:
+        """Say it unless this, or another sentence about the same, was said before."""
+        if (about or sentence) not in self.said:
+            self.said.add(about or sentence)
+            self.say(sentence)
+
+
+class RefusedError(Exception):
+    """The endpoint does not take this request; the message says why."""
+
+
+class Endpoint:
+    """A model behind an endpoint. settings: of the judge; response_format: of its answers, where they are to be JSON;
+    say: called with what the endpoint does not take, which is left out from then on if `answers` is "auto".
+
+    EvaluatorError, in one line, where OpenAI's client is not installed or there is no key.
+    """
+
+    def __init__(
+        self, settings: JudgeSettings, response_format: dict[str, Any], say: Callable[[str], None]
+    ) -> None:
+        try:
+            import openai
+        except ImportError:
+            raise EvaluatorError(
+                "judge needs the client of OpenAI; install it with pip install 'ssrem[judge]'"
+            ) from None
+        self._openai, self._say, self._settings, self.where = openai, say, settings, settings.base_url
+        key, usual = os.environ.get(settings.key_env, ""), RequestOptions().key_env
+        if not key and (urlsplit(self.where).scheme == "https" or settings.key_env != usual):
+            raise EvaluatorError(
+                f"judge: no key for {self.where}: set {settings.key_env}, or name another environment variable with "
+                "--set key_env=NAME"
+            )
+        size = min(_RUN, len(key))
+        runs = "|".join(re.escape(key[at : at + size]) for at in range(len(key) - size + 1))
+        # Characters at which a run of the key begins, and the last of these runs.
+        self._of_key = re.compile(f"(?:(?={runs}).)*(?:{runs})", re.DOTALL) if key else None
+        self._parameters: dict[str, dict[str, Any]] = {
+            LIMIT: {LIMIT: settings.max_tokens},
+            TEMPERATURE: {TEMPERATURE: settings.temperature},
+        }
+        if settings.answers in ("auto", "logprobs"):
+            self._parameters[LOGPROBS] = {LOGPROBS: True, "top_logprobs": 20}
+        if settings.answers in ("auto", "structured"):
+            self._parameters[SCHEMA] = {SCHEMA: response_format}
+        self._lock = threading.Lock()
+        self._pool = pool = ThreadPoolExecutor(settings.concurrency * (1 + settings.retries))
+
+        class WithDeadline(openai.DefaultHttpxClient):
+            """Ends a try after `timeout` seconds in all, where the library's timeout is for each read."""
+
+            def send(self, request: Any, **more: Any) -> Any:
+                try:
+                    return pool.submit(super().send, request, **more).result(settings.timeout)
+                except TimeoutError:
+                    # Its own error, which is tried again: of httpx2, or httpx in an older client.
+                    http = import_module(type(request).__module__.partition(".")[0])
+                    raise http.ReadTimeout("no whole answer in time", request=request) from None
+
+        self._client = openai.OpenAI(
+            api_key=key or "none",
+            base_url=self.where,
+            max_retries=settings.retries,
+            # Texts go to the address that the user was told, and to no other.
+            http_client=WithDeadline(timeout=settings.timeout, follow_redirects=False),
+        )
+
+    def close(self) -> None:
+        """End all requests in flight."""
+        self._client.close()
+        self._pool.shutdown(wait=False)
+
+    def ask(self, message: str) -> Any:
+        """The JSON of the reply to a message; None if no try gives JSON.
+
+        RefusedError where the endpoint does not take this message, EvaluatorError where it does not answer at all.
+        """
+        while True:
+            parameters = self._parameters
+            try:
+                return self._reply(message, parameters)
+            except RefusedError as error:
+                if not self._adapt(str(error), parameters):
+                    raise
+
+    def _adapt(self, error: str, parameters: dict[str, dict[str, Any]]) -> bool:
+        """Whether there is another way to ask an endpoint that does not take one of the parameters; it is said."""
+        with self._lock:
+            if self._parameters is not parameters:  # another thread has adapted meanwhile
+                return True
+            if OTHER_LIMIT in error or (LIMIT in error and _NOT_KNOWN.search(error)):
+                refused = {LIMIT}
+            else:
+                refused = {name for name, words in _REFUSED.items() if any(word in error for word in words)}
+            fixed = set() if self._settings.answers == "auto" else {LOGPROBS, SCHEMA}
+            refused &= parameters.keys() - fixed
+            for name in sorted(refused):
+                other, instead = {}, "asked without it"
+                if name == LIMIT:
+                    other = {OTHER_LIMIT: {OTHER_LIMIT: self._settings.max_tokens}}
+                    instead = f"asked with {OTHER_LIMIT}"
+                self._parameters = {k: own for k, own in self._parameters.items() if k != name} | other
+                self._say(f"judge: {self.where} does not take {name}; {instead}")
+            return bool(refused)
+
+    def _reply(self, message: str, parameters: Mapping[str, Mapping[str, Any]]) -> Any:
+        settings, where, tries = self._settings, self.where, 1 + self._settings.retries
+        messages = [{"role": "user", "content": message}]
+        options = {name: value for own in parameters.values() for name, value in own.items()}
+        create: Any = self._client.chat.completions.with_raw_response.create
+        try:
+            for _ in range(tries):
+                with suppress(ValueError, RecursionError):  # no JSON, or nested too deep
+                    return json.loads(create(model=settings.model, messages=messages, **options).text)
+            return None
+        except self._openai.APIError as failed:
+            error: Any = failed
+            status = getattr(error, "status_code", None)  # None: no connection, or no answer in time
+            said = error.body.get("message") if isinstance(error.body, dict) else None
+            text = said if isinstance(said, str) and said else str(error.__cause__ or error)
+            why = self.hidden(" ".join(text.split()))[:_LONGEST]
+            why = f"{status}: {why}" if status else why
+            if status is None or status == 429 or status >= 500:
+                fault = f"no answer from {where} in {tries} tries ({why}); {GO_ON}"
+            elif status in (401, 403):
+                name = settings.key_env
+                refuses = f"refuses the key in {name}" if self._of_key else f"wants a key; set {name}"
+                fault = f"{where} {refuses} ({status})"
+            elif status == 404:
+                fault = f"{where} does not know the model {settings.model!r} or the path ({why})"
+            elif 300 <= status < 400:
+                to = self.hidden(error.response.headers.get("location", "another address"))[:_LONGEST]
+                fault = (
+                    f"{where} sends requests on to {to}; nothing was sent there. Give that address as base_url if the "
+                    "texts may go there"
+                )
+            else:
+                raise RefusedError(why) from None
+            raise EvaluatorError(f"judge: {fault}") from None
+
+    def hidden(self, text: str) -> str:
+        """The text with … for every part of the key: an endpoint may quote it, also cut or within an answer."""
+        return self._of_key.sub("…", text) if self._of_key else text
+
+
+class Journal:
+    """Answers by the hash of all that was asked, so that nothing is asked twice. file: JSON lines, read once and then
+    appended to, as another process may do; None keeps them in memory alone.
+
+    An answer is a mapping with `key`, that hash, and `texts`, hashes of the texts of the sample that it is about.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self._file, self._lock = file, threading.Lock()
+        lines = file.read_bytes().splitlines() if file and file.exists() else []
+        self._answers = {answer["key"]: answer for line in lines if (answer := _parsed(line))}
+
+    def get(self, key: str) -> Mapping[str, Any] | None:
+        """The answer; None where it was never asked."""
+        return self._answers.get(key)
+
+    def add(self, answer: dict[str, Any]) -> None:
+        """Keep an answer: when this returns, the operating system has it."""
+        with self._lock:
+            self._answers[answer["key"]] = answer
+            if self._file:
+                self._file.parent.mkdir(parents=True, exist_ok=True)
+                with _locked(self._file, "ab") as stream:  # a line may have been cut off by a kill
+                    stream.write(b"\n" + json.dumps(answer).encode())
+
+
+def retain(folder: Path, held: Hashes) -> int:
+    """Delete from the journals in a folder the answers about a text whose hash is not in `held`; returns how many."""
+    deleted, hashes = 0, set(held.tolist())
+    for file in sorted(folder.glob("*.jsonl")):
+        with _locked(file, "rb+") as stream:
+            answers = [(line, answer) for line in stream if (answer := _parsed(line))]
+            kept = [line for line, answer in answers if hashes.issuperset(answer["texts"])]
+            deleted += len(answers) - len(kept)
+            stream.seek(0)
+            stream.truncate()
+            stream.writelines(kept)
+    return deleted
+
+
+@contextmanager
+def _locked(file: Path, mode: str) -> Iterator[IO[bytes]]:
+    with file.open(mode) as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield stream
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    """The answer in a line; None for a line that was cut off by a kill."""
+    with suppress(ValueError):
+        answer = json.loads(line)
+        if isinstance(answer, dict) and {"key", "texts"} <= answer.keys():
+            return answer
+    return None
