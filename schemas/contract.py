@@ -92,11 +92,15 @@ class NotEmpty:
 @dataclass(frozen=True)
 class References:
     """Foreign key: every combination of `columns` without a null occurs in columns `target` of `table` (default: the
-    same names)."""
+    same names).
+
+    ranks: the last column of the target is `Ranks`, and the others have one value each, so that no join is needed.
+    """
 
     columns: tuple[str, ...]
     table: str
     target: tuple[str, ...] = ()
+    ranks: bool = False
 
     @property
     def says(self) -> str:
@@ -107,7 +111,27 @@ class References:
         match = " AND ".join(f"a.{c} = b.{t}" for c, t in zip(self.columns, target, strict=True))
         present = " AND ".join(f"a.{c} IS NOT NULL" for c in self.columns)
         named = ", ".join(f"a.{c}" for c in self.columns)
+        if self.ranks:
+            *same, (rank, last) = zip(self.columns, target, strict=True)
+            wrong = [f"a.{c} <> (SELECT any_value({t}) FROM {self.table})" for c, t in same]
+            wrong.append(f"a.{rank} NOT BETWEEN 0 AND (SELECT coalesce(max({last}), -1) FROM {self.table})")
+            return f"SELECT {named} FROM {table} AS a WHERE {present} AND ({' OR '.join(wrong)})"
         return f"SELECT {named} FROM {table} AS a ANTI JOIN {self.table} AS b ON {match} WHERE {present}"
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The values of `column`, which are unique and at least 0, are those from 0 to the number of rows - 1."""
+
+    column: str
+
+    @property
+    def says(self) -> str:
+        return f"{self.column} to run from 0 without a gap"
+
+    def query(self, table: str) -> str:
+        last = f"max({self.column})"
+        return f"SELECT {last} AS last, count(*) AS times FROM {table} HAVING {last} <> count(*) - 1"
 
 
 @dataclass(frozen=True)
@@ -144,7 +168,7 @@ class Finite(OfRows):
         return " OR ".join(f"NOT isfinite({c})" for c in self.columns)
 
 
-Expectation = Between | OneOf | NotEmpty | References | WithinBounds | Finite
+Expectation = Between | OneOf | NotEmpty | References | Ranks | WithinBounds | Finite
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,17 @@
 """Tables derived from the messages: `turns`, `responses`, the sets of turns of each speaker (Bak and Oh 2020, section
 3.1), `candidates` drawn from them, generated `negatives`, and `set_similarity` (Table 2 of the paper)."""
 
-from ssrem.schemas.contract import Between, Finite, NotEmpty, OneOf, References, Table, at_least, columns
+from ssrem.schemas.contract import (
+    Between,
+    Finite,
+    NotEmpty,
+    OneOf,
+    Ranks,
+    References,
+    Table,
+    at_least,
+    columns,
+)
 
 SPLITS = ("train", "valid", "test")
 ADDRESSEE_FROM = ("stated", "reply", "previous_speaker")
@@ -38,6 +48,7 @@ TURNS = Table(
         References(("corpus", "conversation_id"), "conversations"),
         OneOf("split", SPLITS),
         OneOf("addressee_from", ADDRESSEE_FROM),
+        Ranks("turn_id"),
         *at_least(turn_id=0, turn=0, answers=0, messages=1),
     ),
 )
@@ -57,7 +68,7 @@ RESPONSES = Table(
         split="VARCHAR: train, valid or test",
     ),
     expectations=(
-        References(("corpus", "response_id"), "turns", ("corpus", "turn_id")),
+        References(("corpus", "response_id"), "turns", ("corpus", "turn_id"), ranks=True),
         OneOf("split", SPLITS),
     ),
 )
@@ -76,7 +87,7 @@ def _set_table(name: str, grain: str) -> Table:
             size="BIGINT: number of members",
             turn_id="BIGINT: the member",
         ),
-        expectations=(References(("corpus", "turn_id"), "turns"), *at_least(position=0, size=1)),
+        expectations=(References(("corpus", "turn_id"), "turns", ranks=True), *at_least(position=0, size=1)),
     )
 
 
@@ -106,7 +117,7 @@ CANDIDATES = Table(
     ),
     expectations=(
         OneOf("kind", ("GT", "SC", "SP", "SS", "Rand")),
-        References(("corpus", "turn_id"), "turns"),
+        References(("corpus", "turn_id"), "turns", ranks=True),
         *at_least(k=0),
     ),
 )

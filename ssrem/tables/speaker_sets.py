@@ -41,6 +41,7 @@ def create_tables(tables: TableBuilder, corpus: str, speaker_scope: str, setting
         draw(fill, values | {"kind": kind, "kind_code": KIND_CODES[kind], "draws": draws})
         fill = tables.append
     tables.write("candidates", "2_speaker_tables/candidates", **values)
+    tables.connection.execute("DROP TABLE draws; DROP TABLE redraws")  # their space is used again
 
 
 def draw(fill: Callable[..., None], values: Mapping[str, Any]) -> None:

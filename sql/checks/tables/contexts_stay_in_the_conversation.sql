@@ -1,24 +1,45 @@
 -- table: responses
 -- A context is a chain of turns of the response's conversation, each answering the one before it, and the response
 -- the last one.
-WITH steps AS (
+-- Answers stay in their conversation, as another check sees. So where each turn answers the one before it, the turns
+-- just before a response are such a chain, unless there are more than its conversation has; others are followed.
+WITH threads AS (
+    SELECT DISTINCT turn_id - turn AS start
+    FROM compared_turns
+    WHERE turn > 0 AND answers IS DISTINCT FROM turn_id - 1
+),
+
+compared AS (
     SELECT
         response_id,
-        conversation_id,
-        unnest(context) AS turn_id,
-        unnest(list_append(context[2:], response_id)) AS next_turn
+        len(context) AS turns,
+        context = range(response_id - len(context), response_id) AS is_run,
+        (hash(conversation_id) >> 32)::UINTEGER AS conversation
     FROM responses
+),
+
+others AS (
+    SELECT r.response_id, r.turns, r.conversation <> t.conversation AS is_elsewhere
+    FROM compared AS r
+    INNER JOIN compared_turns AS t ON r.response_id = t.turn_id
+    WHERE
+        NOT r.is_run
+        OR r.turns NOT BETWEEN 1 AND t.turn
+        OR r.conversation <> t.conversation
+        OR t.turn_id - t.turn IN (SELECT threads.start FROM threads)
+),
+
+steps AS (
+    SELECT response_id, unnest(context) AS turn_id, unnest(list_append(context[2:], response_id)) AS next_turn
+    FROM responses
+    WHERE response_id IN (SELECT others.response_id FROM others)
 )
 
 SELECT s.response_id, s.turn_id, s.next_turn
 FROM steps AS s
-LEFT JOIN turns AS context_turn ON s.turn_id = context_turn.turn_id
-LEFT JOIN turns AS answer ON s.next_turn = answer.turn_id
-WHERE
-    context_turn.conversation_id IS DISTINCT FROM s.conversation_id
-    OR answer.answers IS DISTINCT FROM s.turn_id
-    OR s.turn_id >= s.next_turn
+LEFT JOIN compared_turns AS t ON s.next_turn = t.turn_id
+WHERE t.answers IS DISTINCT FROM s.turn_id
 UNION ALL
 SELECT response_id, NULL AS turn_id, NULL AS next_turn
-FROM responses
-WHERE len(context) = 0
+FROM others
+WHERE turns = 0 OR is_elsewhere

@@ -12,7 +12,7 @@ import pytest
 
 from ssrem.errors import GateError
 from ssrem.schemas import TABLES
-from ssrem.schemas.contract import Between, OneOf, References, Table
+from ssrem.schemas.contract import Between, OneOf, Ranks, References, Table
 from ssrem.sql import checks
 from ssrem.tables.speaker_sets import DRAWS
 from ssrem.tasks.stage import gate
@@ -51,8 +51,8 @@ TURNS = """INSERT INTO turns BY NAME SELECT * FROM (VALUES
     ('t', 2, 'c', 2, 1, 'ann', 'bob', 'three', 3, 1, 'train'),
     ('t', 3, 'd', 0, NULL, 'bob', 'ann', 'four', 4, 1, 'train'),
     ('t', 4, 'd', 1, 3, 'ann', 'bob', 'five', 5, 2, 'train'),
-    ('t', 5, 'v', 0, NULL, 'ann', 'bob', 'six', 6, 1, 'valid'),
-    ('t', 6, 'd', 2, 4, 'bob', 'cy', 'seven', 7, 1, 'train'), ('t', 7, 'd', 3, 6, 'ann', 'cy', 'eight', 8, 1, 'train')
+    ('t', 5, 'd', 2, 4, 'bob', 'cy', 'six', 6, 1, 'train'), ('t', 6, 'd', 3, 5, 'ann', 'cy', 'seven', 7, 1, 'train'),
+    ('t', 7, 'v', 0, NULL, 'ann', 'bob', 'eight', 8, 1, 'valid')
 ) AS v (corpus, turn_id, conversation_id, turn, answers, speaker, addressee, text, text_hash, messages, split)"""
 
 RESPONSES = """INSERT INTO responses BY NAME SELECT a.corpus, a.turn_id AS response_id,
@@ -92,7 +92,7 @@ SOUND = {
         """INSERT INTO candidates BY NAME
             SELECT corpus, response_id, 'GT' AS kind, 0 AS k, response_id AS turn_id FROM responses""",
         """INSERT INTO candidates (corpus, response_id, kind, k, turn_id) VALUES
-            ('t', 2, 'SC', 0, 0), ('t', 2, 'SP', 0, 4), ('t', 2, 'SS', 0, 7), ('t', 2, 'Rand', 0, 3),
+            ('t', 2, 'SC', 0, 0), ('t', 2, 'SP', 0, 4), ('t', 2, 'SS', 0, 6), ('t', 2, 'Rand', 0, 3),
             ('t', 1, 'SC', 0, NULL)""",
         "CREATE OR REPLACE TABLE vector_norms AS SELECT turn_id, 1.0::DOUBLE AS norm FROM turns",
         "UPDATE candidates SET turn_id = NULL WHERE kind = 'SC'",
@@ -177,6 +177,7 @@ BREAKS = {
             "UPDATE responses SET context = [0] WHERE response_id = 2",
             "UPDATE responses SET context = [] WHERE response_id = 2",
             "UPDATE turns SET answers = NULL WHERE turn_id = 2",
+            "UPDATE responses SET conversation_id = 'd' WHERE response_id = 1",
         ],
         "conversations_stay_in_one_split": ["UPDATE turns SET split = 'test' WHERE turn_id = 0"],
         "every_response_has_its_truth": [
@@ -193,20 +194,28 @@ BREAKS = {
         ],
         "negatives_are_not_the_response": [
             "UPDATE candidates SET turn_id = 2 WHERE kind = 'SS'",
-            "UPDATE turns SET text_hash = 3 WHERE turn_id = 7",
+            "UPDATE turns SET text_hash = 3 WHERE turn_id = 6",
         ],
         "negatives_have_the_right_speaker": [
-            "UPDATE candidates SET turn_id = 7 WHERE kind = 'Rand'",
+            "UPDATE candidates SET turn_id = 6 WHERE kind = 'Rand'",
             "UPDATE candidates SET turn_id = 3 WHERE kind = 'SS'",
-            "UPDATE candidates SET turn_id = 7 WHERE kind = 'SP'",
+            "UPDATE candidates SET turn_id = 6 WHERE kind = 'SP'",
             "UPDATE candidates SET turn_id = 4 WHERE kind = 'SC' AND response_id = 2",
         ],
-        "negatives_stay_in_the_split": ["UPDATE candidates SET turn_id = 5 WHERE kind = 'SS'"],
+        "negatives_stay_in_the_split": ["UPDATE candidates SET turn_id = 7 WHERE kind = 'SS'"],
         "sets_hold_people": [
             "UPDATE turns SET is_person = false WHERE turn_id = 3",
             "UPDATE turns SET is_person = false WHERE turn_id = 4",
         ],
         "sets_nest": ["DELETE FROM ss WHERE turn_id = 4"],
+        "turns_answer_earlier_turns": [
+            "UPDATE turns SET answers = 2 WHERE turn_id = 3",
+            "UPDATE turns SET answers = 3 WHERE turn_id = 3",
+        ],
+        "turns_are_consecutive": [
+            "UPDATE turns SET turn = 1 WHERE turn_id = 7",
+            "UPDATE turns SET turn = 2 WHERE turn_id = 6",
+        ],
         "vectors_are_finite": ["UPDATE vector_norms SET norm = 'NaN' WHERE turn_id = 4"],
     },
     "negatives": {
@@ -368,6 +377,8 @@ def sound_row(table: Table) -> dict[str, str]:
     for expectation in table.expectations:
         if isinstance(expectation, OneOf):
             row[expectation.column] = f"'{expectation.values[0]}'"
+        if isinstance(expectation, Ranks):
+            row[expectation.column] = "0"
     return row
 
 
@@ -391,7 +402,9 @@ def break_rule(connection: duckdb.DuckDBPyConnection, table: Table, rule: Rule, 
     name, touched = table.name, rule.says.split()[0]
     if rule.says.endswith("to be unique"):
         insert(connection, name, row)
-        touched = "no other rule"
+        touched = "without a gap"
+    elif rule.says.endswith("without a gap"):
+        connection.execute(f"UPDATE {name} SET {touched} = 1")
     elif rule.says == "at least one row":
         connection.execute(f"DELETE FROM {name}")
         touched = "no other rule"
@@ -465,7 +478,7 @@ def test_the_gate_reads_what_checks_share(connection: duckdb.DuckDBPyConnection)
     results = check_tables(connection, "tables", "r", [])
     (broken,) = (r for r in results if not r.row["passed"])
     assert broken.row["expectation"].startswith("no row of negatives_stay_in_the_split:")
-    assert offending_rows(connection, broken) == "(corpus=t, response_id=2, kind=SS, k=0, turn_id=5)"
+    assert offending_rows(connection, broken) == "(corpus=t, response_id=2, kind=SS, k=0, turn_id=7)"
 
 
 def stage_runs(home: Warehouse, text: str | None, **more: Any) -> Stage:
