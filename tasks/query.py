@@ -18,8 +18,8 @@ import duckdb
 
 from ssrem.errors import HomeError, SsremError
 from ssrem.files import temporary_folder
-from ssrem.report.formats import no_formula
-from ssrem.report.verdict import verdict
+from ssrem.report import findings
+from ssrem.report.text import no_formula
 from ssrem.sql import queries
 from ssrem.tables.builder import quoted
 from ssrem.tasks.warehouse.catalog import create_views, damage_behind, new_engine
@@ -239,7 +239,7 @@ def no_better(home: Warehouse, datasets: Collection[str] | None = None) -> list[
             for text in texts
         )
     return [
-        *verdict(identified, correlated, compared, lambda name, _: str(name)),
+        *findings.no_better(identified, correlated, compared, lambda name, _: str(name)),
         *(
             f"{row['scores']}: no Spearman with human scores ({row['dataset']}, {row['criterion']}): {row['reason']}."
             for row in uncorrelated

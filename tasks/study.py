@@ -17,8 +17,9 @@ from ssrem.evaluators import evaluator_class, load_evaluator
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.judge.endpoint import Client
 from ssrem.registry import did_you_mean
-from ssrem.report.data import Rows
-from ssrem.report.study import markdown, save_plot
+from ssrem.report.export import study_table
+from ssrem.report.figures import studies
+from ssrem.report.text import Rows, markdown
 from ssrem.samples import TEST, Labelled, Progress, Sample
 from ssrem.sql import statement
 from ssrem.studies import EVERYDAY_PAIRS, study_called
@@ -151,8 +152,11 @@ def write_study(home: str, name: str, dataset: str) -> Path:
     page = warehouse.reports / f"study-{name}-{dataset}.md"
     picture = page.with_suffix(".svg")
     with room_for_reports(warehouse):
-        save_plot(rows, picture)
-        page.write_text(f"{markdown(rows)}\n![{name} of {dataset}](<{picture.name}>)\n", encoding="utf-8")
+        (panel,) = studies(rows)
+        panel.save(picture)
+        page.write_text(
+            f"{markdown(study_table(rows))}\n![{name} of {dataset}](<{picture.name}>)\n", encoding="utf-8"
+        )
     return page
 
 

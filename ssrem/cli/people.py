@@ -244,7 +244,7 @@ def validate(
 
 
 def _show(result: Validation, verdict: str, page: Path) -> None:
-    from ssrem.report.numbers import interval, real
+    from ssrem.report.text import interval, real
 
     def cells(of: object, *names: str) -> dict[str, str]:
         return {name: shown(getattr(of, name)) for name in names}

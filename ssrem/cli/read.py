@@ -20,7 +20,7 @@ def report(call: Writer, *, open_: bool = False, figures: Path | None = None, ra
     """Write the report; print its path, and open it if that is wanted.
 
     open_: open the page in the browser
-    figures: write every figure into this folder, too, as SVG, PDF and PNG, and every table as LaTeX, Markdown and CSV
+    figures: write every figure into this folder, too, as SVG and PNG, and every table as LaTeX, Markdown and CSV
     """
     folder = resolved(figures, SsremError) if figures else None
     for place in (folder, *folder.parents) if folder else ():
@@ -63,7 +63,7 @@ def sql(
     if call.json_ and csv:
         raise UsageError("an answer takes one form: --json or --csv")
     if csv:
-        from ssrem.report.formats import no_formula
+        from ssrem.report.text import no_formula
 
         def cell(value: Any) -> Any:
             value = value if raw else no_formula(value)

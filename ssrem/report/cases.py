@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.report.data import Rows, grouped
-from ssrem.report.numbers import is_figure
+from ssrem.report.data import grouped
+from ssrem.report.text import Rows, is_figure
 
 KINDS = {
     "liked": "liked by both",

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from ssrem.evaluators.parts import overall_part
-from ssrem.report.numbers import is_figure
+from ssrem.report.text import Row, Rows, is_figure
 
-Row = Mapping[str, Any]
-Rows = Sequence[Row]
 Evaluator = tuple[Any, Any]
 """Name and version."""
 Namer = Callable[[Any, Any], str]
@@ -137,3 +135,18 @@ def headline(correlations: Rows, level: str = "segment") -> dict[Evaluator, dict
         }
         for evaluator, cell in parts.items()
     }
+
+
+def conditions(rows: Rows) -> dict[str, dict[str, Row]]:
+    """Condition → evaluator → row of a study, in the order of the rows; with the measure if there are several."""
+    several = len({row["measure"] for row in rows}) > 1
+    by_condition: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        label = f"{row['condition']}, {row['measure']}" if several else row["condition"]
+        by_condition.setdefault(label, {})[row["evaluator"]] = row
+    return by_condition
+
+
+def evaluators_of(rows: Rows) -> list[str]:
+    """Names of the evaluators, in the order of the rows."""
+    return list(dict.fromkeys(row["evaluator"] for row in rows))

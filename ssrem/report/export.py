@@ -1,26 +1,18 @@
-"""Every figure of the report as SVG, PDF and PNG, and every table as LaTeX, Markdown and CSV, for papers and slides."""
+"""Every figure of the report as SVG and PNG, and every table as LaTeX, Markdown and CSV, for papers and slides."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import tomllib
 from pathlib import Path
 
-from ssrem.report.data import COLUMNS, ReportData
-from ssrem.report.drawing import PRINT, Panel, styled
-from ssrem.report.formats import csv_text, file_name, latex, markdown, markdown_text
-from ssrem.report.paper import paper_tables
-from ssrem.report.plots import (
-    chance_panels,
-    forest_panels,
-    identification_panels,
-    learning_panels,
-    similarity_panels,
-    source_panels,
-)
-from ssrem.report.scatter import Regression, scatter_panels
-from ssrem.report.study import study_panels
+from ssrem.report import text
+from ssrem.report.data import COLUMNS, Namer, ReportData, conditions, evaluators_of, grouped
+from ssrem.report.figures import panels, regressions
+from ssrem.report.page import jinja_environment, template_text
+from ssrem.report.text import Row, Rows, Strong, Table
 
 INDEX = "index.md"
+SIGNIFICANT = 0.05
 
 
 def export(data: ReportData, folder: Path, *, raw: bool = False) -> list[Path]:
@@ -33,57 +25,29 @@ def export(data: ReportData, folder: Path, *, raw: bool = False) -> list[Path]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     paths: list[Path] = []
-    index = f"Figures and tables of {markdown_text(data.home)}, {data.generated_at}, by ssrem {data.ssrem_version}.\n"
-    used: set[str] = set()
+    home, used = text.markdown_text(data.home), set[str]()
+    index = f"Figures and tables of {home}, {data.generated_at}, by ssrem {data.ssrem_version}.\n"
 
-    def write(name: str, text: str) -> None:
-        (folder / name).write_text(text, encoding="utf-8")
+    def write(name: str, content: str) -> None:
+        (folder / name).write_text(content, encoding="utf-8")
         paths.append(folder / name)
 
-    with styled(PRINT):
-        scatter = scatter_panels(data.points)
-        for base, panel, columns in _panels(data, scatter):
-            name = unique(base, used)
-            for suffix in ("svg", "pdf", "png"):
-                panel.save(folder / f"{name}.{suffix}")
-                paths.append(folder / f"{name}.{suffix}")
-            write(f"{name}.csv", csv_text(panel.rows, columns, raw=raw))
-            index += f"\n## {name}\n\n{markdown_text(panel.label)}\n\n![]({name}.svg)\n"
-    for table in paper_tables(data, [regression for regression, _ in scatter]):
-        name = unique(file_name("table", table.name), used)
-        write(f"{name}.tex", latex(table))
-        write(f"{name}.md", markdown(table))
-        write(f"{name}.csv", csv_text(table.rows, table.columns, raw=raw))
-        index += (
-            f"\n## {name}\n\n{markdown_text(table.caption)}\n\n[Markdown]({name}.md), [CSV]({name}.csv)\n"
-        )
+    for panel in (panel for of_section in panels(data).values() for panel in of_section):
+        name = unique(panel.file, used)
+        for suffix in ("svg", "png"):
+            panel.save(folder / f"{name}.{suffix}")
+            paths.append(folder / f"{name}.{suffix}")
+        write(f"{name}.csv", text.csv_text(panel.rows, COLUMNS[panel.table], raw=raw))
+        index += f"\n## {name}\n\n{text.markdown_text(panel.label)}\n\n![]({name}.svg)\n"
+    for table in tables(data):
+        name = unique(text.file_name("table", table.name), used)
+        write(f"{name}.tex", text.latex(table))
+        write(f"{name}.md", text.markdown(table))
+        write(f"{name}.csv", text.csv_text(table.rows, table.columns, raw=raw))
+        caption = text.markdown_text(table.caption)
+        index += f"\n## {name}\n\n{caption}\n\n[Markdown]({name}.md), [CSV]({name}.csv)\n"
     write(INDEX, index)
     return paths
-
-
-def _panels(
-    data: ReportData, scatter: Sequence[tuple[Regression, Panel]]
-) -> Iterator[tuple[str, Panel, Sequence[str]]]:
-    """Of each figure: a name for its files, the panel, and the columns of its numbers."""
-    for panel in forest_panels(data.correlations, data.title):
-        row = panel.rows[0]
-        yield file_name("agreement", row["dataset"], row["criterion"]), panel, COLUMNS["correlations"]
-    for panel in chance_panels(data.identification, data.title):
-        row = panel.rows[0]
-        yield file_name("true-above", row["corpus"], row["kind"]), panel, COLUMNS["identification"]
-    for panel in identification_panels(data.identification, data.title):
-        name = file_name("identification", panel.title, panel.rows[0]["corpus"])
-        yield name, panel, COLUMNS["identification"]
-    for panel in similarity_panels(data.set_similarity):
-        yield file_name("similarity", panel.title), panel, COLUMNS["set_similarity"]
-    for panel in source_panels(data.sources, data.title):
-        yield file_name("sources", panel.title, panel.rows[0]["dataset"]), panel, COLUMNS["sources"]
-    for regression, panel in scatter:
-        yield file_name("scatter", panel.title, regression.dataset), panel, COLUMNS["points"]
-    for panel in learning_panels(data.learning_curves, data.title):
-        yield file_name("learning", panel.title), panel, COLUMNS["learning_curves"]
-    for (study, dataset), panel in study_panels(data.studies).items():
-        yield file_name("study", study, dataset), panel, COLUMNS["studies"]
 
 
 def unique(name: str, used: set[str]) -> str:
@@ -94,3 +58,73 @@ def unique(name: str, used: set[str]) -> str:
         free = f"{name}-{number}"
     used.add(free.lower())
     return free
+
+
+def tables(data: ReportData) -> list[Table]:
+    """Every table of the report that has rows: correlations at a glance, those of tables.toml, and the studies."""
+    environment = jinja_environment()
+    found = [_agreement(data.correlations, data.title)]
+    for name, table in tomllib.loads(template_text("tables.toml")).items():
+        rows: Rows = regressions(data.points) if name == "regressions" else getattr(data, name)
+        cells = [environment.compile_expression(cell) for cell in table["columns"].values()]
+        body = [[str(cell(row, title=data.title)) for cell in cells] for row in rows]
+        columns = COLUMNS.get(name, [*rows[0]] if rows else [])
+        file = table.get("name", name.replace("_", "-"))
+        found.append(Table(file, table["caption"], table["left"], [*table["columns"]], body, rows, columns))
+    found += [study_table(rows) for rows in grouped(data.studies, "study", "dataset").values()]
+    return [table for table in found if table.body]
+
+
+def _agreement(correlations: Rows, title: Namer) -> Table:
+    """A row a score, a column a set and criterion: Spearman's ρ with the mean of the raters, the best bold."""
+    rows = [row for row in correlations if row["aggregation"] == "mean" and row["level"] == "segment"]
+    cells = grouped(rows, "dataset", "criterion")
+    best = {
+        key: max((row["spearman"] for row in group if text.is_figure(row["spearman"])), default=None)
+        for key, group in cells.items()
+    }
+
+    def shown(row: Row | None) -> str:
+        if row is None or not text.is_figure(row["spearman"]):
+            return text.MISSING
+        unsure = text.is_figure(row["spearman_p"]) and row["spearman_p"] >= SIGNIFICANT
+        value = text.real(row["spearman"]) + "†" * unsure
+        return Strong(value) if row["spearman"] == best[row["dataset"], row["criterion"]] else value
+
+    body: list[list[str]] = []
+    for (evaluator, version, score), own in grouped(rows, "evaluator", "version", "score").items():
+        by_cell = {(row["dataset"], row["criterion"]): row for row in own}
+        body.append([title(evaluator, version), score, *(shown(by_cell.get(key)) for key in cells)])
+    ceilings = [group[0]["ceiling"] for group in cells.values()]
+    if any(map(text.is_figure, ceilings)):
+        body.append(["noise ceiling", "", *map(text.real, ceilings)])
+    caption = (
+        "Spearman's ρ of scores with the mean human score; the highest is bold, † is not significantly different "
+        "from 0 (p ≥ 0.05, two-sided). The noise ceiling is how well one rater predicts the others."
+    )
+    headings = ["Evaluator", "Score", *(f"{dataset}, {criterion}" for dataset, criterion in cells)]
+    return Table("agreement", caption, 2, headings, body, rows, COLUMNS["correlations"])
+
+
+def study_table(rows: Rows) -> Table:
+    """A study of one dataset: a row per condition, a column per evaluator. IndexError without rows."""
+    study, dataset, names = rows[0]["study"], rows[0]["dataset"], evaluators_of(rows)
+
+    def shown(row: Row | None) -> str:
+        if row is None:
+            return ""
+        if not text.is_figure(row["value"]):
+            return str(row["outcome"]).replace("_", " ")
+        return f"{text.real(row['value'])} {text.interval(row['low'], row['high'])}".strip()
+
+    body = [
+        [
+            label,
+            *(shown(by_name.get(name)) for name in names),
+            text.count(max(r["n"] for r in by_name.values())),
+        ]
+        for label, by_name in conditions(rows).items()
+    ]
+    headings = ["Condition", *names, "n"]
+    caption = f"Study {study} of {dataset}."
+    return Table(f"study-{study}-{dataset}", caption, 1, headings, body, rows, COLUMNS["studies"])

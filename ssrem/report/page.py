@@ -6,24 +6,13 @@ import base64
 import hashlib
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ssrem.report import cases, numbers
-from ssrem.report.answer import answer
-from ssrem.report.data import COLUMNS, KIND_NAMES, ReportData, Row, Rows, grouped
-from ssrem.report.drawing import Panel
-from ssrem.report.formats import csv_link, file_name
-from ssrem.report.plots import (
-    chance_panels,
-    forest_panels,
-    identification_panels,
-    learning_panels,
-    similarity_panels,
-    source_panels,
-)
-from ssrem.report.scatter import JITTER, Regression, scatter_panels
-from ssrem.report.study import GLYPHS, conditions, described, evaluators, study_panels
-from ssrem.report.verdict import verdict
+from ssrem.report import cases, text
+from ssrem.report.data import COLUMNS, KIND_NAMES, ReportData, conditions, evaluators_of, grouped
+from ssrem.report.figures import COLOURS, JITTER, panels, regressions
+from ssrem.report.findings import answer, no_better
+from ssrem.report.text import Row, Rows
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -38,10 +27,7 @@ AGGREGATIONS = {
     "mode": "mode of the raters",
     "mad_mean": "mean of the raters after outlier removal (MAD)",
 }
-TESTS = {
-    "paired-bootstrap": "a paired bootstrap",
-    "perm-both": "a permutation test",
-}
+TESTS = {"paired-bootstrap": "paired bootstrap", "perm-both": "permutation test"}
 OUTCOMES = {"constant": "one side does not vary", "too_few": "fewer than three pairs"}
 MEASURES = {"spearman": "Spearman’s ρ", "pearson": "Pearson’s r", "kendall": "Kendall’s τ-b"}
 
@@ -52,58 +38,49 @@ def render(data: ReportData) -> str:
     Every text of `data` is escaped: names and messages come from the data.
     """
     script = template_text("page.js")
-    shown = cases.with_texts(cases.chosen(data.points), data.responses)
     correlations = sorted(data.correlations, key=lambda row: row["aggregation"] != "mean")[:MOST_CORRELATIONS]
-    scatter: dict[tuple[str, str], list[tuple[Regression, Panel]]] = {}
-    for regression, panel in scatter_panels(data.points):
-        scatter.setdefault((regression.dataset, regression.criterion), []).append((regression, panel))
+    return render_page(
+        "page.html",
+        cases.with_texts(cases.chosen(data.points), data.responses),
+        data=data,
+        title=data.title,
+        answer=answer(data),
+        no_better=no_better(data.identification, data.correlations, data.comparisons, data.title),
+        facts=_facts(data),
+        correlations=correlations,
+        highest=_highest,
+        aggregation_names=AGGREGATIONS,
+        kind_names=KIND_NAMES,
+        not_ok=sum(row["outcome"] != "ok" for row in data.correlations),
+        panels=panels(data),
+        regressions=regressions(data.points),
+        jitter=JITTER,
+        evaluators_of=evaluators_of,
+        conditions_of=conditions,
+        file_name=text.file_name,
+        failed=[row for row in data.quality if not row["passed"]],
+        passed=[row for row in data.quality if row["passed"]],
+        most_gates=MOST_GATES,
+        most_runs=MOST_RUNS,
+        script=script,
+        # The content security policy allows this script only.
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def render_page(template: str, shown: list[cases.Case], *, title: Any, **values: Any) -> str:
+    """A page of a template of this folder, with cases to read. title: `ReportData.title`."""
+    labels = dict.fromkeys(title(name, version) for case in shown for name, version, _ in case.picks)
     return (
         jinja_environment()
-        .get_template("page.html")
+        .get_template(template)
         .render(
-            data=data,
-            title=data.title,
-            answer=answer(data),
-            no_better=verdict(data.identification, data.correlations, data.comparisons, data.title),
-            facts=_facts(data),
-            correlations=correlations,
-            by_aggregation=grouped(correlations, "aggregation"),
-            grouped=grouped,
-            highest=_highest,
-            aggregation_names=AGGREGATIONS,
-            measures=MEASURES,
-            kind_names=KIND_NAMES,
-            outcomes=OUTCOMES,
-            not_ok=sum(row["outcome"] != "ok" for row in data.correlations),
-            forest=forest_panels(data.correlations, data.title),
-            chance=chance_panels(data.identification, data.title),
-            identification=identification_panels(data.identification, data.title),
-            similarity=similarity_panels(data.set_similarity),
-            sources=source_panels(data.sources, data.title),
-            scatter=scatter,
-            jitter=JITTER,
-            learning=learning_panels(data.learning_curves, data.title),
+            **values,
+            title=title,
             cases=shown,
             case_sets=list(dict.fromkeys(case.dataset for case in shown)),
-            case_evaluators=list(
-                dict.fromkeys(data.title(name, version) for case in shown for name, version, _ in case.picks)
-            ),
-            case_kinds=cases.KINDS,
-            studies=study_panels(data.studies),
-            described=described,
-            evaluators_of=evaluators,
-            conditions_of=conditions,
-            glyphs=GLYPHS,
-            columns=COLUMNS,
-            file_name=file_name,
-            failed=[row for row in data.quality if not row["passed"]],
-            passed=[row for row in data.quality if row["passed"]],
-            most_gates=MOST_GATES,
-            most_runs=MOST_RUNS,
+            case_evaluators=list(labels),
             style=template_text("page.css"),
-            script=script,
-            # The content security policy allows this script only.
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         )
     )
 
@@ -123,12 +100,18 @@ def jinja_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for name in ("real", "count", "percent", "p_value", "interval", "moment", "plain", "signed", "change"):
-        environment.filters[name] = getattr(numbers, name)
-    environment.filters["csv_link"] = csv_link
-    environment.filters["tested"] = lambda test: TESTS[test].removeprefix("a ")
-    environment.globals["tests"] = TESTS
-    environment.globals["is_figure"] = numbers.is_figure
+    for name in ("real", "count", "percent", "p_value", "interval", "plain", "signed", "csv_link"):
+        environment.filters[name] = getattr(text, name)
+    environment.globals |= {
+        "tests": TESTS,
+        "measures": MEASURES,
+        "outcomes": OUTCOMES,
+        "colours": COLOURS,
+        "columns": COLUMNS,
+        "case_kinds": cases.KINDS,
+        "grouped": grouped,
+        "is_figure": text.is_figure,
+    }
     return environment
 
 
@@ -139,7 +122,7 @@ def template_text(name: str) -> str:
 
 def _highest(rows: Rows) -> Row | None:
     """The row with the highest Spearman correlation; None with fewer than two measured rows."""
-    measured = [row for row in rows if row["outcome"] == "ok" and numbers.is_figure(row["spearman"])]
+    measured = [row for row in rows if row["outcome"] == "ok" and text.is_figure(row["spearman"])]
     return max(measured, key=lambda row: float(row["spearman"])) if len(measured) > 1 else None
 
 

@@ -16,7 +16,7 @@ from ssrem.agreement.resample import Difference, paired_bootstrap
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.judge.judge import judgments
-from ssrem.report.numbers import fixed, percent
+from ssrem.report.text import fixed, percent
 from ssrem.samples import Sample
 from ssrem.studies.attacks import Score, TrueResponses, copying, injection, noting, once
 from ssrem.studies.estimates import Estimate

@@ -78,7 +78,9 @@ def test_it_can_be_read(browser: Any, address: str, scheme: str, width: int) -> 
     links = page.locator("a[href^='#']").evaluate_all("all => all.map((one) => one.getAttribute('href'))")
     assert len(links) > 10
     assert [link for link in links if page.locator(link).count() != 1] == []
-    figures = page.locator("svg").evaluate_all("all => all.map((s) => [s.getAttribute('role'), s.ariaLabel])")
+    figures = page.locator(".plot").evaluate_all(
+        "all => all.map((s) => [s.getAttribute('role'), s.ariaLabel])"
+    )
     assert len(figures) > 8
     assert [one for one in figures if one[0] != "img" or not one[1]] == []
     context.close()
@@ -132,7 +134,7 @@ def test_cases_are_filtered_by_keyboard(context: Any, address: str) -> None:
 def test_numbers_are_saved_as_csv(context: Any, address: str, tmp_path: Path) -> None:
     page = opened(context, address, [])
     with page.expect_download() as download:
-        page.get_by_role("link", name="points-people-ssrem.csv").click()
+        page.get_by_role("link", name="scatter-ssrem-people.csv").click()
     download.value.save_as(tmp_path / "points.csv")
     lines = (tmp_path / "points.csv").read_text(encoding="utf-8").splitlines()
     assert lines[:3] == ["response_id,human,score", "0,0,0", "1,0.125,0.175"]

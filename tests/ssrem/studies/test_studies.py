@@ -18,7 +18,9 @@ from scipy.stats import binomtest, rankdata
 
 from ssrem.agreement.correlate import spearman
 from ssrem.encoders.words import WordAverage
-from ssrem.report.study import markdown, save_plot
+from ssrem.report.export import study_table
+from ssrem.report.figures import studies
+from ssrem.report.text import markdown
 from ssrem.samples import Sample
 from ssrem.studies import STUDIES, study_called
 from ssrem.studies.attacks import (
@@ -293,31 +295,29 @@ def test_every_study_has_a_table_and_a_plot(study: str, tmp_path: Path) -> None:
     kind = study_called(study)
     findings = kind(DATA[kind.data])
     shown = rows(study, findings)
-    page = markdown(shown)
+    page = markdown(study_table(shown))
     assert (
         kind.name == study
-        and page.startswith(f"# {study}: a\\|b\n\n{kind.note}\n")
+        and page.startswith(f"Study {study} of a\\|b.\n")
         and page.count("\n|") == len(findings) + 2
     )
     plot = tmp_path / "plot.svg"
-    save_plot(shown, plot)
+    studies(shown)[0].save(plot)
     svg = plot.read_text(encoding="utf-8")
     assert svg.startswith("<?xml") and all(f.condition.split(",")[0] in svg for f in findings)
-    save_plot(shown, plot)
+    studies(shown)[0].save(plot)
     assert plot.read_text(encoding="utf-8") == svg
 
 
-def test_a_study_that_is_not_registered_is_shown_by_its_name(tmp_path: Path) -> None:
+def test_a_study_that_is_not_registered_is_shown_by_its_name() -> None:
     own = rows(
         "own-study",
         [Finding("all responses", "share", 0.25, 40), Finding("none", "share", None, 0, "too_few")],
     )
-    lines = markdown(own).splitlines()
-    assert lines[0] == "# own-study: a\\|b"
-    assert lines[-2:] == ["| all responses | 0.25 | 40 |", "| none | too few | 0 |"]
-    plot = tmp_path / "plot.svg"
-    save_plot(own, plot)
-    assert "all responses" in plot.read_text(encoding="utf-8")
+    lines = markdown(study_table(own)).splitlines()
+    assert lines[-2:] == ["| all responses | 0.250 | 40 |", "| none | too few | 0 |"]
+    (panel,) = studies(own)
+    assert panel.title == "own-study: a|b" and "all responses" in panel.svg()
 
 
 def test_injection_is_the_mean_shift_in_standard_deviations() -> None:

@@ -1,4 +1,4 @@
-"""What the plots compute, and how figures are written."""
+"""What the figures of the report show."""
 
 from __future__ import annotations
 
@@ -11,15 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ssrem.report import numbers
-from ssrem.report.plots import (
-    chance_panels,
-    forest_panels,
-    identification_panels,
-    learning_panels,
-    source_panels,
-)
-from ssrem.report.scatter import scatter_panels
+from ssrem.report.figures import chance, forest, identification, learning, regressions, scatter, sources
+from ssrem.report.text import real
 from support.report_data import correlation
 
 
@@ -33,30 +26,30 @@ def points(pairs: list[tuple[float, float]]) -> list[dict[str, Any]]:
 def test_regression_is_fitted_on_the_scores_as_they_are() -> None:
     rng = np.random.default_rng(3)
     human, score = rng.integers(1, 6, 50).astype(float), rng.random(50)
-    [(regression, panel)] = scatter_panels(points(list(zip(human.tolist(), score.tolist(), strict=True))))
+    pairs = points(list(zip(human.tolist(), score.tolist(), strict=True)))
+    (line,), (panel,) = regressions(pairs), scatter(pairs)
     slope, intercept = np.polyfit(human, score, 1)
-    assert regression.slope == pytest.approx(slope)
-    assert regression.intercept == pytest.approx(intercept)
-    assert f"coef {numbers.real(slope)}" in panel.svg
+    assert (line["slope"], line["intercept"]) == (pytest.approx(slope), pytest.approx(intercept))
+    assert f"coef {real(slope)}" in panel.svg()
 
 
 def test_jitter_moves_dots_sideways_only() -> None:
-    [(_, panel)] = scatter_panels(points([(3.0, 0.5)] * 40 + [(1.0, 0.1), (5.0, 0.9)]))
-    places = [part.split('"') for part in panel.svg.split("<circle cx=")[1:41]]
-    assert len({place[1] for place in places}) > 20
-    assert len({place[3] for place in places}) == 1
+    (panel,) = scatter(points([(3.0, 0.5)] * 40 + [(1.0, 0.1), (5.0, 0.9)]))
+    x, y = panel.figure.axes[0].lines[0].get_data()
+    assert len(set(x)) == 42 and np.std(x[:40]) == pytest.approx(0.3, abs=0.1)
+    assert list(y) == [0.5] * 40 + [0.1, 0.9]
 
 
 def test_no_line_where_human_scores_do_not_vary() -> None:
-    [(regression, panel)] = scatter_panels(points([(3.0, 0.1), (3.0, 0.9)]))
-    assert regression.slope is None
-    assert "no line: the human scores do not vary" in panel.svg
+    pairs = points([(3.0, 0.1), (3.0, 0.9)])
+    assert regressions(pairs)[0]["slope"] is None
+    assert "no line: the human scores do not vary" in scatter(pairs)[0].svg()
 
 
 def test_points_without_a_score_are_left_out() -> None:
-    [(regression, _)] = scatter_panels(points([(1.0, 0.1), (2.0, 0.2), (3.0, float("nan"))]))
-    assert regression.n == 2
-    assert scatter_panels(points([(1.0, float("nan"))])) == []
+    pairs = points([(1.0, 0.1), (2.0, 0.2), (3.0, float("nan"))])
+    assert regressions(pairs)[0]["n"] == 2 and len(scatter(pairs)[0].rows) == 2
+    assert scatter(pairs[2:]) == []
 
 
 def test_the_share_stands_under_its_kind() -> None:
@@ -73,9 +66,9 @@ def test_the_share_stands_under_its_kind() -> None:
         row | {"kind": "GT", "mean": 0.2, "gt_above": None},
         row | {"kind": "Context", "mean": 0.25, "gt_above": 0.125},
     ]
-    [panel] = identification_panels(rows, lambda name, _: str(name))
-    assert "12%" in panel.svg
-    assert panel.svg.index("GT") < panel.svg.index("Context")
+    [panel] = identification(rows, lambda name, _: str(name))
+    assert "12%" in panel.svg()
+    assert panel.svg().index("GT") < panel.svg().index("Context")
     assert panel.note == "test split of c; learned from d"
 
 
@@ -87,9 +80,9 @@ def test_chance_is_marked_beside_how_often_the_true_response_is_above() -> None:
         row | {"evaluator": "weak", "kind": "GT", "gt_above": None},
         row | {"evaluator": "weak", "kind": "SC", "gt_above": 0.5},
     ]
-    same, random = chance_panels(rows, lambda name, _: str(name))
+    same, random = chance(rows, lambda name, _: str(name))
     assert [panel.title for panel in (same, random)] == ["SC, same conversation", "Rand, anyone else"]
-    assert "chance 50%" in random.svg
+    assert "chance 50%" in random.svg()
     assert random.label.endswith("chance 50%: strong 90%, weak 52%")  # the best first
     assert (same.note, random.note) == (
         "test split of c, n = 99",
@@ -117,10 +110,10 @@ def test_sources_stand_in_the_order_of_their_human_medians() -> None:
 
     rows = [source("people", "a", 1), source("people", "b", 4), source("e", "a", 3), source("e", "b", 2)]
     rows += [source("e", kind, 0, "corpus") for kind in ("Rand", "SC", "GT")]
-    people, scores, kinds = source_panels(rows, lambda name, _: f"evaluator {name}")
+    people, scores, kinds = sources(rows, lambda name, _: f"evaluator {name}")
     assert people.label == "Median score by source: b 4.000, a 1.000"
     assert scores.label == "Median score by source: b 2.000, a 3.000"
-    assert (people.title, people.note, scores.title) == ("people", "d, overall", "evaluator e")
+    assert (people.title, people.note, scores.title) == ("people", "overall", "evaluator e")
     assert kinds.label.startswith("Median score by source: GT")
     assert [row["source"] for row in kinds.rows] == ["GT", "SC", "Rand"]
 
@@ -132,41 +125,13 @@ def test_the_epoch_kept_is_the_first_with_the_lowest_validation_loss() -> None:
         for split, values in losses.items()
         for epoch, loss in enumerate(values, 1)
     ]
-    [panel] = learning_panels(rows, lambda name, _: str(name))
+    [panel] = learning(rows, lambda name, _: str(name))
     assert panel.note == "lowest validation loss 1.250 after epoch 2"
-
-
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        (numbers.real(-0.12345), "−0.123"),
-        (numbers.real(0.00012), "1.2e−04"),
-        (numbers.real(0), "0.000"),
-        (numbers.real(None), "–"),
-        (numbers.percent(0.9999), "> 99%"),
-        (numbers.percent(1.0), "100%"),
-        (numbers.percent(0.001), "< 1%"),
-        (numbers.p_value(0.0), "p\N{NO-BREAK SPACE}<\N{NO-BREAK SPACE}0.001"),
-        (numbers.p_value(0.05), "p\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}0.050"),
-        (numbers.interval(0.1, 0.2), "[0.100, 0.200]"),
-        (numbers.interval(None, 0.2), ""),
-        (numbers.count(1234567), "1,234,567"),
-        (numbers.plain({"loss": 1.5, "epochs": 1200}), "loss 1.500, epochs 1,200"),
-        (numbers.plain(True), "yes"),
-        (numbers.signed(-3.4), "−3"),
-        (numbers.change(-0.0123), "−0.012"),
-        (numbers.change(1234), "+1,234"),
-        (numbers.change(0.0), "0"),
-        (numbers.change(None), "–"),
-    ],
-)
-def test_figures_are_written_alike(written: str, expected: str) -> None:
-    assert written == expected
 
 
 def test_drawing_says_nothing_where_home_cannot_be_written_to(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    code = "from ssrem.report.drawing import styled\nwith styled(): import matplotlib.font_manager"
+    code = "from ssrem.report.figures import styled\nwith styled(): import matplotlib.font_manager"
     unset = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "MPL"))}
     drawn = subprocess.run(
         [sys.executable, "-c", code],
@@ -189,12 +154,12 @@ def test_the_forest_has_a_row_an_evaluator_and_lines_for_baselines_and_one_rater
         correlation(aggregation="median", spearman=0.9),
         correlation(level="conversation", spearman=0.9),
     ]
-    overall, style = forest_panels(rows, lambda name, _: str(name))
+    overall, style = forest(rows, lambda name, _: str(name))
     assert (overall.title, overall.note) == ("persona", "overall, n = 812")
     axes, labels = overall.figure.axes[0], overall.label
     assert labels.endswith("much too long for an axis 0.300, ssrem 0.200, one rater 0.600, cosine 0.410")
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["a name that is much too…", "ssrem"]
     assert [line.get_xdata()[0] for line in axes.lines if line.get_label()[0] != "_"] == [0.6, 0.41]
     assert style.label == "Spearman correlation with 95% intervals: ssrem 0.100, cosine −0.100"
-    (alone,) = forest_panels(rows[2:3], lambda name, _: str(name))  # a baseline alone has a row
+    (alone,) = forest(rows[2:3], lambda name, _: str(name))  # a baseline alone has a row
     assert [tick.get_text() for tick in alone.figure.axes[0].get_yticklabels()] == ["cosine"]

@@ -1,0 +1,185 @@
+"""The first sentences of the report: which evaluator agrees best with people, and which are no better than chance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass
+from statistics import fmean
+
+from ssrem.agreement import share_interval
+from ssrem.evaluators import BASELINES
+from ssrem.report.data import Evaluator, Namer, ReportData, headline, learned_elsewhere
+from ssrem.report.text import Row, Rows, is_figure
+
+ALPHA = 0.05
+FALSE = {
+    "SC": "another one of the same conversation",
+    "SP": "another one to the same partner",
+    "SS": "another one of the same speaker",
+    "Rand": "a random one",
+    "Context": "a copied turn of its context",
+}
+"""Kind of false responses → its name in sentences."""
+
+
+@dataclass(frozen=True)
+class Best:
+    """The evaluator that agrees best with human ratings, and the next, if there is one.
+
+    mean: of its correlations, weighted by responses; rows: these correlations; tested: comparisons with the next
+    evaluator; won: how many of them it wins significantly.
+    """
+
+    name: str
+    mean: float
+    rows: list[Row]
+    next_name: str | None
+    next_mean: float | None
+    tested: list[Row]
+    won: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The facts of the first sentences, which `answer.html` puts into words.
+
+    best: None if no annotated set gave a correlation, or, if nothing_shared, no annotated set is common to all.
+    failed: whether there are annotated sets. conversations: the highest correlation with ratings of whole
+    conversations; identifier: the evaluator whose shares of true responses above false ones are in `shares`, by corpus
+    and kind.
+    """
+
+    best: Best | None
+    nothing_shared: bool
+    failed: bool
+    conversations: Row | None
+    identifier: str
+    shares: dict[str, dict[str, float]]
+
+
+def answer(data: ReportData) -> Answer:
+    """The facts of the report's first sentences."""
+    cells = headline(data.correlations)
+    shared = set.intersection(*map(set, cells.values())) if cells else set()
+    ranked = _ranked(cells, shared) if shared else []
+    of_conversations = headline(data.correlations, "conversation").values()
+    whole = [row for rows in of_conversations for row in rows.values()]
+    shares: dict[Evaluator, dict[str, dict[str, float]]] = {}
+    for row in data.identification:
+        if is_figure(row["gt_above"]):
+            corpora = shares.setdefault((row["evaluator"], row["version"]), {})
+            corpora.setdefault(row["corpus"], {})[row["kind"]] = row["gt_above"]
+
+    def mean_share(one: Evaluator) -> float:
+        known = [of[kind] for of in shares[one].values() for kind in of if kind != "Context"]
+        return fmean(known) if known else -1.0
+
+    top = ranked[0][0] if ranked else None
+    identifier = top if top in shares else max(shares, key=mean_share, default=None)
+    return Answer(
+        _best(data, cells, shared, ranked) if ranked else None,
+        bool(cells) and not shared,
+        any(row["level"] == "segment" for row in data.correlations),
+        max(whole, key=lambda row: float(row["spearman"]), default=None),
+        data.title(*identifier) if identifier else "",
+        shares[identifier] if identifier else {},
+    )
+
+
+def _ranked(
+    cells: dict[Evaluator, dict[Hashable, Row]], shared: set[Hashable]
+) -> list[tuple[Evaluator, float]]:
+    """Evaluators with the mean of their correlations on the shared cells, the best first.
+
+    The weight of a dataset is its number of responses, divided equally among its criteria.
+    """
+    first = {cell: row for cell, row in next(iter(cells.values())).items() if cell in shared}
+    criteria = Counter(row["dataset"] for row in first.values())
+    weights = [row["n"] / criteria[row["dataset"]] for row in first.values()]
+    means = {one: fmean([rows[cell]["spearman"] for cell in first], weights) for one, rows in cells.items()}
+    return sorted(means.items(), key=lambda item: item[1], reverse=True)
+
+
+def _best(
+    data: ReportData,
+    cells: dict[Evaluator, dict[Hashable, Row]],
+    shared: set[Hashable],
+    ranked: list[tuple[Evaluator, float]],
+) -> Best:
+    best, mean = ranked[0]
+    following, next_mean = ranked[1] if len(ranked) > 1 else (None, None)
+    tested = {}
+    for row in data.comparisons:
+        sides = {(row["first"], row["first_version"]), (row["second"], row["second_version"])}
+        cell = (row["dataset"], row["criterion"])
+        if sides == {best, following} and cell in shared and is_figure(row["p_holm"]):
+            tested[cell] = row
+    won = [r for r in tested.values() if (r["first"], r["first_version"]) == best and r["p_holm"] < ALPHA]
+    rows = [row for cell, row in cells[best].items() if cell in shared]
+    next_name = data.title(*following) if following else None
+    return Best(data.title(*best), mean, rows, next_name, next_mean, list(tested.values()), len(won))
+
+
+def no_better(identification: Rows, correlations: Rows, comparisons: Rows, title: Namer) -> list[str]:
+    """The findings that an evaluator is no better than chance or than an untrained baseline, a sentence each.
+
+    Identification is no better than chance where the 95% interval of its share (Wilson 1927, responses taken as
+    independent) reaches down to one half; a correlation where the lower end of its bootstrap interval is not above 0;
+    an evaluator is no better than the best baseline of a criterion if that stands above it, or is not significantly
+    below it in the test of `comparisons` (p < .05 after Holm's correction). Correlations are those of the `headline`.
+    The columns of the rows are those of `ReportData`.
+    """
+    sentences = []
+    for row in identification:
+        share, name = row["gt_above"], row["evaluator"]
+        if name in BASELINES or row["kind"] not in FALSE or not is_figure(share) or not row["n"]:
+            continue
+        low, high = share_interval(share, row["n"])
+        if low <= 0.5:
+            learned = f"learned from {row['learned_from']}, " if learned_elsewhere(row) else ""
+            sentences.append(
+                f"{title(name, row['version'])} tells the true response from {FALSE[row['kind']]} in {share:.1%} of "
+                f"cases: chance is 50% ({row['corpus']}, {learned}n = {row['n']:,}, 95% interval {low:.1%} to "
+                f"{high:.1%})."
+            )
+    against = _against_baselines(comparisons)
+    chance = {
+        one: [row["spearman_low"] <= 0 for row in cells.values() if is_figure(row["spearman_low"])]
+        for one, cells in headline(correlations).items()
+        if one[0] not in BASELINES
+    }
+    for one in dict.fromkeys([*chance, *against]):
+        states = against.get(one, [])
+        found = [
+            f"not {what} on {sum(which)} of {len(which)} {'criterion' if len(which) == 1 else 'criteria'}"
+            for what, which in (
+                ("above chance (0)", chance.get(one, [])),
+                ("above an untrained baseline", [state == "below" for state in states]),
+                ("significantly above an untrained baseline", [state == "unclear" for state in states]),
+            )
+            if any(which)
+        ]
+        if found:
+            sentences.append(f"{title(*one)}: its Spearman with human scores is {', '.join(found)}.")
+    return sentences
+
+
+def _against_baselines(comparisons: Rows) -> dict[Evaluator, list[str]]:
+    """Evaluator → how it stands to the best baseline of each criterion: 'above', 'unclear' or 'below'."""
+    best: dict[Evaluator, dict[Hashable, tuple[float, str]]] = {}
+    for row in comparisons:
+        sides = [
+            (row[side], row[f"{side}_version"], row[f"{side}_statistic"]) for side in ("first", "second")
+        ]
+        (name, version, figure), (baseline, _, other) = sorted(sides, key=lambda side: side[0] in BASELINES)
+        of_interest = baseline in BASELINES and name not in BASELINES and row["level"] == "segment"
+        if not of_interest or not is_figure(figure) or not is_figure(other):
+            continue
+        clear = is_figure(row["p_holm"]) and row["p_holm"] < ALPHA
+        state = "below" if figure <= other else "above" if clear else "unclear"
+        cells = best.setdefault((name, version), {})
+        cell = (row["dataset"], row["criterion"])
+        if cell not in cells or cells[cell][0] < other:
+            cells[cell] = (other, state)
+    return {one: [state for _, state in cells.values()] for one, cells in best.items()}
