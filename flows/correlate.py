@@ -7,8 +7,7 @@ from ssrem.flows.hooks import flow_options
 from ssrem.flows.steps import correlate_set
 from ssrem.tasks.correlate import correlate_files
 from ssrem.tasks.endpoints import split_settings
-from ssrem.tasks.settings import AgreementSettings, AnnotatedSets, AskingSettings, Resources, Runner
-from ssrem.tasks.stage.shards import opened
+from ssrem.tasks.settings import AgreementSettings, AnnotatedSets, AskingSettings, Resources
 from ssrem.tasks.versions import registered, to_correlate
 from ssrem.tasks.warehouse.home import Warehouse
 
@@ -22,7 +21,6 @@ def correlate(
     agreement: AgreementSettings = AgreementSettings(),
     asking: AskingSettings = AskingSettings(),
     resources: Resources = Resources(),
-    runner: Runner = Runner(),
 ) -> dict[str, bool]:
     """Score annotated sets with evaluators and correlate; returns for each dataset whether it is new.
 
@@ -35,7 +33,7 @@ def correlate(
     """
     names = to_correlate(Warehouse.at(home), evaluators or ())
     own, client = split_settings(names, asking)
-    with opened(runner), shown(home, "correlate", ["agreement", "best"]):
+    with shown(home, "correlate", ["agreement", "best"]):
         versions = registered(home, names, own, resources=resources)
         return correlate_files(
             files,

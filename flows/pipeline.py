@@ -14,8 +14,7 @@ from ssrem.flows.tables import tables
 from ssrem.flows.train import train
 from ssrem.tasks.annotated import annotated_files
 from ssrem.tasks.query import AFTER_RUN
-from ssrem.tasks.settings import AnnotatedSets, DumpSettings, PipelineSettings, Resources, Runner
-from ssrem.tasks.stage.shards import opened
+from ssrem.tasks.settings import AnnotatedSets, DumpSettings, PipelineSettings, Resources
 from ssrem.tasks.warehouse.home import Warehouse
 
 
@@ -30,7 +29,6 @@ def pipeline(
     options: PipelineSettings = PipelineSettings(),
     retrain_outdated: bool = False,
     resources: Resources = Resources(),
-    runner: Runner = Runner(),
 ) -> str:
     """Land a dump, build its speaker tables, train, score, correlate, study the behaviour and report; returns the
     report's path.
@@ -49,7 +47,7 @@ def pipeline(
     if sets != AnnotatedSets() and not annotations:
         raise AnnotationError("sets says how to read annotated sets, but annotations names none")
     annotated_files(Warehouse.at(home), annotations or (), sets.layout, sets.map)
-    with tags("pipeline"), opened(runner):
+    with tags("pipeline"):
         # Not announced: a deployment that listens to the event would train at the same time in the same home folder.
         if source:
             corpus, _ = ingest(source, home, dump, announce=False, resources=resources)

@@ -4,8 +4,7 @@ from prefect import flow
 
 from ssrem.flows.hooks import flow_options
 from ssrem.flows.train import train
-from ssrem.tasks.settings import Margins, Resources, Runner
-from ssrem.tasks.stage.shards import opened
+from ssrem.tasks.settings import Margins, Resources
 from ssrem.tasks.train import retrain as retrain_outdated
 
 
@@ -15,7 +14,6 @@ def retrain(
     home: str = "warehouse",
     margins: Margins = Margins(),
     resources: Resources = Resources(),
-    runner: Runner = Runner(),
 ) -> dict[str, str]:
     """Retrain on all landed corpora the evaluators that have not seen them all; returns each evaluator's outcome.
 
@@ -24,5 +22,4 @@ def retrain(
     Args:
         evaluators: Names of evaluators; by default all in use
     """
-    with opened(runner):
-        return retrain_outdated(home, evaluators, margins, resources=resources, train=train)
+    return retrain_outdated(home, evaluators, margins, resources=resources, train=train)

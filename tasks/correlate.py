@@ -21,7 +21,7 @@ from ssrem.agreement.figures import LEVELS, RESAMPLES, SEED, figures
 from ssrem.agreement.raters import rater_figures, reliability_figures, without_outliers
 from ssrem.agreement.resample import Difference, paired_bootstrap
 from ssrem.errors import AnnotationError, EvaluatorError, GateError, say
-from ssrem.evaluators import evaluator_class
+from ssrem.evaluators import evaluator_class, load_evaluator
 from ssrem.evaluators.base import EMPTY_CONTEXT, EMPTY_RESPONSE, NO_REFERENCE
 from ssrem.evaluators.judge.endpoint import Client
 from ssrem.evaluators.judge.judge import judgments
@@ -35,7 +35,7 @@ from ssrem.tasks.annotated import (
     version_outputs,
 )
 from ssrem.tasks.endpoints import asks, connected
-from ssrem.tasks.score import described, evaluator_at, figure_row, score_samples
+from ssrem.tasks.score import described, figure_row, score_samples
 from ssrem.tasks.settings import AgreementSettings, AnnotatedSets, Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, already_done, last_parameters, run_stage
@@ -281,7 +281,7 @@ def _stage_scores(
     import pyarrow as pa
 
     dataset, answers = data.dataset, Rows()
-    scores = score_samples(stage.home, versions, data.samples, dataset, stage.scratch, client)
+    scores = score_samples(stage.home, versions, data.samples, dataset, client)
     asked = [version for version in versions if asks(stage.home, *version)]
     referenced = np.array([bool((sample.reference or "").strip()) for sample in data.samples])
     stage.create("scores")
@@ -305,9 +305,9 @@ def _stage_scores(
         stage.insert("scores", pa.table({**rows, "response_id": ids, "truncated": of_version.truncated}))
         if (name, number) in asked:
             folder = stage.home.models / name / str(number)
-            with evaluator_at(folder) as evaluator:
-                given = judgments(connected(evaluator, stage.home), data.samples)
-                answers += [{**about, **row, "response_id": str(row["row"])} for row in given]
+            evaluator = connected(load_evaluator(folder), stage.home)
+            given = judgments(evaluator, data.samples)
+            answers += [{**about, **row, "response_id": str(row["row"])} for row in given]
     if asked:
         stage.create_from_rows("judgments", answers)
     return [

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import fields
-from functools import lru_cache
-from inspect import signature
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -21,25 +16,21 @@ from ssrem.agreement.figures import versions as program_versions
 from ssrem.agreement.identify import identification
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class, load_evaluator, usable_baselines
-from ssrem.evaluators.base import Evaluator, Scores
+from ssrem.evaluators.base import Scores
 from ssrem.evaluators.judge.endpoint import Client
 from ssrem.samples import CONTEXT_ATTACK, TEST, Candidates, Floats, Sample
 from ssrem.settings import TableSettings
 from ssrem.sql import statement
 from ssrem.tables.candidates import load_candidates
-from ssrem.tasks.caches import encode_option
+from ssrem.tasks.caches import encode_option, shard_ranges
 from ssrem.tasks.endpoints import asks, connected
 from ssrem.tasks.settings import Resources
 from ssrem.tasks.stage.progress import progress
-from ssrem.tasks.stage.shards import incoming, map_shards, shard_ranges
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
 from ssrem.tasks.tables import build, candidate_sources, without_tables
 from ssrem.tasks.versions import Version, registered
 from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus
-
-SAMPLES = 1_000
-"""Rated responses per shard."""
 
 UNTOUCHED_RATING = {"chitchat": 5}
 """Format to the initial position of its rating sliders; a rating of that value may be no rating, and is excluded."""
@@ -64,9 +55,10 @@ def score_corpus(
     def build(stage: Stage) -> Built[bool]:
         import pyarrow as pa
 
-        with progress(f"scoring the test split of {corpus} with {name}"), evaluator_at(folder) as evaluator:
+        with progress(f"scoring the test split of {corpus} with {name}"):
+            evaluator: Any = load_evaluator(folder)
             candidates = load_candidates(stage.connection, [corpus]).sampled(TEST, evaluator.test_sample)
-            f = score_candidates(warehouse, folder, evaluator, candidates, stage.scratch)
+            f = score_candidates(warehouse, evaluator, candidates)
         origin = {**who, "learned_from": described(stage.connection, (name, version))[1]}
         # f of each candidate that exists; NaN is staged too, so that the gate refuses it.
         rows = candidates.rows(TEST)
@@ -186,45 +178,19 @@ def figure_row(
     return {**about, **vars(figure), **own, "signature": str(signature)}
 
 
-# Scores in shards
+# Scores of any candidates and samples
 
 
-@contextmanager
-def evaluator_at(folder: Path) -> Iterator[Any]:
-    """The evaluator saved in a folder, loaded once for all shards of the block that run in this process."""
-    try:
-        yield _loaded(str(folder))
-    finally:
-        _loaded.cache_clear()
-
-
-@lru_cache(maxsize=1)
-def _loaded(folder: str) -> Evaluator:
-    return load_evaluator(incoming(Path(folder)))
-
-
-def score_shard(evaluator: str, method: str, shard: Sequence[Any]) -> Any:
-    """What a method of the evaluator saved in a folder returns. shard: its arguments."""
-    return getattr(_loaded(evaluator), method)(*shard)
-
-
-def score_candidates(
-    home: Warehouse, folder: Path, evaluator: Any, candidates: Candidates, scratch: Path
-) -> dict[str, Floats]:
-    """`evaluator.score_candidates` of the test split. folder: where the evaluator is saved."""
-    rows, encode = candidates.rows(TEST), encode_option(home, evaluator, scratch)
-    pieces = shard_ranges(len(rows), evaluator.shard)
-    f: dict[str, Floats]
+def score_candidates(home: Warehouse, evaluator: Any, candidates: Candidates) -> dict[str, Floats]:
+    """`evaluator.score_candidates` of the test split, `evaluator.shard` responses at a time."""
+    rows, encode = candidates.rows(TEST), encode_option(home, evaluator)
+    slow = encode and evaluator.encoder.slow  # all at once, so that a text is encoded once
+    pieces = shard_ranges(len(rows), max(len(rows), 1) if slow else evaluator.shard)
     if len(pieces) <= 1:
-        f = evaluator.score_candidates(candidates, TEST, **encode)
-    elif encode and evaluator.encoder.slow:  # workers encode the texts; the rest is fast
-        f = evaluator.score_candidates(candidates.part(rows), None, **encode)
-    else:
-        work = {"evaluator": str(folder), "method": "score_candidates"}
-        parts = [candidates.part(rows[first:last]) for first, last in pieces]
-        found = map_shards(score_shard, [{**work, "shard": (part, None)} for part in parts])
-        f = {kind: np.concatenate([one[kind] for one in found]) for kind in found[0]}
-    return f
+        f: dict[str, Floats] = evaluator.score_candidates(candidates, TEST, **encode)
+        return f
+    parts = [evaluator.score_candidates(candidates.part(rows[a:b]), None, **encode) for a, b in pieces]
+    return {kind: np.concatenate([part[kind] for part in parts]) for kind in parts[0]}
 
 
 def score_samples(
@@ -232,28 +198,13 @@ def score_samples(
     evaluators: Sequence[Version],
     samples: Sequence[Sample],
     what: str,
-    scratch: Path,
     client: Client | None = None,
 ) -> list[Scores]:
-    """`components` of the samples by each evaluator (name, version), in their order. what: named by the progress bar;
-    client: by which judges ask their endpoints.
-
-    Two kinds run in this process: evaluators with an encoder, which are fast once the texts are encoded and share the
-    cache of vectors, and those that ask an endpoint, which wait for it and count what they spend. The others go to
-    workers if there are any.
-    """
+    """`components` of the samples by each evaluator (name, version), in order. what: named by the progress bar; client:
+    by which judges ask their endpoints."""
     scores = []
     for name, version in evaluators:
-        folder, kind = home.models / name / str(version), evaluator_class(name)
-        here = not samples or asks(home, name, version) or "encode" in signature(kind.compute).parameters
-        with progress(f"scoring {what} with {name}") as advance, evaluator_at(folder) as evaluator:
-            if here:
-                connected(evaluator, home, client, advance)
-                scores.append(evaluator.components(samples, **encode_option(home, evaluator, scratch)))
-                continue
-            work = {"evaluator": str(folder), "method": "components"}
-            ranges = shard_ranges(len(samples), SAMPLES)
-            parts = map_shards(score_shard, [{**work, "shard": (samples[a:b],)} for a, b in ranges])
-            columns = (column.name for column in fields(Scores))
-            scores.append(Scores(*(np.concatenate([getattr(p, name) for p in parts]) for name in columns)))
+        with progress(f"scoring {what} with {name}") as advance:
+            evaluator = connected(load_evaluator(home.models / name / str(version)), home, client, advance)
+            scores.append(evaluator.components(samples, **encode_option(home, evaluator)))
     return scores

@@ -3,12 +3,11 @@ ledger records of a run. Prefect's page shows them as a form. The field `map` is
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ssrem.errors import RunnerError, SsremError
+from ssrem.errors import SsremError
 from ssrem.settings import (
     Columns,
     Count,
@@ -30,27 +29,6 @@ class Resources(Settings):
     """memory above which DuckDB spills to disk, such as 2GB (default: by stage, 2GB at most)"""
     threads: Count | None = None
     """threads of DuckDB (default: all cores)"""
-
-
-class Runner(Settings):
-    """Where shards are encoded and scored. RunnerError where Dask is not installed, or an address has no runner."""
-
-    runner: Literal["process", "dask"] = "process"
-    """where to encode and score: in this process, or on workers of Dask, who all see the home folder at its path"""
-    runner_address: str | None = None
-    """address of a running cluster (default: workers here)"""
-    workers: Count = 2
-    """workers started here"""
-
-    @model_validator(mode="after")
-    def _check(self) -> Runner:
-        if self.runner == "process" and self.runner_address:
-            raise RunnerError(
-                f"--runner-address {self.runner_address} needs the kind of cluster; add --runner dask"
-            )
-        if self.runner == "dask" and not find_spec("distributed"):
-            raise RunnerError("--runner dask is not installed; pip install 'ssrem[dask]'")
-        return self
 
 
 class DumpSettings(Settings):

@@ -249,7 +249,7 @@ def _scores(
     stage: Stage, version: Version, dataset: str, client: Client | None, samples: Sequence[Sample]
 ) -> Any:
     """Scores f of samples of the dataset (n,)."""
-    (scores,) = score_samples(stage.home, [version], samples, dataset, stage.scratch, client)
+    (scores,) = score_samples(stage.home, [version], samples, dataset, client)
     return scores.f
 
 

@@ -20,7 +20,6 @@ from ssrem.tables.speaker_sets import create_tables, seed_hash
 from ssrem.tasks.caches import cached_encode, encoder_for, masked_lm_for, training_texts
 from ssrem.tasks.settings import NegativeSettings, Resources
 from ssrem.tasks.stage.progress import progress
-from ssrem.tasks.stage.shards import incoming, map_shards
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage, sources
 from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpus
@@ -32,7 +31,7 @@ CHUNK = 50_000
 """Turns whose vectors are in memory at once."""
 
 MEMBERS = 200_000
-"""About how many members of sets a shard has."""
+"""About how many members of sets are averaged at a time, which bounds the memory."""
 
 SET_TABLES = {"SC": "sc", "SP": "sp", "SS": "ss", "Rand": "rand"}
 
@@ -99,12 +98,16 @@ def _add_similarity(stage: Stage, corpus: str, settings: TableSettings) -> None:
     turns = connection.execute("SELECT turn_id FROM similarity_turns ORDER BY ALL").fetchnumpy()["turn_id"]
     texts = partial(training_texts, connection, [corpus])
     encoder = encoder_for(stage.home, settings.encoder, settings.seed, {corpus: digest}, texts)
-    vectors = _encoded(stage, corpus, len(turns), encoder)
+    vectors = np.load(_encoded(stage, corpus, len(turns), encoder), mmap_mode="r")
     kinds, owners = {}, {}
     for kind, table in SET_TABLES.items():
         members = connection.execute(_MEMBERS.format(table)).fetchnumpy()
         rows = np.searchsorted(turns, members["turn_id"])
-        kinds[kind] = similarity_in_shards(vectors, members["set_id"], rows)
+        edges = pairwise(bucket_edges(members["set_id"], MEMBERS))
+        parts = [set_similarity(vectors, members["set_id"][a:b], rows[a:b]) for a, b in edges]
+        kinds[kind] = SetMeans(
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0]))
+        )
         owners[kind] = people["speaker_no"][np.searchsorted(people["turn_id"], kinds[kind].set_id)]
     of_speakers = int(people["of_speakers"][0]) if len(people["turn_id"]) else 0
     about = {"corpus": corpus, "encoder": encoder.signature, "of_speakers": of_speakers}
@@ -119,7 +122,7 @@ def _encoded(stage: Stage, corpus: str, turns: int, encoder: Encoder) -> Path:
     # Written in order, not to mapped memory: on a full disk a write fails, but mapped memory kills the process.
     path, done = stage.scratch / "vectors.npy", 0
     query = "SELECT turn_id, text FROM main.turns SEMI JOIN main.similarity_turns USING (turn_id) ORDER BY 1"
-    encode = cached_encode(stage.home, encoder, stage.scratch)
+    encode = cached_encode(stage.home, encoder)
     with (
         path.open("wb") as file,
         progress(f"encoding {corpus}", turns) as advance,
@@ -137,16 +140,6 @@ def _encoded(stage: Stage, corpus: str, turns: int, encoder: Encoder) -> Path:
     return path
 
 
-def similarity_in_shards(vectors: Path, set_id: Integers, rows: Integers) -> SetMeans:
-    """`set_similarity` of the vectors in a file, by shards of whole sets."""
-    shards = [
-        {"vectors": str(vectors), "set_id": set_id[first:last], "rows": rows[first:last]}
-        for first, last in pairwise(bucket_edges(set_id, MEMBERS))
-    ]
-    means = map_shards(similarity_shard, shards)
-    return SetMeans(*(np.concatenate([getattr(part, name) for part in means]) for name in vars(means[0])))
-
-
 def bucket_edges(set_id: Integers, size: int) -> list[int]:
     """Positions from 0 to n that cut the members into buckets of whole sets, at the next set after each `size` members.
 
@@ -155,11 +148,6 @@ def bucket_edges(set_id: Integers, size: int) -> list[int]:
     starts = np.append(np.flatnonzero(set_id[1:] != set_id[:-1]) + 1, len(set_id))
     cuts = starts[np.searchsorted(starts, np.arange(size, len(set_id), size))]
     return [0, *np.unique(cuts[cuts < len(set_id)]).tolist(), len(set_id)]
-
-
-def similarity_shard(vectors: str, set_id: Integers, rows: Integers) -> SetMeans:
-    """`set_similarity` of a bucket of sets, of the vectors in a file."""
-    return set_similarity(np.load(incoming(Path(vectors)), mmap_mode="r"), set_id, rows)
 
 
 def make_negatives(

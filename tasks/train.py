@@ -119,7 +119,7 @@ def train(
         connected(evaluator, warehouse)
         with progress(f"training {name}") as advance:
             if not settings.labels_only:
-                encode = encode_option(warehouse, evaluator, stage.scratch)
+                encode = encode_option(warehouse, evaluator)
                 training = evaluator.fit(candidates, checkpoint=unfinished, progress=advance, **encode)
                 if training.warning and not human:
                     say(f"{name}: {training.warning}")

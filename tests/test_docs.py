@@ -186,7 +186,6 @@ COMMANDS: dict[str, Ran] = {
     ),
     "ssrem report": Ran(file="warehouse/reports/report.html"),
     "ssrem report --figures paper/": Ran(file="paper/table-agreement.tex", slow=True),
-    "ssrem run dump.jsonl --runner dask --workers 4": Ran("report: ", DUMP, slow=True),
     "ssrem study length --of persona-zhao": Ran(
         "length", ("SELECT count(*) > 0 FROM studies WHERE dataset = 'persona-zhao'", [(True,)])
     ),
@@ -217,7 +216,6 @@ ONLY_PARSED = {
     "ssrem ingest hf://datasets/ORG/NAME/train.parquet": "the network",
     "ssrem ratings pull fed usr-topicalchat": "the network",
     "ssrem correlate fed usr-topicalchat": "what was pulled",
-    "ssrem run dump.jsonl --runner dask --runner-address tcp://head:8786": "a cluster",
 }
 """Command → what it needs that no test has; at least its options exist."""
 

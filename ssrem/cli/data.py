@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from ssrem import tasks
 from ssrem.cli import UsageError, output
-from ssrem.cli.options import Corpora, EvaluatorName, SetFile, ShardedCall, StageCall, Verb, checked_by
+from ssrem.cli.options import Corpora, EvaluatorName, SetFile, StageCall, Verb, checked_by
 from ssrem.settings import TableSettings
 from ssrem.tasks.settings import (
     AnnotatedSets,
@@ -31,7 +31,7 @@ Source = Annotated[
 
 @Verb
 def run(
-    call: ShardedCall,
+    call: StageCall,
     source: Source = (),
     *,
     dump: DumpSettings,
@@ -60,18 +60,17 @@ def run(
     tasks.train.checked(evaluator or DEFAULT_EVALUATORS, settings.training, call.home)
     tasks.annotated.annotated_files(call.home, annotations, sets.layout, sets.map)
     home, resources = call.root, call.resources
-    with call.workers():
-        corpus, _ = tasks.ingest.land(source or "chitchat", home, dump, resources=resources)
-        tasks.tables.build(corpus, home, settings.tables, resources=resources)
-        tasks.train.train_all(evaluator, None, home, settings.training, settings.margin, resources=resources)
-        tasks.score.score_baselines(home, resources=resources)
-        if annotations:
-            names = tasks.versions.to_correlate(call.home, evaluator)
-            chosen = tasks.versions.registered(home, names, {}, resources=resources)
-            tasks.correlate.correlate_files(annotations, chosen, home, sets, resources=resources)
-        tasks.correlate.correlate_all(home, resources=resources)  # also the annotated sets that landed before
-        tasks.study.study_behaviour(home, resources=resources)
-        page = tasks.report.write_report(home, anew=False)
+    corpus, _ = tasks.ingest.land(source or "chitchat", home, dump, resources=resources)
+    tasks.tables.build(corpus, home, settings.tables, resources=resources)
+    tasks.train.train_all(evaluator, None, home, settings.training, settings.margin, resources=resources)
+    tasks.score.score_baselines(home, resources=resources)
+    if annotations:
+        names = tasks.versions.to_correlate(call.home, evaluator)
+        chosen = tasks.versions.registered(home, names, {}, resources=resources)
+        tasks.correlate.correlate_files(annotations, chosen, home, sets, resources=resources)
+    tasks.correlate.correlate_all(home, resources=resources)  # also the annotated sets that landed before
+    tasks.study.study_behaviour(home, resources=resources)
+    page = tasks.report.write_report(home, anew=False)
     rows, findings = tasks.query.summary(call.home, tasks.query.AFTER_RUN), tasks.query.no_better(call.home)
     if output.answered(call, {**rows, "no_better": findings, "report": page}):
         return
@@ -108,7 +107,7 @@ def ingest(
 
 @Verb
 def tables(
-    call: ShardedCall,
+    call: StageCall,
     *,
     corpus: Corpora = (),
     table: TableSettings,
@@ -117,8 +116,7 @@ def tables(
     from ssrem.tasks.warehouse.home import landed_corpora
 
     chosen = landed_corpora(call.root, corpus)
-    with call.workers():
-        new = {name: tasks.tables.build(name, call.root, table, resources=call.resources) for name in chosen}
+    new = {name: tasks.tables.build(name, call.root, table, resources=call.resources) for name in chosen}
     output.outcome(call, ["speaker_sets"], output.done(new, "built"))
 
 

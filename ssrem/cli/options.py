@@ -13,7 +13,6 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -29,7 +28,7 @@ from ssrem.cli import STDIN, UsageError
 from ssrem.errors import SsremError
 from ssrem.registry import registered
 from ssrem.settings import Seconds, Settings, explained
-from ssrem.tasks.settings import Margins, Resources, Runner
+from ssrem.tasks.settings import Margins, Resources
 
 if TYPE_CHECKING:
     from ssrem.tasks.warehouse.home import Warehouse
@@ -94,7 +93,7 @@ class Call(Settings):
 
 
 class Writer(Call):
-    """Options of verbs that write into the home folder, one at a time; worker processes wait as long."""
+    """Options of verbs that write into the home folder, one at a time."""
 
     wait: Seconds | None = None
     """how long to wait for another writer, such as 90, 30m or 6h (default: $SSREM_WAIT, or not at all)"""
@@ -110,18 +109,6 @@ class StageCall(Writer):
     """Options of verbs that carry out stages."""
 
     resources: Resources = Resources()
-
-
-class ShardedCall(StageCall):
-    """Options of verbs that encode or score many texts."""
-
-    runner: Runner = Runner()
-
-    def workers(self) -> AbstractContextManager[None]:
-        """A block whose texts are encoded and scored where the options say."""
-        from ssrem.tasks.stage.shards import opened
-
-        return opened(self.runner)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from ssrem import tasks
 from ssrem.cli import output
-from ssrem.cli.options import Call, DryRun, EvaluatorName, SetFile, ShardedCall, StageCall, Verb, checked_by
+from ssrem.cli.options import Call, DryRun, EvaluatorName, SetFile, StageCall, Verb, checked_by
 from ssrem.errors import AnnotationError, printable, say
 from ssrem.registry import did_you_mean
 from ssrem.settings import Natural, Share, pairs
@@ -47,7 +47,7 @@ Required = Annotated[dict[str, float], BeforeValidator(pairs), AfterValidator(_r
 
 @Verb
 def correlate(
-    call: ShardedCall,
+    call: StageCall,
     file: tuple[SetFile, ...],
     *,
     sets: AnnotatedSets,
@@ -73,11 +73,10 @@ def correlate(
         say(f"correlating {best[1]}")
     if beside := [name for name in names if name in BASELINES and name not in evaluator]:
         say(f"beside the untrained baselines {' and '.join(beside)}")
-    with call.workers():
-        chosen = tasks.versions.registered(call.root, names, own, resources=call.resources)
-        done = tasks.correlate.correlate_files(
-            file, chosen, call.root, sets, agreement, client=client, resources=call.resources
-        )
+    chosen = tasks.versions.registered(call.root, names, own, resources=call.resources)
+    done = tasks.correlate.correlate_files(
+        file, chosen, call.root, sets, agreement, client=client, resources=call.resources
+    )
     output.outcome(call, ["pairs", "agreement", "best"], output.done(done, "correlated"), done)
 
 

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 from ssrem import tasks
 from ssrem.annotation.items import Plan
 from ssrem.cli import output
-from ssrem.cli.options import Call, ShardedCall, Verb
+from ssrem.cli.options import Call, StageCall, Verb
 from ssrem.errors import AnnotationError
 from ssrem.registry import did_you_mean
 from ssrem.settings import Share, by_key
@@ -125,7 +125,7 @@ def collect(
 
 @Verb
 def import_(
-    call: ShardedCall,
+    call: StageCall,
     answers: tuple[Path, ...],
     *,
     batch: Path,

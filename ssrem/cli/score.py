@@ -15,7 +15,7 @@ from cyclopts import Parameter
 
 from ssrem import tasks
 from ssrem.cli import UsageError, output
-from ssrem.cli.options import Call, Corpora, DryRun, EvaluatorName, ShardedCall, Verb
+from ssrem.cli.options import Call, Corpora, DryRun, EvaluatorName, StageCall, Verb
 from ssrem.errors import printable, say
 from ssrem.settings import Columns
 from ssrem.tasks.settings import AskingSettings
@@ -177,16 +177,11 @@ def _summary(scored: Sequence[dict[str, Any]], rows: Sequence[Row], of: str) -> 
 
 
 @Verb
-def score_corpus(
-    call: ShardedCall, *, corpus: Corpora = (), evaluator: tuple[EvaluatorName, ...] = ()
-) -> None:
+def score_corpus(call: StageCall, *, corpus: Corpora = (), evaluator: tuple[EvaluatorName, ...] = ()) -> None:
     """Score corpora's test splits with evaluators that may have learned from other corpora.
 
     evaluator: one without a version of its own here comes with ssrem (default: all in use)
     """
-    with call.workers():
-        new = tasks.score.score_corpora(
-            call.root, corpus or None, evaluator or None, resources=call.resources
-        )
+    new = tasks.score.score_corpora(call.root, corpus or None, evaluator or None, resources=call.resources)
     outcomes = {name: f"scored by {', '.join(by)}" if by else "there already" for name, by in new.items()}
     output.outcome(call, ["identification"], outcomes)

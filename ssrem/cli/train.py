@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ssrem import tasks
 from ssrem.cli import UsageError, output
-from ssrem.cli.options import Call, Corpora, EvaluatorName, ShardedCall, StageCall, Verb
+from ssrem.cli.options import Call, Corpora, EvaluatorName, StageCall, Verb
 from ssrem.errors import EvaluatorError, say
 from ssrem.settings import Count
 from ssrem.tasks.settings import Margin, Margins, TrainSettings
@@ -23,7 +23,7 @@ LANGUAGE_MODELS = ("masked-lm", "lm")
 
 @Verb
 def train(
-    call: ShardedCall,
+    call: StageCall,
     evaluator: tuple[str, ...] = (),
     *,
     corpus: Corpora = (),
@@ -45,10 +45,9 @@ def train(
     from ssrem.evaluators import DEFAULT_EVALUATORS
 
     names = evaluator or DEFAULT_EVALUATORS
-    with call.workers():
-        trained = tasks.train.train_all(
-            names, corpus or None, call.root, settings, margin, resources=call.resources
-        )
+    trained = tasks.train.train_all(
+        names, corpus or None, call.root, settings, margin, resources=call.resources
+    )
     outcomes = {
         name: f"{'trained' if new else 'nothing new to train'}; "
         f"{tasks.versions.version_status(call.home, name, version)}"
@@ -136,7 +135,7 @@ def _promote(call: StageCall, evaluator: str, version: int | None) -> None:
 
 @Verb
 def retrain(
-    call: ShardedCall,
+    call: StageCall,
     evaluator: tuple[EvaluatorName, ...] = (),
     *,
     margin: Margin = Margins(),
@@ -145,8 +144,7 @@ def retrain(
 
     evaluator: evaluators (default: all in use)
     """
-    with call.workers():
-        outcomes = tasks.train.retrain(call.root, evaluator or None, margin, resources=call.resources)
+    outcomes = tasks.train.retrain(call.root, evaluator or None, margin, resources=call.resources)
     outcomes = outcomes or {"nothing to do": "all in use have seen all that landed"}
     output.outcome(call, ["evaluators"], outcomes)
 

@@ -120,7 +120,6 @@ def test_dumps_tables_sql_statistics_reports_validation_and_scores_need_no_more(
         (("score", "responses.json", "--evaluator", "bleu-2"), "train"),
         (("score", "responses.json", "--evaluator", "lm-pmi"), "lm"),
         (("score", "responses.json", "--evaluator", "judge", "--set", "model=m"), "judge"),
-        (("tables", "--runner", "dask"), "dask"),
     ],
 )
 def test_what_needs_more_says_which_extra_in_one_line(

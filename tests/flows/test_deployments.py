@@ -83,7 +83,7 @@ def test_entrypoint_is_a_flow_that_has_the_parameters(name: str) -> None:
     ("name", "parameters", "named"),
     [
         ("nightly", {"resources": {"thread": 4}}, "thread"),
-        ("nightly", {"runner": {"runner": "spark"}}, "runner"),
+        ("nightly", {"resources": {"threads": 0}}, "threads"),
         ("nightly", {"options": {"margin": {"rho": 0.1}}}, "rho"),
         ("train", {"training": {"label": ["people.json"]}}, "label"),
         ("tables", {"table": {"context_turns": 0}}, "context_turns"),

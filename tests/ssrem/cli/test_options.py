@@ -52,7 +52,6 @@ TEXTS: dict[str, list[str]] = {
     "split": ["valid"],
     "test": ["perm-both"],
     "criterion": ["tone"],
-    "runner": ["dask"],
     "redundancy": ["2"],
     "encoder": ["glove-6b-50d"],
     "init": ["tests"],
@@ -73,7 +72,7 @@ def text(field: FieldInfo) -> str:
 def given(work: Any) -> Iterator[Settings]:
     """The models of settings that a verb gets."""
     call = work.args[0]
-    nested = [getattr(call, name) for name in ("resources", "runner") if hasattr(call, name)]
+    nested = [call.resources] if hasattr(call, "resources") else []
     found = [one for one in work.keywords.values() if isinstance(one, Settings)]
     yield from (*found, *nested)
 
@@ -95,8 +94,6 @@ def test_every_setting_is_an_option_and_reaches_the_verb(
     words = [option.flag, *([] if bool in option.kinds else values)]
     if field in ("criterion", "labels_only", "map") and "labels" in model.model_fields:
         words += ["--labels", "README.md"]
-    if field == "runner_address":
-        words += ["--runner", "dask"]
     work = parsed([*verb.split(), *NEEDED.get(verb, []), *words])
     (reached,) = (one for one in given(work) if type(one) is model)
     assert getattr(reached, field) != model.model_fields[field].get_default()
@@ -157,7 +154,7 @@ def test_a_hyphen_is_standard_input_and_words_may_begin_with_one() -> None:
         ("zzz", "there is no verb 'zzz'; the verbs are run, ingest, tables, "),
         ("trian", "there is no verb 'trian'; did you mean train?; see ssrem --help"),
         ("tables --sed 3", "there is no option --sed; did you mean --seed?; see ssrem tables --help"),
-        ("run --runer=dask", "there is no option --runer; did you mean --runner"),
+        ("run --replce=yes", "there is no option --replce; did you mean --replace"),
         ("tables x", "x: one argument too many; see ssrem tables --help"),
         ("status a\nb", "a\\nb: one argument too many"),
         ("negatives", "GENERATOR is missing; see ssrem negatives --help"),

@@ -36,7 +36,7 @@ ANSWERS = {
         "train --help": "",
         "ratings collect --help": "",
         "tables --sed 3": "did you mean --seed",
-        "run --runner dusk": "input should be 'process' or 'dask', not 'dusk'; did you mean dask?",
+        "run --addressees stted": "input should be 'all' or 'stated', not 'stted'; did you mean stated?",
         "study lenght": "no study 'lenght'; did you mean length?; the studies are behaviour, attacks, ",
         "evaluators promote srem 1": "no evaluator 'srem'; did you mean ssrem",
         "run --evaluator srem": "no evaluator 'srem'; did you mean ssrem",
