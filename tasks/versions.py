@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import shutil
-import stat
-import zipfile
+import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -48,10 +46,6 @@ Version = tuple[str, int]
 
 DECIDED = ("promoted", "why", "compared_with", "comparison", "decided_at", "promoted_at")
 """Columns of `evaluators` that record decisions about a version, not its own properties."""
-
-
-_ENTRY = re.compile(r"([\w-][\w.-]*/)*[\w-][\w.-]*\.(json|safetensors|txt|model)", re.ASCII)
-"""Paths in an exported file: inside its folder, of JSON, weights or a tokenizer."""
 
 
 def versions(home: Warehouse, name: str) -> list[dict[str, Any]]:
@@ -408,49 +402,49 @@ def import_evaluator(
 
 
 def pack(folder: Path, file: Path) -> None:
-    """Write the evaluator saved in `folder` into `file`, a zip of its files, completely or not at all.
+    """Write the evaluator saved in `folder` into `file`, a tar of its files, completely or not at all.
 
     EvaluatorError if the folder holds none, or `file` cannot be written.
     """
     if not (folder / MANIFEST).is_file():
         raise EvaluatorError(f"{folder} holds no saved evaluator; it has no {MANIFEST}")
+
+    def nameless(
+        entry: tarfile.TarInfo,
+    ) -> tarfile.TarInfo:  # equal folders are equal files, whoever exports them
+        return entry.replace(mtime=0, mode=0o644, uid=0, gid=0, uname="", gname="", deep=False)
+
     try:
-        # Uncompressed: weights would take seconds and save little. Without times: equal folders are equal files.
-        with whole_file(file) as draft, zipfile.ZipFile(draft, "w") as archive:
+        with whole_file(file) as draft, tarfile.open(draft, "w") as archive:
             for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-                entry = zipfile.ZipInfo(path.relative_to(folder).as_posix())
-                with path.open("rb") as source, archive.open(entry, "w") as target:
-                    shutil.copyfileobj(source, target, 1 << 20)
+                archive.add(path, path.relative_to(folder), filter=nameless)
     except OSError as error:
         raise EvaluatorError(f"{file} cannot be written ({error.strerror}); give another path") from error
 
 
 def unpack(file: Path, folder: Path) -> None:
-    """Write the evaluator packed in `file` into `folder`; its contents are checked by `load_evaluator`.
+    """Write the evaluator packed in `file` into `folder`; `load_evaluator` compares its files with their digests.
 
-    EvaluatorError unless `file` is an undamaged zip with a manifest, and each entry is a plain uncompressed file inside
-    `folder`, named once: JSON, weights or a tokenizer. No more bytes are written than the file has.
+    EvaluatorError unless `file` is an uncompressed tar of plain files that lie inside `folder`, with a manifest.
     """
     try:
         check_regular(file)
-        with zipfile.ZipFile(file) as archive:
-            entries = [entry for entry in archive.infolist() if not entry.filename.endswith("/")]
-            for entry in entries:
-                name, plain = entry.filename, stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG)
-                # Stored as it is: a few compressed bytes could become terabytes.
-                if not plain or entry.compress_type != zipfile.ZIP_STORED or not _ENTRY.fullmatch(name):
-                    raise EvaluatorError(f"{file}: {name!r} is nothing that belongs to an evaluator")
-            names, size = {entry.filename for entry in entries}, sum(entry.file_size for entry in entries)
-            if len(names) < len(entries) or size > file.stat().st_size:
-                raise zipfile.BadZipFile("it names an entry twice or unpacks to more than its size")
-            if MANIFEST not in names:
+        with tarfile.open(file, "r:") as archive:
+            entries = archive.getmembers()
+            if (
+                not all(entry.isreg() for entry in entries)
+                or sum(e.size for e in entries) > file.stat().st_size
+            ):
+                raise tarfile.TarError("it holds more than plain files")
+            if MANIFEST not in {entry.name for entry in entries}:
                 raise EvaluatorError(f"{file} holds no evaluator; make one with ssrem evaluators export")
-            archive.extractall(folder, sorted(names))
+            archive.extractall(folder, filter="data")  # refuses names that lead elsewhere
     except FileNotFoundError:
         raise EvaluatorError(f"{file} does not exist; give what ssrem evaluators export wrote") from None
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError, OSError) as error:
+    except (tarfile.TarError, OSError, ValueError) as error:
+        why = one_line(error)
         raise EvaluatorError(
-            f"{file} is damaged or not what ssrem evaluators export wrote ({error}); copy it again"
+            f"{file} is not what this version of ssrem evaluators export wrote ({why}); export or copy it again"
         ) from error
 
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import getitem
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -391,12 +390,8 @@ def answer(batch_folder: Path, folder: Path) -> None:
 def desk(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Desk:
-    def interrupted(_: float) -> None:
-        raise KeyboardInterrupt
-
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("webbrowser.open", lambda address: True)
-    monkeypatch.setattr("ssrem.cli.data.time", SimpleNamespace(sleep=interrupted))
     return Desk(tmp_path, made, capsys)
 
 

@@ -262,7 +262,7 @@ def test_what_cannot_be_carried(says: Say, made: Made) -> None:
     home = made.home.root
     assert "versions: 1" in says("evaluators", "export", "ssrem", "--version", "7", "--home", home)
     assert "cannot be written" in says("evaluators", "export", "ssrem", "--output", ".", "--home", home)
-    assert "not what ssrem evaluators export wrote" in says(
+    assert "not what this version of ssrem evaluators export wrote" in says(
         "evaluators", "import", made.annotated, "--home", home
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import zipfile
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -173,23 +173,14 @@ def test_a_file_that_cannot_be_written_is_one_line(saved: Path, tmp_path: Path) 
 
 def test_what_is_no_archive_is_one_line(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "text.ssrem").write_text("hello")
-    with pytest.raises(EvaluatorError, match="damaged or not what ssrem evaluators export wrote"):
+    with pytest.raises(EvaluatorError, match="not what this version of ssrem evaluators export wrote"):
         unpack(tmp_path / "text.ssrem", tmp_path / "out")
     with pytest.raises(EvaluatorError, match="does not exist"):
         unpack(tmp_path / "none.ssrem", tmp_path / "out")
-    with zipfile.ZipFile(tmp_path / "empty.ssrem", "w"):
+    with tarfile.open(tmp_path / "empty.ssrem", "w"):
         pass
     with pytest.raises(EvaluatorError, match="holds no evaluator"):
         unpack(tmp_path / "empty.ssrem", tmp_path / "out")
-
-
-def test_a_changed_byte_is_noticed(saved: Path, tmp_path: Path) -> None:
-    pack(saved, tmp_path / "a.ssrem")
-    whole = (tmp_path / "a.ssrem").read_bytes()
-    at = whole.index(b'"evaluator": "bleu-2"')
-    (tmp_path / "a.ssrem").write_bytes(whole[:at] + b"#" + whole[at + 1 :])
-    with pytest.raises(EvaluatorError, match="damaged"):
-        unpack(tmp_path / "a.ssrem", tmp_path / "out")
 
 
 # Evaluators that come with ssrem
