@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import getitem
 from pathlib import Path
@@ -27,7 +26,6 @@ from ssrem.annotation.page import ANSWERS_FORMAT
 from ssrem.cli import UsageError
 from ssrem.cli.main import VERBS, app, main, parsed
 from ssrem.errors import SsremError
-from ssrem.evaluators import BASELINES
 from ssrem.tasks.warehouse.home import Warehouse
 from support.paths import ROOT, SHARED
 from support.small_home import Made, annotated_rows, made, write_conversations
@@ -42,155 +40,28 @@ SHELL = re.compile(r" [<>|] |~/|answers-\*")
 """What a shell has to read: redirections, pipes, the home directory, patterns of files."""
 
 
-@dataclass(frozen=True)
-class Ran:
-    """What shows that a command has worked. shows: a pattern in what it prints. rows: a query → its rows afterwards.
-
-    file: one that exists afterwards. status: its exit status. slow: it takes long.
-    """
-
-    shows: str = ""
-    rows: tuple[str, Sequence[Any]] | None = None
-    file: str = ""
-    status: int = 0
-    slow: bool = False
-
-
-LOGS = ("SELECT utterances, conversations FROM corpora WHERE corpus = 'logs'", [(8, 2)])
-DUMP = ("SELECT utterances, quarantined FROM corpora WHERE corpus = 'dump'", [(400, 0)])
-
-
-def evaluators_on(dataset: str, *names: str) -> tuple[str, list[tuple[str]]]:
-    """The query of the evaluators on a set, and these names with the baselines'."""
-    query = f"SELECT DISTINCT evaluator FROM correlations WHERE dataset = '{dataset}' ORDER BY ALL"
-    return query, [(name,) for name in sorted({*names, *BASELINES})]
-
-
-COMMANDS: dict[str, Ran] = {
-    'ssrem score --context "What do you want to do tonight?" --response "Let\'s see a movie."': Ran(
-        r"^-?\d\.\d{6}\n"
-    ),
-    "ssrem score answers.csv --map context=history response=answer reference=gold id=n > scores.tsv": Ran(
-        "scored 30 of 30 responses", file="scores.tsv"
-    ),
-    "ssrem score responses.json": Ran(r"row\tscore\tf\tg\th\n1\t\S+\t\S+\t\t\n2\t"),
-    "ssrem score responses.json --evaluator ssrem": Ran(r"row\tscore\tf\tg\th\n1\t"),
-    "ssrem score responses.json --evaluator blend": Ran(r"row\tscore\tf\tg\th\n1\t", slow=True),
-    "ssrem score responses.json --evaluator judge --set model=gpt-4o-mini --dry-run": Ran("requests"),
-    "ssrem run dump.jsonl --annotations human_eval.json": Ran(r"report: ", DUMP, slow=True),
-    "ssrem ingest dump.jsonl": Ran("landed dump, read as jsonl", DUMP),
-    "ssrem tables": Ran("dump", ("SELECT count(*) FROM turns WHERE corpus = 'dump'", [(400,)])),
-    "ssrem train ssrem rsrem": Ran(
-        "version 2",
-        ("SELECT max(version) FROM evaluators WHERE evaluator LIKE '%srem' GROUP BY evaluator", [(2,), (2,)]),
-        slow=True,
-    ),
-    "ssrem correlate human_eval.json": Ran("human", evaluators_on("human", "rsrem", "ssrem")),
-    "ssrem correlate human_eval.json --evaluator cosine bleu-2": Ran(
-        "human", evaluators_on("human", "bleu-2"), slow=True
-    ),
-    "ssrem score-corpus --corpus dump --evaluator ssrem cosine": Ran(
-        "dump: scored by cosine, ssrem",
-        (
-            "SELECT DISTINCT learned_from FROM identification WHERE corpus = 'dump' ORDER BY ALL",
-            [("",), ("tiny",)],
-        ),
-        slow=True,
-    ),
-    "ssrem study behaviour": Ran(
-        "behaviour", ("SELECT count(*) > 0 FROM studies WHERE study = 'behaviour'", [(True,)])
-    ),
-    "ssrem study attacks": Ran(
-        "attacks", ("SELECT count(*) > 0 FROM studies WHERE study = 'attacks'", [(True,)]), slow=True
-    ),
-    "ssrem score responses.json > scores.tsv": Ran(file="scores.tsv"),
-    "ssrem evaluators export ssrem": Ran("ssrem-1.ssrem", file="ssrem-1.ssrem"),
-    "ssrem report --open": Ran(r"report\.html"),
-    'ssrem sql "SELECT reason, count(*) FROM quarantine GROUP BY reason"': Ran("no rows|row"),
-    "ssrem status": Ran("tiny"),
-    "ssrem ingest dump.jsonl --retrain": Ran(r"ssrem: version \d", DUMP, slow=True),
-    "ssrem ingest meld_train.csv --map conversation=Season+Episode+Dialogue_ID speaker=Speaker text=Utterance": Ran(
-        "landed meld_train, read as csv",
-        (
-            "SELECT utterances, quarantined, conversations FROM corpora WHERE corpus = 'meld_train'",
-            [(9_989, 0, 1_038)],
-        ),
-    ),
-    "ssrem ingest logs/": Ran("landed logs, read as irc", LOGS),
-    "ssrem ingest 'logs/2024-*.txt'": Ran("logs has this content already", LOGS),
-    "zcat dump.csv.gz | ssrem ingest - --name dump": Ran("landed dump, read as csv", DUMP),
-    "ssrem correlate mine_eval.json": Ran("mine", evaluators_on("mine", "rsrem", "ssrem")),
-    "ssrem correlate scores.csv --map context=history response=answer score=Overall": Ran(
-        "scores", evaluators_on("scores", "rsrem", "ssrem"), slow=True
-    ),
-    "ssrem validate human_eval.json": Ran(
-        "page: human-validation.html", file="human-validation.html", slow=True
-    ),
-    "ssrem validate labels.csv --map score=label --evaluator ssrem": Ran(
-        "best balance", file="labels-validation.html"
-    ),
-    "ssrem validate human_eval.json --evaluator cosine --pass 4 --precision .9 --output cosine.html": Ran(
-        "precision 0.9", file="cosine.html"
-    ),
-    "ssrem validate labels.csv --map score=label --evaluator ssrem --require spearman=.2 low=.1 copied=.1": Ran(
-        "ssrem: not met: spearman is ", status=1
-    ),
-    "ssrem validate labels.csv --map score=label --evaluator judge --set model=gpt-4o-mini --dry-run": Ran(
-        "requests"
-    ),
-    "ssrem validate labels.csv --map score=label --evaluator ssrem --unlabelled responses.json": Ran(
-        "the unlabelled responses"
-    ),
-    "ssrem ratings list": Ran("usr-topicalchat"),
-    "ssrem correlate a.csv --map context=history response=answer score.overall=r1+r2+r3": Ran(
-        "a ", evaluators_on("a", "rsrem", "ssrem"), slow=True
-    ),
-    "ssrem correlate b.tsv --map context=ctx response=hyp score=Fluency+Relevance separator='|||'": Ran(
-        "b ", evaluators_on("b", "rsrem", "ssrem"), slow=True
-    ),
-    "ssrem correlate c.jsonl --map score=stars rater=worker criterion=question": Ran(
-        "c ", evaluators_on("c", "rsrem", "ssrem")
-    ),
-    "ssrem run chats.csv --annotations d.csv --map speaker=who text=said context=before response=answer "
-    "score=stars": Ran(
-        "report: ", ("SELECT utterances FROM corpora WHERE corpus = 'chats'", [(400,)]), slow=True
-    ),
-    "ssrem ratings collect batch-1": Ran("ratings import", file="batch-1/raters/page.html"),
-    "ssrem ratings import answers-*.json --batch batch-1": Ran(
-        "3 kept of 3", file="batch-1/batch-1_eval.json"
-    ),
-    "ssrem correlate batch-1/batch-1_eval.json": Ran("batch-1", evaluators_on("batch-1", "rsrem", "ssrem")),
-    "ssrem train ruber-unref --labels human_eval.json": Ran(
-        "ruber-unref", ("SELECT count(*) FROM evaluators WHERE evaluator = 'ruber-unref'", [(1,)]), slow=True
-    ),
-    "ssrem evaluators export ssrem --output ssrem.ssrem": Ran(file="ssrem.ssrem"),
-    "ssrem evaluators import ssrem.ssrem --home elsewhere": Ran("ssrem", file="elsewhere/models/ssrem/1"),
-    'ssrem sql "SELECT evaluator, version, promoted, compared_with, why, comparison FROM evaluators"': Ran(
-        "4 rows"
-    ),
-    "ssrem evaluators promote ssrem 3": Ran("version 3 is in use", slow=True),
-    "ssrem evaluators rollback ssrem": Ran("is in use instead of version 3", slow=True),
-    "mkdir -p -m 700 /backups/ /new/place": Ran(),
-    "tar -cf /backups/ssrem.tar -C warehouse catalog.duckdb --exclude=./catalog.duckdb --exclude=./staging .": Ran(
-        file="backups/ssrem.tar"
-    ),
-    "tar -xf /backups/ssrem.tar -C /new/place": Ran(file="new/place/catalog.duckdb"),
-    "ssrem status --deep --home /new/place": Ran("tiny"),
-    'python -c "import secrets; print(secrets.token_hex(32))" > ~/ssrem.key': Ran(file="ssrem.key"),
-    "ssrem ingest dump.jsonl --pseudonymise --pseudonym-key ~/ssrem.key": Ran(
-        "landed dump", ("SELECT count(*) FROM utterances WHERE corpus = 'dump' AND speaker LIKE 'p_'", [(0,)])
-    ),
-    "ssrem forget SPEAKER [--corpus NAME …]": Ran(
-        rows=("SELECT count(*) FROM utterances WHERE speaker = 'p3'", [(0,)])
-    ),
-    "ssrem report": Ran(file="warehouse/reports/report.html"),
-    "ssrem report --figures paper/": Ran(file="paper/table-agreement.tex", slow=True),
-    "ssrem study length --of persona-zhao": Ran(
-        "length", ("SELECT count(*) > 0 FROM studies WHERE dataset = 'persona-zhao'", [(True,)])
-    ),
-    "ssrem sql \"SELECT * FROM studies WHERE study = 'attacks' ORDER BY value DESC\"": Ran("rows"),
+SLOW = {
+    "ssrem score responses.json --evaluator blend",
+    "ssrem run dump.jsonl --annotations human_eval.json",
+    "ssrem train ssrem rsrem",
+    "ssrem correlate human_eval.json --evaluator cosine bleu-2",
+    "ssrem score-corpus --corpus dump --evaluator ssrem cosine",
+    "ssrem study attacks",
+    "ssrem ingest dump.jsonl --retrain",
+    "ssrem correlate scores.csv --map context=history response=answer score=Overall",
+    "ssrem validate human_eval.json",
+    "ssrem correlate a.csv --map context=history response=answer score.overall=r1+r2+r3",
+    "ssrem correlate b.tsv --map context=ctx response=hyp score=Fluency+Relevance separator='|||'",
+    "ssrem run chats.csv --annotations d.csv --map speaker=who text=said context=before response=answer score=stars",
+    "ssrem train ruber-unref --labels human_eval.json",
+    "ssrem evaluators promote ssrem 3",
+    "ssrem evaluators rollback ssrem",
+    "ssrem report --figures paper/",
 }
-"""Command, without its comment → what shows that it has worked."""
+"""Commands that take long; only the slow tests run them."""
+
+FAILS = "ssrem validate labels.csv --map score=label --evaluator ssrem --require spearman=.2 low=.1 copied=.1"
+"""A command that shows the exit status 1."""
 
 ONLY_PARSED = {
     "ssrem score responses.json --evaluator judge --set model=gpt-4o-mini": "an endpoint",
@@ -216,7 +87,7 @@ ONLY_PARSED = {
     "ssrem ratings pull fed usr-topicalchat": "the network",
     "ssrem correlate fed usr-topicalchat": "what was pulled",
 }
-"""Command → what it needs that no test has; at least its options exist."""
+"""Command → what it needs that no test has; at least its options exist. All others are run."""
 
 NOT_OURS = ("make", "pip", "prefect", ".", "export")
 """First words of lines about other programs. tests/flows/test_server.py serves and deploys."""
@@ -286,30 +157,13 @@ class Desk:
 
     def filled(self, line: str) -> str:
         """The command with values for its placeholders."""
-        if "SIGNATURE" in line:
-            ((signature,), *_) = self.home.query(
-                "SELECT signature FROM agreement WHERE signature IS NOT NULL LIMIT 1"
-            )
-            line = line.replace("SIGNATURE", shlex.quote(signature))
-        if "RUN RUN" in line:
-            runs = [
-                run for (run,) in self.home.query("SELECT run_id FROM runs ORDER BY started DESC LIMIT 2")
-            ]
-            line = line.replace("RUN RUN", " ".join(runs))
         line = line.replace("SPEAKER [--corpus NAME …]", "p3")
         return line.replace("/backups/", "backups/").replace("/new/place", "new/place")
 
     def type(self, line: str) -> None:
-        """Run a command of a page, and look at what it did."""
-        expected = COMMANDS[line]
+        """Run a command of a page, which must work."""
         status, output = self.ran(self.filled(line))
-        assert status == expected.status, output
-        assert re.search(expected.shows, output), output
-        if expected.file:
-            assert (self.folder / expected.file).exists(), output
-        if expected.rows:
-            query, rows = expected.rows
-            assert self.home.query(query) == rows
+        assert status == (line == FAILS), output
         if "ratings collect" in line:
             answer(self.folder / "batch-1", self.folder)
 
@@ -407,21 +261,15 @@ def needs(line: str) -> str | None:
     return None
 
 
-def test_every_command_is_listed_here_and_no_other() -> None:
+def test_no_command_is_listed_here_that_no_page_shows() -> None:
     written = {line for lines in BLOCKS.values() for line in lines}
-    assert written - COMMANDS.keys() - ONLY_PARSED.keys() == set(), (
-        "commands of the docs without an expectation"
-    )
-    typed = {line for lines in SETUP.values() for line in lines}
-    assert (COMMANDS.keys() | ONLY_PARSED.keys()) - written - typed == set(), (
-        "commands that no page shows any more"
-    )
+    assert {FAILS, *SLOW, *ONLY_PARSED} <= written
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block[0]}-{block[1]}")
 def test_commands(block: Block, desk: Desk) -> None:
     lines = [
-        line for line in BLOCKS[block] if line in COMMANDS and not COMMANDS[line].slow and not needs(line)
+        line for line in BLOCKS[block] if line not in SLOW and line not in ONLY_PARSED and not needs(line)
     ]
     if not lines:
         pytest.skip("all of them take long, or need what is not here")
@@ -432,19 +280,12 @@ def test_commands(block: Block, desk: Desk) -> None:
         desk.type(line)
 
 
-SLOW = [
-    (block, line)
-    for block, lines in BLOCKS.items()
-    for line in lines
-    if line in COMMANDS and COMMANDS[line].slow
-]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("block", "line"), SLOW, ids=lambda value: value if isinstance(value, str) else "")
-def test_slow_commands(block: Block, line: str, desk: Desk) -> None:
+@pytest.mark.parametrize("line", sorted(SLOW))
+def test_slow_commands(line: str, desk: Desk) -> None:
     if absent := needs(line):
         pytest.skip(f"needs {absent}")
+    block = next(block for block, lines in BLOCKS.items() if line in lines)
     before = BLOCKS[block][: BLOCKS[block].index(line)]
     ingest = [
         one for one in before if one.startswith(("ssrem ingest", "ssrem tables", "ssrem evaluators promote"))
@@ -454,7 +295,7 @@ def test_slow_commands(block: Block, line: str, desk: Desk) -> None:
     desk.type(line)
 
 
-@pytest.mark.parametrize("line", [*ONLY_PARSED, *(line for line in COMMANDS if COMMANDS[line].slow)])
+@pytest.mark.parametrize("line", [*ONLY_PARSED, *sorted(SLOW)])
 def test_other_commands_have_these_options(line: str) -> None:
     try:
         parsed(shlex.split(line)[1:])
