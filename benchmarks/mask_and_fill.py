@@ -19,11 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.negative_statistics import PAPER, negative_statistics
 from ssrem.negatives import load_generator
 from ssrem.samples import TRAIN
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.warehouse.home import Warehouse
+
+PAPER = {"with_negative": 0.9489, "replaced": 0.2728}
+"""Park et al. 2021, section 3.2: BERT-base tuned on DailyDialog, threshold 0.5."""
 
 # The tagger's tags (CLAWS 5) by their beginnings; the first that fits counts.
 UNIVERSAL = {
@@ -65,10 +67,11 @@ def main() -> None:
         tags = [universal(tag) for _, _, tag in tagger.tag_sent(words)] if words else []
         every.update(tags)
         chosen.update(tags[at] for at in replaced(words, _TOKEN.findall(texts.get(row, ""))))
-    statistics = negative_statistics(negatives, len(rows), options.negatives)
+    first = [one for one in negatives if one.generator == options.negatives and one.k == 0]
+    shares = [one.replaced / one.tokens for one in first]
     print(f"{len(rows)} responses of {options.corpus}, {generator.signature}")
-    print(f"with a negative   {statistics.with_negative:6.1%}   paper {PAPER['with_negative']:.1%}")
-    print(f"tokens replaced   {statistics.replaced_where_any:6.1%}   paper {PAPER['replaced']:.1%}")
+    print(f"with a negative   {len(first) / len(rows):6.1%}   paper {PAPER['with_negative']:.1%}")
+    print(f"tokens replaced   {np.mean(shares):6.1%}   paper {PAPER['replaced']:.1%}")
     print("\ntag    all words   replaced")
     for tag, count in every.most_common():
         print(f"{tag:5}  {count / every.total():9.1%}  {chosen[tag] / max(chosen.total(), 1):9.1%}")

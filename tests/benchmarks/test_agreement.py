@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,9 @@ from benchmarks.agreement import page as pages
 from benchmarks.agreement.plan import Entry, entries
 from benchmarks.agreement.responses import responses_of
 from benchmarks.agreement.rows import TOO_SMALL, ComputedRows, gain_of_share, paired_gain, too_small
-from benchmarks.agreement.run import Bench, PieceEndedError, run_of
+from benchmarks.agreement.run import Bench
 from benchmarks.agreement.seeds import difference_over_seeds
-from ssrem.evaluators.cross_encoder.retrieval import RetrievalConfig
-from ssrem.samples import TRAIN, VALID, Floats, Labels, Sample
-from ssrem.training import Training
+from ssrem.samples import TRAIN, VALID, Labels, Sample
 
 LENGTH = Entry("untrained", "length", "`length`", "length", paper=(".1 / .2", "–"))
 TRAINED = Entry("corpus", "rsrem", "`rsrem`", "rsrem", {"epochs": 1}, "glove-6b-50d", "corpus")
@@ -94,30 +91,6 @@ def test_a_row_is_kept_with_what_made_it_and_outdated_by_another_budget_or_corpu
     assert "- `rsrem` (`rsrem`): out of date: chitchat one, now two" in written and ".40" not in written
 
 
-def test_new_seeds_stand_beside_old_ones_of_the_same_making(tmp_path: Path) -> None:
-    computed = ComputedRows(tmp_path, DATA)
-    for seed in (1, 0):
-        computed.add(TRAINED, run(seed=seed), "")
-    assert [one["seed"] for one in computed.runs(TRAINED)] == [0, 1]
-    computed.add(replace(TRAINED, settings={"epochs": 2}), run(seed=2), "")
-    assert [one["seed"] for one in computed.runs(replace(TRAINED, settings={"epochs": 2}))] == [2]
-
-
-def test_an_untrained_row_is_computed_on_every_set(tmp_path: Path) -> None:
-    made = run_of(LENGTH, 0, bench(tmp_path))
-    assert made["results"]["small"]["n"] == 40 and made["results"]["small"]["length"] == pytest.approx(1)
-    assert made["gains"] == [] and made["signature"].startswith("length|")
-
-
-def test_a_piece_ends_in_time_with_a_way_on(tmp_path: Path) -> None:
-    from benchmarks.agreement.run import _progress
-
-    tell = _progress(replace(bench(tmp_path), seconds=0))
-    with pytest.raises(PieceEndedError, match="3 of 9 steps; the same command goes on"):
-        tell(3, 9)
-    tell(9, 9)  # what is done is kept
-
-
 def test_every_row_has_a_name_and_settings_of_its_own() -> None:
     plan = entries()
     made = [json.dumps(entry.made_by, sort_keys=True) for entry in plan]
@@ -141,54 +114,6 @@ def test_responses_of_dailydialog_keep_their_contexts_and_draw_others(tmp_path: 
         assert context == [f"{name} {number}", "b"]
         drawn = [candidates.texts[at].split() for at in candidates.negatives["Rand"][row] if at >= 0]
         assert all(other[0] == name and other[1] != number for other in drawn)
-
-
-def test_a_row_with_the_prior_says_how_far_it_is_above_cosine_on_the_same_responses(tmp_path: Path) -> None:
-    rows = [
-        {
-            "context": ["I like tea."],
-            "positives": [f"yes {at}"],
-            "random": ["no"],
-            "adversarial": ["I like tea."],
-        }
-        for at in range(4)
-    ]
-    text = "\n".join(map(json.dumps, rows))
-    (tmp_path / "dailydialog-plusplus_dev.jsonl").write_text(text, encoding="utf-8")
-
-    class Learned:
-        """Ranks every response with "yes" above all others."""
-
-        training = Training(({"epoch": 0, "valid_loss": 1.0},), 0, 1.0, {"valid": 4})
-        config = RetrievalConfig()
-        needs = frozenset[str]()
-        signature = "learned"
-
-        def score(self, samples: Sequence[Sample]) -> Floats:
-            return np.array([float("yes" in sample.response) for sample in samples])
-
-    (entry,) = (one for one in entries() if one.name == "retrieval-random-1-with-the-prior")
-    about = json.dumps(["retrieval", dict(entry.settings), None, "responses", 0], sort_keys=True)
-    made = run_of(entry, 0, replace(bench(tmp_path), responses=tmp_path, fitted={about: (Learned(), 1.0)}))
-    assert made["dailydialog_plusplus"] == {"random": 1.0, "adversarial": 1.0}
-    adversarial = next(gain for gain in made["gains"] if "adversarial" in gain["what"])
-    assert (adversarial["start"], adversarial["end"]) == (0.0, 1.0)  # a copied turn has a cosine of 1
-
-
-def test_rows_of_negatives_are_compared_pair_by_pair(tmp_path: Path) -> None:
-    human, draw = labels().human, np.random.default_rng(1)
-    near, far = human + 0.1 * draw.normal(size=40), draw.normal(size=40)
-    plan = [entry for entry in entries() if entry.name in ("retrieval-mask-and-fill", "retrieval-random-2")]
-    computed = ComputedRows(tmp_path, DATA)
-    for entry in plan:
-        scores = near if "mask" in entry.name else far
-        gains = [gain_of_share("", 0.5, 0.9, 500)]
-        computed.add(entry, run(scores={"small": scores.tolist()}, gains=gains), "")
-    written = pages.page(plan, computed, {"small": labels()})
-    line = next(
-        text for text in written.splitlines() if text.startswith("| `retrieval`, random-1+mask-and-fill −")
-    )
-    assert "| small | **." in line and "random-2" in line
 
 
 def test_a_difference_over_seeds_is_their_mean_and_less_certain_than_that_of_one_seed() -> None:

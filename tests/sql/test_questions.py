@@ -68,82 +68,6 @@ def test_reasons_are_counted_against_what_was_read() -> None:
     ]
 
 
-IN_USE = [
-    {"evaluator": "ssrem", "version": 1, "promoted": False},
-    {"evaluator": "ssrem", "version": 2, "promoted": True},
-    {"evaluator": "rsrem", "version": 1, "promoted": True},
-]
-
-
-def scored(response: int, kind: str, f: float, evaluator: str = "ssrem", version: int = 2) -> dict[str, Any]:
-    return {
-        **{"evaluator": evaluator, "version": version, "dataset": "c", "response_id": str(response)},
-        **{"kind": kind, "k": 0, "f": f},
-    }
-
-
-def spoken(turns: int = 12) -> dict[str, list[dict[str, Any]]]:
-    """One conversation in which a and b take turns."""
-    return {
-        "turns": [
-            {"corpus": "c", "turn_id": n, "speaker": "ab"[n % 2], "text": f"said {n}"} for n in range(turns)
-        ],
-        "responses": [
-            {
-                **{"corpus": "c", "response_id": n, "context": list(range(n)), "split": "test"},
-                **{"speaker": "ab"[n % 2], "addressee": "ba"[n % 2], "conversation_id": "x"},
-            }
-            for n in range(1, turns)
-        ],
-    }
-
-
-def test_the_worst_responses_are_those_that_somebody_gets() -> None:
-    # b's responses, which a gets, are the odd turns: low, and below their negatives, but for the first.
-    scores = [scored(n, "GT", 0.1 if n % 2 else 0.9) for n in range(1, 12)]
-    scores += [scored(n, "SS", 0.05 if n == 1 else 0.5) for n in range(1, 12)]
-    scores += [scored(n, "GT", 1.0, version=1) for n in range(1, 12)]
-    rows = answer("speakers_who_get_the_worst_responses", evaluators=IN_USE, scores=scores, **spoken())
-    assert rows == [
-        {
-            "corpus": "c",
-            "speaker": "a",
-            "responses": 6,
-            "mean_f": 0.1,
-            "above_negatives": 0.167,
-            "mean_f_given": 0.9,
-        },
-        {
-            "corpus": "c",
-            "speaker": "b",
-            "responses": 5,
-            "mean_f": 0.9,
-            "above_negatives": 1.0,
-            "mean_f_given": 0.1,
-        },
-    ]
-
-
-def test_what_fools_stands_above_the_truth() -> None:
-    drawn = [{"corpus": "c", "response_id": n, "kind": "SS", "k": 0, "turn_id": 10} for n in (1, 2, 3)]
-    scores = [scored(n, "GT", 0.5) for n in (1, 2, 3)]
-    scores += [scored(1, "SS", 0.6), scored(2, "SS", 0.9), scored(3, "SS", 0.5), scored(1, "Context", 1.0)]
-    rows = answer("negatives_that_fool_ssrem", evaluators=IN_USE, scores=scores, candidates=drawn, **spoken())
-    shown = [(r["above_by"], r["said_before"], r["true_response"], r["negative"]) for r in rows]
-    assert shown == [(0.4, "said 1", "said 2", "said 10"), (0.1, "said 0", "said 1", "said 10")]
-
-
-def test_disagreement_is_between_ranks() -> None:
-    scores = [scored(n, "GT", f) for n, f in [(1, 0.1), (2, 0.2), (3, 0.3)]]
-    scores += [scored(n, "GT", f, "rsrem", 1) for n, f in [(1, 900.0), (2, 500.0), (3, 501.0)]]
-    rows = answer("where_two_evaluators_disagree", evaluators=IN_USE, scores=scores, **spoken())
-    assert [(row["response"], row["ssrem_place"], row["rsrem_place"], row["apart"]) for row in rows] == [
-        ("said 1", 0.0, 1.0, 1.0),
-        ("said 2", 0.5, 0.0, 0.5),
-        ("said 3", 1.0, 0.5, 0.5),
-    ]
-
-
 def test_a_decision_shows_what_it_rests_on() -> None:
     compared = [
         {
@@ -195,54 +119,6 @@ def test_change_is_against_the_version_before() -> None:
         ("ssrem", 1, None),
         ("ssrem", 2, 0.3),
     ]
-
-
-def test_a_strict_rater_lies_below_the_others() -> None:
-    ratings = [
-        {"dataset": "d", "response_id": str(n), "criterion": "overall", "rater": rater, "score": score}
-        for n, scores in enumerate([(1, 3, 5), (1, 4, 4)])
-        for rater, score in enumerate(scores)
-    ]
-    rows = answer("strict_raters", ratings=ratings)
-    assert [(row["rater"], row["ratings"], row["strictness"], row["agreement"]) for row in rows] == [
-        (0, 2, 3.0, None),  # who always gives the same agrees with nobody
-        (1, 2, -0.75, -1.0),
-        (2, 2, -2.25, -1.0),
-    ]
-
-
-def test_what_people_like_and_ssrem_does_not_comes_first() -> None:
-    human, f = [1.0, 2.0, 3.0, 5.0], [0.3, 0.4, 0.0, 0.9]
-    rows = answer(
-        "liked_by_people_but_not_by_ssrem",
-        evaluators=IN_USE,
-        rated_responses=[
-            {
-                **{
-                    "dataset": "c",
-                    "response_id": str(n),
-                    "context": ["x", f"before {n}"],
-                    "response": f"r{n}",
-                },
-                "ground_truth": n == 3,
-            }
-            for n in range(4)
-        ],
-        human_scores=[
-            {
-                **{"dataset": "c", "response_id": str(n), "criterion": "overall", "aggregation": "mean"},
-                "score": human[n],
-            }
-            for n in range(4)
-        ],
-        scores=[scored(n, "response", f[n]) for n in range(4)],
-    )
-    assert [(row["response"], row["human_place"], row["ssrem_place"]) for row in rows] == [
-        ("r2", 1.0, 0.0),
-        ("r0", 0.0, 0.5),
-        ("r1", 0.5, 1.0),
-    ]
-    assert rows[0]["said_before"] == "before 2"
 
 
 def test_a_run_differs_from_the_one_before_in_what_is_listed() -> None:
