@@ -66,8 +66,6 @@ def read_samples(path: Path) -> list[Sample]:
 
 
 def _read(file: TableFile, format: str | None, mapping: Mapping[str, str]) -> Responses:
-    if file.encoding:
-        say(f"{file.name}: {file.encoding}; save it as UTF-8 if that is wrong")
     chosen = format or _format_of(file, mapping)
     table = file.table(chosen)
     if not table.rows:
@@ -92,7 +90,7 @@ def _read(file: TableFile, format: str | None, mapping: Mapping[str, str]) -> Re
 def _format_of(file: TableFile, mapping: Mapping[str, str]) -> str:
     """A key of FORMATS. Lines with tabs are a table if their first names the response."""
     named = {normalise(part) for name in mapping if name not in SIGNS for part in mapping[name].split("+")}
-    if file.format == "tsv" and not file.names & {*named, *ALIASES["response"]}:
+    if file.format == "tsv" and not {*file.names} & {*named, *ALIASES["response"]}:
         return "text"
     if file.format is None:
         listed = "; ".join(f"{name}, {what}" for name, what in FORMATS.items())

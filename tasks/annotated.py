@@ -1,4 +1,4 @@
-"""Annotated sets: as files, folders or pulled public sets that users name, and as landed in the published tables."""
+"""Annotated sets: as files or pulled public sets that users name, and as landed in the published tables."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def annotated_file(
 ) -> AnnotatedFile:
     """Read an annotated set.
 
-    file: a file, a folder, or the name of a pulled set. layout: as `read_set` takes it; mapping: field → columns.
+    file: a file, or the name of a pulled set. layout: as `read_set` takes it; mapping: field → columns.
 
     Raises AnnotationError if it cannot be read, if the mapping has an unknown field, or if `file` names a set that was
     not pulled or has changed since.
@@ -75,16 +75,12 @@ def annotated_file(
         if not known.same(path):
             raise AnnotationError(f"{path} has changed since it was pulled; remove it and pull {file} again")
     read = read_set(path, layout, mapping)
-    name = known.name if known else dataset_name(path.resolve() if path.is_dir() else path)
+    name = known.name if known else dataset_name(path)
     part = f"-{read.part}" if read.part and known is None else ""
     how = {"part": read.part, "mapping": mapping if read.mapped else {}}
-    # Names within the folder, not paths: a copy elsewhere is the same set.
-    files = [
-        (str(one.relative_to(path)) if path in one.parents else one.name, sha256(one)) for one in read.files
-    ]
-    digest = files[0][1]
-    if len(files) > 1 or any(how.values()):
-        digest = hashlib.sha256(json.dumps([files, how], sort_keys=True).encode()).hexdigest()
+    digest = sha256(path)
+    if any(how.values()):
+        digest = hashlib.sha256(json.dumps([[[path.name, digest]], how], sort_keys=True).encode()).hexdigest()
     return AnnotatedFile(file, f"{name}{part}", path, digest, read)
 
 

@@ -39,7 +39,7 @@ class DumpSettings(Settings):
     map: Columns | None = None
     """FIELD=COLUMN: which column is which field; FIELD=A+B joins columns to a key"""
     encoding: str | None = None
-    """encoding of text, such as cp1252 or shift_jis (default: UTF-8, UTF-16 by its mark, cp1252 where it looks so)"""
+    """encoding of text, such as cp1252 or shift_jis (default: UTF-8, or UTF-16 by its mark)"""
     time_format: str | None = None
     """how times are written, such as '%d.%m.%Y %H:%M' (default: any common form)"""
     name: str | None = None
@@ -122,7 +122,7 @@ class SetLayout(Settings):
     """How annotated sets are read."""
 
     layout: str | None = None
-    """eval, usr, fed, grade, grade:PART, humod, csv, tsv, parquet or jsonl (default: guessed from the content)"""
+    """eval, usr, fed, grade, grade:PART, csv, tsv, parquet or jsonl (default: guessed from the content)"""
     map: Columns | None = None
     """FIELD=COLUMN: which column of a table is which field: context response score criterion rater model reference
     dialogue; score.NAME=A+B for raters' columns; separator=TEXT between turns (default: a line break)"""

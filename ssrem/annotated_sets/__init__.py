@@ -24,7 +24,6 @@ LAYOUTS: Mapping[str, str] = {
     "zhao": "ssrem.annotated_sets.published:zhao",
     "dailydialog-plusplus": "ssrem.annotated_sets.published:dailydialog_plusplus",
     "label-studio": "ssrem.annotated_sets.tables:label_studio",
-    "humod": "ssrem.annotated_sets.published:humod",
     "tsv": "ssrem.annotated_sets.tables:tsv",
     "csv": "ssrem.annotated_sets.tables:csv",
     "jsonl": "ssrem.annotated_sets.tables:jsonl",
@@ -34,7 +33,7 @@ LAYOUTS: Mapping[str, str] = {
 
 
 def read_set(path: Path, layout: str | None = None, mapping: Mapping[str, str] | None = None) -> AnnotatedSet:
-    """Read a file or folder as an annotated set.
+    """Read a file as an annotated set.
 
     layout: a key of LAYOUTS, or `grade:PART` for one of several sets in a file; recognised from the content if None.
     mapping: fields to columns, used by the layouts for tables only. Raises AnnotationError that names the row that
@@ -51,10 +50,9 @@ def read_set(path: Path, layout: str | None = None, mapping: Mapping[str, str] |
     source.layout, source.part = name, part
     rows = tuple(rated(source, chosen.rows(source)))
     counts = {what: count for what, count in source.left_out.items() if count}
-    how = (part or None, chosen.takes_mapping, source.file.encoding if source.file else None, source.columns)
-    read = AnnotatedSet(name, rows, counts, tuple(source.files), *how)
+    read = AnnotatedSet(name, rows, counts, part or None, chosen.takes_mapping, source.columns)
     if not rows:
-        raise AnnotationError(f"{source.files[0]}: {read.summary}; there is nothing to compare with")
+        raise AnnotationError(f"{path}: {read.summary}; there is nothing to compare with")
     return read
 
 
@@ -62,12 +60,10 @@ def layout_of(source: Source) -> str:
     """The layout that the source looks like; AnnotationError that lists the known layouts if it is none of them."""
     if found := next((name for name in LAYOUTS if layout_called(name).looks_like(source)), None):
         return found
-    known = f"the content is of no known layout; the layouts are {', '.join(LAYOUTS)}; name one with --layout"
-    if source.file is None:
-        known = (
-            "the folder is of no known layout (GRADE's has a folder a model, with human_ctx.txt); give a file"
-        )
-    raise AnnotationError(f"{source.path}: {known}")
+    raise AnnotationError(
+        f"{source.path}: the content is of no known layout; the layouts are {', '.join(LAYOUTS)}; name one with "
+        "--layout"
+    )
 
 
 def layout_called(name: str) -> Layout:

@@ -63,17 +63,15 @@ class Row:
 class AnnotatedSet:
     """An annotated set as it was read.
 
-    layout, files, part, columns: as in `Source`. rows: the responses, in the file's order. left_out: kind of content
-    that they cannot hold → how often it occurs. mapped: whether `--map` applies. encoding: why it is read as cp1252.
+    layout, part, columns: as in `Source`. rows: the responses, in the file's order. left_out: kind of content that they
+    cannot hold → how often it occurs. mapped: whether `--map` applies.
     """
 
     layout: str
     rows: tuple[Annotated, ...]
     left_out: Mapping[str, int]
-    files: tuple[Path, ...]
     part: str | None
     mapped: bool
-    encoding: str | None
     columns: str
 
     @property
@@ -83,40 +81,40 @@ class AnnotatedSet:
         size = counted(len(self.rows), "response") + (f" of {counted(systems, 'system')}" if systems else "")
         out = ", ".join(counted(number, what) for what, number in self.left_out.items())
         layout = f"{self.layout}:{self.part}" if self.part else self.layout
-        parts = [f"read as {layout}: {size}", self.columns, out and f"left out: {out}", self.encoding]
+        parts = [f"read as {layout}: {size}", self.columns, out and f"left out: {out}"]
         return "; ".join(filter(None, parts))
 
 
 class Source:
-    """What a layout is recognised by, and reads: a file or folder.
+    """What a layout is recognised by, and reads: a file.
 
-    file: None for a folder. format: a key of FORMATS of `table_rows`, None for folders and files of other kinds. first:
-    the values of the first row of JSON or of a table, empty where there is none. mapping: field → column. layout: as
-    which it is read. part: which of a file's sets to read. Layouts write left_out, what they skip; files, those that
-    they read; columns, a sentence about the columns of a table. AnnotationError if it is nothing that can be read.
+    format: a key of FORMATS of `table_rows`, None for files of other kinds. first: the values of the first row of JSON
+    or of a table, empty where there is none. mapping: field → column. layout: as which it is read. part: which of a
+    file's sets to read. Layouts write left_out, what they skip, and columns, a sentence about the columns of a table.
+    AnnotationError if it is nothing that can be read.
     """
 
     def __init__(self, path: Path, mapping: Mapping[str, str] | None = None) -> None:
+        if path.is_dir():
+            raise AnnotationError(f"{path} is a folder; give a file of rated responses")
         self.path, self.mapping = path, mapping or {}
         self.layout, self.columns, self.part = "", "", ""
-        self.files, self.left_out = [path], Counter[str]()
-        self.file = None if path.is_dir() else TableFile(path)
-        self.format = self.file and self.file.format
+        self.left_out = Counter[str]()
+        self._file = TableFile(path)
+        self.format = self._file.format
         self.first: Values = {}
-        if self.file and self.format:
+        if self.format:
             with suppress(AnnotationError):  # broken JSON: its layout says so
-                self.first = next((row.values for row in self.file.table().rows), {})
+                self.first = next((row.values for row in self._file.table().rows), {})
 
     @property
     def text(self) -> str:
-        """The text of a file, "" of a folder; AnnotationError if it is not UTF-8."""
-        return self.file.text if self.file else ""
+        """The text of the file; AnnotationError if it is not UTF-8."""
+        return self._file.text
 
     def table(self, format: str | None = None) -> tuple[Sequence[str], list[Place]]:
         """The header, and the place and the values of each row; AnnotationError for a row that cannot be read."""
-        if self.file is None:
-            raise AnnotationError(f"{self.path} is a folder; the layout {self.layout} reads a file")
-        table = self.file.table(format)
+        table = self._file.table(format)
         if fault := next((row for row in table.rows if row.fault), None):
             way_out = "; save the file as UTF-8" if fault.fault == NOT_UTF8 else ""
             raise AnnotationError(f"{self.path}, {fault.where}: {fault.fault}{way_out}")

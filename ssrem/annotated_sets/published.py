@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from ssrem.annotated_sets.annotated import GROUND_TRUTH_SYSTEMS
@@ -13,7 +11,6 @@ from ssrem.annotated_sets.base import Layout, Row, Source, counted, text_of
 from ssrem.annotated_sets.columns import Values, listed
 from ssrem.errors import AnnotationError, short_repr
 from ssrem.readers.fields import SILENT_ROLES, normalise, turn_text
-from ssrem.readers.table_rows import TableFile
 
 PREFERENCE = "preference"
 """1 for the response that a rater prefers, 0 for the other, and 0.5 for both of a tie."""
@@ -28,9 +25,6 @@ WHOLE_DIALOGUE = "rating of a whole dialogue"
 
 _FED_SPEAKER = re.compile(r"(?:User|System):\s*", re.IGNORECASE)
 _CONTURE_SPEAKER = re.compile(r"\s*(?:User|Chatbot)\s*:\s*", re.IGNORECASE)
-_HUMOD_SPEAKER = re.compile(r"\bSpeaker\s*\d+\s*:\s*")
-_HUMOD = ("dialogue_id", "dialogue_context", "reply", "label", "user_relevance_score")
-_CONTEXTS, _RESPONSES, _REFERENCES, _SCORES = (f"human_{what}.txt" for what in ("ctx", "hyp", "ref", "score"))
 _GRADE = {"Context", "Response", "HumanScores"}
 _NO_RATINGS = ("response", "model", "annotator", "annotators")
 _OF_TURNS = ("user", "chatbot", "id", "turn", "turn_id", "index")
@@ -104,15 +98,12 @@ def fed(source: Source) -> Iterator[Row]:
         yield Row(where, lines, text, row.get("annotations"), row.get("system"))
 
 
-@Layout(lambda source: source.first.keys() >= _GRADE or bool(_models(source.path)))
+@Layout(lambda source: source.first.keys() >= _GRADE)
 def grade(source: Source) -> Iterator[Row]:
-    """GRADE (Huang et al., EMNLP 2020): `human_judgement.json`, or a data set's folder with one a model.
+    """GRADE (Huang et al., EMNLP 2020): `human_judgement.json`.
 
-    The files do not name what raters scored from 1 to 5, the paper does: coherence.
+    The file does not name what raters scored from 1 to 5, the paper does: coherence.
     """
-    if source.path.is_dir():
-        yield from _grade_folder(source)
-        return
     rows, part = source.objects(), source.part
     known = sorted({str(row.get("Dataset")) for _, row in rows})
     if not part and len(known) > 1:
@@ -126,81 +117,6 @@ def grade(source: Source) -> Iterator[Row]:
             context, text = text_of(where, row, "Context").split("|||"), text_of(where, row, "Response")
             scores, id = {"coherence": row.get("HumanScores")}, row.get("ID", number)
             yield Row(where, context, text, scores, row.get("DialogModel"), dialogue=id)
-
-
-def _models(path: Path) -> list[Path]:
-    """The models' folders, each with contexts and responses; the folder itself may be one."""
-    files = [path / _CONTEXTS] if (path / _CONTEXTS).exists() else sorted(path.glob(f"*/{_CONTEXTS}"))
-    return [file.parent for file in files if (file.parent / _RESPONSES).exists()]
-
-
-def _grade_folder(source: Source) -> Iterator[Row]:
-    """Each model's responses with the raters' mean; scores may also lie in the tree `human_score` beside `eval_data`,
-    references are optional."""
-    source.files = []
-    for model in _models(source.path):
-        files = [model / name for name in (_CONTEXTS, _RESPONSES, _SCORES, _REFERENCES)]
-        if not files[2].exists():
-            files[2] = model.parent.parent.parent / "human_score" / model.parent.name / model.name / _SCORES
-        if not files[3].exists():
-            del files[3]
-        source.files += files
-        lines = [TableFile(file).text.removesuffix("\n").split("\n") for file in files]
-        for file, own in zip(files, lines, strict=True):
-            if len(own) != len(lines[0]):
-                sizes = f"{counted(len(own), 'line')}, {_CONTEXTS} {len(lines[0]):,}"
-                raise AnnotationError(f"{file} has {sizes}; each line is one response, fetch the files again")
-        for number, (context, text, score, *reference) in enumerate(zip(*lines, strict=True)):
-            where, id, true = (
-                f"{files[2]}, row {number + 1}",
-                f"{model.name}:{number}",
-                list(map(str.strip, reference)),
-            )
-            yield Row(where, context.split("|||"), text.strip(), {"coherence": score}, model.name, true, id)
-
-
-@Layout(
-    lambda source: source.format == "tsv" and source.file is not None and set(_HUMOD) <= source.file.names
-)
-def humod(source: Source) -> Iterator[Row]:
-    """HUMOD (Merdivan et al., Applied Sciences 2020): tab-separated, one rater's score a row.
-
-    A dialogue id is a context with a reply. Label 0 is the film's own reply, label 1 one drawn at random, whose
-    reference is the film's. The replies that raters wrote themselves are not read. A few published rows miss a tab
-    behind the columns that are read here, and the rows of a reply differ in punctuation now and then.
-    """
-    header, *lines = source.text.split("\n")
-    names = [normalise(name) for name in header.split("\t")]
-    if not set(_HUMOD) <= set(names):
-        raise AnnotationError(
-            f"{source.path}, line 1: expected the tab-separated columns {', '.join(_HUMOD)}"
-        )
-    places = [names.index(name) for name in _HUMOD]
-    replies: dict[str, tuple[str, Row]] = {}
-    rows = []
-    for number, line in enumerate(lines, 2):
-        if not line.strip():
-            continue
-        where, cells = f"{source.path}, line {number}", [cell.strip() for cell in line.split("\t")]
-        if not max(places) < len(cells) <= len(names):
-            raise AnnotationError(
-                f"{where}: {len(cells)} cells between tabs, the header has {len(names)}; fetch the file again"
-            )
-        id, context, reply, label, score = (cells[place] for place in places)
-        if label not in ("0", "1"):
-            raise AnnotationError(f"{where}: the label is {label!r}, not 0 (the film's reply) or 1 (random)")
-        turns, text = _HUMOD_SPEAKER.split(context), _HUMOD_SPEAKER.sub("", reply, count=1).strip()
-        system = "random" if label == "1" else "ground-truth"
-        letters, row = (
-            re.sub(r"\W+", "", f"{label}{''.join(turns)}{text}"),
-            Row(where, turns, text, {}, system),
-        )
-        known, first = replies.setdefault(id, (letters, replace(row, dialogue=id, joined=True)))
-        if known != letters:
-            raise AnnotationError(f"{where}: another context or reply than at {first.where}, of the same id")
-        rows.append(replace(first, where=where, scores={"relevance": score}))
-    true = {tuple(row.context): row.response for row in rows if row.model == "ground-truth"}
-    yield from (replace(row, reference=true.get(tuple(row.context))) for row in rows)
 
 
 @Layout(lambda source: _is_conture(source.first.get("turns")))

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ssrem.errors import DumpError
+from ssrem.errors import DumpError, short_repr
 from ssrem.readers.fields import FIELDS, checked_mapping
-from ssrem.readers.files.sources import Held, as_given, common_folder, is_archive, located, unpacked
-from ssrem.readers.files.streams import (
-    checked_encoding,
-    chunks,
-    declare,
-    declare_guess,
-    files_of,
-    foreign,
-    prefetched,
-    text_name,
-)
+from ssrem.readers.files.sources import Held, as_given, is_archive, located, unpacked
+from ssrem.readers.files.streams import DumpFile, checked_encoding, files_of, is_utf8, prefetched, text_name
 from ssrem.readers.times import checked_format
 from ssrem.registry import did_you_mean, registered, with_installed
 
@@ -36,7 +26,7 @@ _OWN = {
     "sharegpt": "ssrem.readers.formats.chats:SharegptReader",
     "reddit": "ssrem.readers.formats.reddit:RedditReader",
     "irc": "ssrem.readers.formats.irc:IrcReader",
-    "convokit": "ssrem.readers.formats.convokit:ConvokitReader",
+    "convokit": "ssrem.readers.formats.jsonl:ConvokitReader",
     "cornell": "ssrem.readers.formats.corpora:CornellReader",
     "slack": "ssrem.readers.formats.exports:SlackReader",
     "chitchat": "ssrem.readers.formats.corpora:ChitchatReader",
@@ -47,9 +37,9 @@ _OWN = {
     "personachat": "ssrem.readers.formats.corpora:PersonaChatReader",
     "empathetic-dialogues": "ssrem.readers.formats.corpora:EmpatheticDialoguesReader",
     "jsonl": "ssrem.readers.formats.jsonl:JsonlReader",
-    "parquet": "ssrem.readers.formats.parquet:ParquetReader",
-    "tsv": "ssrem.readers.formats.delimited:TsvReader",
-    "csv": "ssrem.readers.formats.delimited:CsvReader",
+    "parquet": "ssrem.readers.formats.tables:ParquetReader",
+    "tsv": "ssrem.readers.formats.tables:TsvReader",
+    "csv": "ssrem.readers.formats.tables:CsvReader",
 }
 FORMATS: Mapping[str, str] = with_installed("ssrem.readers", _OWN)
 """Format → its reader, imported when first used; content is tried in this order, installed packages' formats first."""
@@ -69,11 +59,9 @@ def reader_class(format: str) -> type[Reader]:
     return reader
 
 
-def guess_format(path: Path) -> str | None:
-    """The first format that the content of `path` looks like, or None."""
-    if foreign(path):
-        return None
-    return next((format for format in FORMATS if reader_class(format).sniff(path)), None)
+def guess_format(file: DumpFile) -> str | None:
+    """The first format that the content of a file or folder looks like, or None."""
+    return None if file.foreign else next((one for one in FORMATS if reader_class(one).sniff(file)), None)
 
 
 def open_dump(
@@ -89,28 +77,30 @@ def open_dump(
     or for the corpus that a package ships with a format's name (`chitchat`).
 
     format: a key of FORMATS; recognised from the content if None. mapping: field → column, or columns (a sequence, or
-    joined by +) that form a composite. encoding, time_format: those of every text and time in the
-    dump; guessed if None. DumpError if a path does not exist or is empty, the format is unknown or not that of the
-    content, files differ in format, a mapped column is missing, or a needed field has no column.
+    joined by +) that form a composite. encoding, time_format: those of every text and time in the dump; encoding is
+    UTF-8, or UTF-16 by its byte order mark, if None. DumpError if a path does not exist or is empty, the format is
+    unknown or not that of the content, files differ in format, a mapped column is missing, or a needed field has none.
     """
     fields = checked_mapping(mapping)
     times = checked_format(time_format)
-    found = _Dumps(format, fields, checked_encoding(encoding))
     sources = [str(source)] if isinstance(source, str | Path) else list(dict.fromkeys(map(str, source)))
+    found = _Dump(format, fields, checked_encoding(encoding))
     try:
         paths = [path for one in sources for path in found.located(one)]
         for path in paths:
             # An empty one of several is such as the log of a day on which nobody spoke.
             if len(paths) == 1 or not path.is_file() or path.stat().st_size:
                 found.add(path)
-        if not found.dumps:
+        if not found.files:
             raise DumpError(f"{sources[0]}: every file is empty; give one with conversations in it")
-        reader = found.reader(batch_rows)
+        known = found.format()
+        reader = reader_class(known)(found.files, mapping=fields, batch_rows=batch_rows)
+        reader.temporary += found.held
+        reader.notes += found.notes
         reader.layout.times.format = times
         if encoding and not reader.is_text:
-            raise DumpError(f"--encoding does not apply to {reader.format}; leave it out")
-        reader.check()
-        reader.weigh()
+            raise DumpError(f"--encoding does not apply to {known}; leave it out")
+        reader.open()
     except DumpError as error:
         raise as_given(error, found.held) from error
     except OSError as error:  # a name that is too long, a device, permissions
@@ -118,31 +108,29 @@ def open_dump(
             f"{sources[0]}: cannot be read ({error.strerror or error}); give the path of a dump, or change its "
             "permissions"
         ) from error
-    stated = next(iter(found.dumps)).name.split(".")  # such as `dump.jsonl.gz`
-    if reader.format not in {format, *sources, *stated}:
-        reader.notes.append(
-            f"read as {reader.format}, by its content: {reader.describes}; --format overrides"
-        )
+    stated = found.files[0].path.name.split(".")  # such as `dump.jsonl.gz`
+    if known not in {format, *sources, *stated}:
+        reader.notes.append(f"read as {known}, by its content: {reader.describes}; --format overrides")
     return reader
 
 
-class _Dumps:
-    """The dumps found so far, each with its format; the temporary folders that hold them, and notes on them."""
+class _Dump:
+    """The files found so far, each with its format; the temporary folders that hold them, and notes on them."""
 
     def __init__(
         self, format: str | None, fields: Mapping[str, tuple[str, ...]], encoding: str | None
     ) -> None:
         if format:
             reader_class(format)  # DumpError if there is none
-        self._format, self._fields, self._encoding = format, fields, encoding
-        self.dumps: dict[Path, str] = {}
+        self._wanted, self._fields, self._encoding = format, fields, encoding
+        self.files: list[DumpFile] = []
+        self._formats: list[str] = []
         self.held: list[Held] = []
-        self._guesses: list[str] = []
-        self._notes: list[str] = []
+        self.notes: list[str] = []
 
     def located(self, source: str) -> list[Path]:
         """The files or folders that a source names."""
-        named = self._format is None and source in FORMATS and not Path(source).exists()
+        named = self._wanted is None and source in FORMATS and not Path(source).exists()
         if named and (packaged := reader_class(source).packaged()):
             return [packaged]
         paths, held = located(source)
@@ -151,133 +139,114 @@ class _Dumps:
 
     def add(self, path: Path) -> None:
         """Add the dump at `path`, or the dumps in it if it is a folder or archive without a format of its own."""
-        _check_content(path)
-        kind, where = foreign(path), path
-        if is_archive(path):
+        where = path
+        if not path.exists():
+            raise DumpError(f"{path}: there is no such file or folder; give the path of a dump, or chitchat")
+        if not path.is_dir() and not path.is_file():
+            raise DumpError(f"{path}: is neither a file nor a folder; give the path of a dump")
+        if is_archive(DumpFile(path)):
             path, archive = unpacked(path)
             self.held.append(archive)
-            office = (archive.folder / "[Content_Types].xml").exists()
-            kind = "an office document" if office else foreign(path)
-        if kind:
+            if (archive.folder / "[Content_Types].xml").exists():
+                raise _foreign(where, "an office document")
+        file = DumpFile(path, self._encoding)
+        if path.is_dir():
+            if not files_of(path):
+                raise DumpError(f"{path}: the folder is empty; give a folder or file with a dump in it")
+        elif kind := file.foreign:
+            raise _foreign(where, kind)
+        elif not any(chunk.strip() for chunk in DumpFile(path).chunks()):
+            raise DumpError(f"{path}: the file is empty; give a file with conversations in it")
+        if format := self._format_of(file):
+            self._add(file, format)
+        elif path.is_dir():
+            self._add_those_in(path)
+        else:
+            raise self._unknown(file)
+
+    def _add(self, file: DumpFile, format: str) -> None:
+        if self._wanted and format != self._wanted:
             raise DumpError(
-                f"{where}: is {kind}, which no reader takes; export its conversations as CSV or JSON lines"
-            )
-        files = files_of(path)
-        for file in files:
-            if self._encoding is not None:
-                declare(file, self._encoding)
-            elif why := declare_guess(file):
-                self._guesses.append(f"{why}; --encoding overrides")
-        guess, near = self._format_of(path), ""
-        if guess is None or guess != (self._format or guess):
-            near = _near_misses(path, [self._format] if self._format else FORMATS)
-        if path.is_dir() and not (guess_format(path) or near) and self._add_those_in(path):
-            return
-        if guess is None:
-            what = "folder" if path.is_dir() else "content"
-            fault = f"is not {self._format}" if self._format else "is of no known format"
-            csv = "; or write it as CSV with the columns conversation, speaker and text"
-            way_out = f"{_formats()}{'' if near or self._format else csv}"
-            raise DumpError(f"{path}: the {what} {fault}{near and f' ({near})'}; {way_out}")
-        if self._format and guess != self._format:
-            raise DumpError(
-                f"{path} is not {self._format}{near and f' ({near})'} but looks like {guess}; leave out --format or "
-                f"give --format {guess}"
+                f"{file.path} is not {self._wanted} but looks like {format}; leave out --format or give --format "
+                f"{format}"
             )
         nested = any("." in column for columns in self._fields.values() for column in columns)
-        chat_log = guess in _CHAT_LOGS and "text" in self._fields
-        if self._format is None and ((guess == "parquet" and nested) or chat_log):
-            guess = "jsonl"  # whose rows may be nested as --map says
-        if self._encoding is None and not reader_class(guess).is_text:
-            self._guesses.clear()
-            for file in files:
-                declare(file, None)
-        self.dumps[path] = guess
+        chat_log = format in _CHAT_LOGS and "text" in self._fields
+        if self._wanted is None and ((format == "parquet" and nested) or chat_log):
+            format = "jsonl"  # whose rows may be nested as --map says
+        if self.files:
+            file.close()
+        self.files.append(file)
+        self._formats.append(format)
 
-    def _add_those_in(self, folder: Path) -> bool:
+    def _add_those_in(self, folder: Path) -> None:
         """Add the dumps in a folder and its subfolders, and a note on the other files, such as pictures and texts about
-        the dump; returns whether there are any. If those directly in the folder are of one format, dumps below are read
-        only if they are of it, too."""
-        formats = {
-            path: None if _ABOUT.match(path.name) else self._format_of(path) for path in _parts(folder)
+        the dump."""
+        files = files_of(folder)
+        above = {
+            path for file in files for path in file.parents if path != folder and path.is_relative_to(folder)
         }
+        wholes = {path for path in above if guess_format(DumpFile(path))}  # such as an export of Slack
+        parts = [next((path for path in reversed(file.parents) if path in wholes), file) for file in files]
+        found = {path: DumpFile(path, self._encoding) for path in parts}
+        formats = {path: None if _ABOUT.match(path.name) else self._format_of(found[path]) for path in found}
         outer = {known for path, known in formats.items() if known and path.parent == folder}
-        chosen = self._format or (outer.pop() if len(outer) == 1 else None)
-        dumps = {path: known for path, known in formats.items() if known and chosen in (None, known)}
-        unread = sorted(text_name(path, folder) for path in formats.keys() - dumps.keys())
-        if dumps and unread:
+        chosen = self._wanted or (outer.pop() if len(outer) == 1 else None)
+        for path, known in formats.items():
+            if known and chosen in (None, known):
+                self._add(found[path], known)
+        unread = [text_name(path, folder) for path in found if found[path] not in self.files]
+        if not self.files:
+            lacking = [
+                f"{one} lacks {', '.join(missing)}"
+                for one in ([self._wanted] if self._wanted else FORMATS)
+                if (names := reader_class(one).required)
+                and len(missing := [name for name in names if not (folder / name).is_file()]) < len(names)
+            ]
+            near = f" ({'; '.join(lacking)})" if lacking else ""
+            raise DumpError(f"{folder}: no file in the folder is of a known format{near}; {_formats()}")
+        if unread:
             others = f" and {len(unread) - 3:,} more" if len(unread) > 3 else ""
-            known = self._format or any(formats[path] for path in formats.keys() - dumps.keys())
-            what = f"not {chosen}" if known else "of no known format"
-            self._notes.append(f"not read, since they are {what}: {', '.join(unread[:3])}{others}")
-        self.dumps |= dumps
-        return bool(dumps)
-
-    def _format_of(self, path: Path) -> str | None:
-        """The format wanted, if the content looks like it, else the first one that it looks like."""
-        wanted = self._format if self._format and reader_class(self._format).sniff(path) else None
-        return wanted or guess_format(path)
-
-    def reader(self, batch_rows: int) -> Reader:
-        """One reader for all of the dumps; DumpError unless they are of one format."""
-        from ssrem.readers.base import SeveralReader  # imports Arrow
-
-        (first, format), *others = self.dumps.items()
-        if other := next((path for path, known in others if known != format), None):
-            archived = any(Path(one.source).is_file() for one in self.held)
-            way_out = f"{'unpack the archive and ' if archived else ''}give those of one"
-            if not archived and other.suffix not in ("", first.suffix):
-                way_out += f", such as '{other.parent / '*'}{other.suffix}'"
-            raise DumpError(
-                f"{first} is {format}, but {other} is {self.dumps[other]}; the files of a corpus are of one format: "
-                f"{way_out}, or give --format"
+            what = (
+                f"not {chosen}"
+                if chosen and any(formats[folder / name] for name in unread)
+                else "of no known format"
             )
-        chosen = reader_class(format)
-        paths = sorted(self.dumps, key=chosen.order_of)
-        if len(paths) > 1 and chosen.joins_files and all(path.is_file() for path in paths):
-            parts = [path.absolute() for path in self.dumps]
-            reader = chosen(common_folder(parts), mapping=self._fields, batch_rows=batch_rows)
-            reader.parts = parts
-        else:
-            readers = [chosen(path, mapping=self._fields, batch_rows=batch_rows) for path in paths]
-            reader = SeveralReader(readers) if len(readers) > 1 else readers[0]
-        reader.temporary += self.held
-        if guesses := list(dict.fromkeys(self._guesses)):
-            more = f"; likewise in {len(guesses) - 1:,} more of the files" if len(guesses) > 1 else ""
-            reader.notes.append(guesses[0] + more)
-        reader.notes += self._notes
-        return reader
+            self.notes.append(f"not read, since they are {what}: {', '.join(unread[:3])}{others}")
+
+    def _format_of(self, file: DumpFile) -> str | None:
+        """The format wanted, if the content looks like it, else the first one that it looks like."""
+        wanted = self._wanted and not file.foreign and reader_class(self._wanted).sniff(file)
+        return self._wanted if wanted else guess_format(file)
+
+    def _unknown(self, file: DumpFile) -> DumpError:
+        """The error of a file of no known format, with what is wrong if it begins like JSON."""
+        _ = file.json == "value" and file.value  # DumpError if it is broken
+        fault = f"is not {self._wanted}" if self._wanted else "is of no known format"
+        if not is_utf8(file.head.rpartition(b"\n")[0]):
+            fault += ", and not UTF-8 (give its encoding with --encoding, such as cp1252)"
+        return DumpError(
+            f"{file.path}: the content {fault}; its first line is {short_repr(file.first_line)}; {_formats()}; or "
+            "write it as CSV with the columns conversation, speaker and text"
+        )
+
+    def format(self) -> str:
+        """The format of all files; DumpError unless they are of one."""
+        pairs = zip(self.files, self._formats, strict=True)
+        first = self._formats[0]
+        if other := next((pair for pair in pairs if pair[1] != first), None):
+            file, format = other
+            raise DumpError(
+                f"{self.files[0].path} is {first}, but {file.path} is {format}; the files of a corpus are of one "
+                f"format: give those of one, such as '{file.path.parent / '*'}{file.path.suffix}', or give --format"
+            )
+        return first
 
 
-def _parts(folder: Path) -> list[Path]:
-    """The files of a folder and its subfolders; a subfolder that is a dump as a whole, such as one of Slack, is one."""
-
-    @cache
-    def whole(path: Path) -> bool:
-        return any(not reader.joins_files and reader.sniff(path) for reader in map(reader_class, FORMATS))
-
-    def part(file: Path) -> Path:
-        above = reversed(file.parents[: len(file.relative_to(folder).parts) - 1])
-        return next(filter(whole, above), file)
-
-    return list(dict.fromkeys(map(part, files_of(folder))))
-
-
-def _check_content(path: Path) -> None:
-    if not path.exists():
-        raise DumpError(f"{path}: there is no such file or folder; give the path of a dump, or chitchat")
-    if not path.is_dir() and not path.is_file():
-        raise DumpError(f"{path}: is neither a file nor a folder; give the path of a dump")
-    if path.is_dir() and not files_of(path):
-        raise DumpError(f"{path}: the folder is empty; give a folder or file with a dump in it")
-    if path.is_file() and not any(chunk.strip() for chunk in chunks(path, 1 << 20)):
-        raise DumpError(f"{path}: the file is empty; give a file with conversations in it")
-
-
-def _near_misses(path: Path, formats: Iterable[str]) -> str:
-    """For each format that the content nearly has: what it lacks; "" if it is near none."""
-    missing = [(format, reader_class(format).near_miss(path)) for format in formats]
-    return "; ".join(f"{format}: {what}" if len(missing) > 1 else what for format, what in missing if what)
+def _foreign(path: Path, kind: str) -> DumpError:
+    return DumpError(
+        f"{path}: is {kind}, which no reader takes; export its conversations as CSV or JSON lines"
+    )
 
 
 def _formats() -> str:

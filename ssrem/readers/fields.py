@@ -84,12 +84,10 @@ IDS_OF_PEOPLE = ("id_str", "id", "user_id", "username", "screen_name", "login", 
 NEEDED = ("conversation", "speaker", "text")
 """The fields that every message must have."""
 
-OF_FILE, OF_REPLIES = "@file", "@replies"
-"""In place of a column of conversations, as in `--map conversation=@file`; see `conversation_ids`."""
+OF_FILE = "@file"
+"""In place of a column of conversations, as in `--map conversation=@file`: each file is one."""
 
-WITHOUT_CONVERSATIONS = (
-    "conversation=@file if each file is a conversation, @replies if each tree of replies is one"
-)
+WITHOUT_CONVERSATIONS = "conversation=@file if each file is a conversation"
 """The way out of a dump that has no column of conversations, for messages."""
 
 SILENT_ROLES = ("system", "developer", "tool", "function")
@@ -174,8 +172,8 @@ class Layout:
     """Finds the Plan for a set of columns.
 
     mapping: field → columns by `--map`. aliases: field → its well-known names. ignored: columns that are dropped.
-    conversations: `@file` or `@replies` if `--map` says so in place of a column of conversations, which then has none.
-    unwrapped: a column whose object's members become metadata themselves (ConvoKit's `meta`). `times` reads the times.
+    of_file: whether `--map` says `@file` in place of a column of conversations. unwrapped: a column whose object's
+    members become metadata themselves (ConvoKit's `meta`). `times` reads the times.
     """
 
     def __init__(
@@ -186,9 +184,9 @@ class Layout:
         unwrapped: str | None = None,
     ) -> None:
         self.mapping = dict(mapping or {})
-        self.conversations: str | None = None
-        if self.mapping.get("conversation") in ((OF_FILE,), (OF_REPLIES,)):
-            (self.conversations,) = self.mapping.pop("conversation")
+        self.of_file = self.mapping.get("conversation") == (OF_FILE,)
+        if self.of_file:
+            del self.mapping["conversation"]
             aliases = {**aliases, "conversation": ()}
         self.unwrapped = unwrapped
         self.times = Times()
@@ -216,7 +214,7 @@ class Layout:
     @property
     def needed(self) -> list[str]:
         """The fields of NEEDED that must have columns."""
-        return [field for field in NEEDED if field != "conversation" or self.conversations is None]
+        return [field for field in NEEDED if field != "conversation" or not self.of_file]
 
     def plan(self, columns: tuple[str, ...]) -> Plan:
         """The Plan for rows with these columns."""
@@ -252,14 +250,6 @@ class Layout:
         used = {column for parts in sources.values() for column in parts}
         rest = set(columns) - used - self._mapped - self._ignored - {""}
         return Plan(sources, tuple(sorted(rest)), ambiguous)
-
-
-def check_columns(path: Path, columns: Sequence[str], layout: Layout) -> None:
-    """DumpError on a repeated column, a mapped column that is missing, or a needed field without a column."""
-    check_header(path, columns, layout.mapping, DumpError)
-    sources = layout.plan(tuple(columns)).sources
-    if missing := [field for field in layout.needed if field not in sources]:
-        raise unknown_columns(path, columns, missing, DumpError)
 
 
 def check_header(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ssrem.errors import DumpError, short_repr
 from ssrem.readers import guess_format, open_dump
 from ssrem.readers.fields import Layout, checked_mapping
+from ssrem.readers.files.streams import DumpFile
 from ssrem.readers.rows import escaped
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _LISTS = ("utterances", "messages", "conversations", "conversation")
 
 _FILE = "data"
 _ARGUMENTS = (
-    (r" or KEY\.KEY|(, or )conversation=@file .*?, (@replies)( if .*)", r"\1\2\3"),
+    (r" or KEY\.KEY|, or conversation=@file if each file is a conversation", ""),
     (r"--map (\w+)=([^\s:;,]+)", r"columns={'\1': '\2'}"),
     (r"--map\b", "columns={…}"),
     (r"--encoding (\S+):", r"encoding='\1':"),
@@ -64,7 +65,7 @@ def _written(data: Any, layout: Layout, path: Path) -> tuple[Path, str | None]:
         data = table.to_pylist()
     with path.open("wb") as file:
         file.writelines(escaped(row) + b"\n" for row in _rows(data, layout))
-    return path, guess_format(path)
+    return path, guess_format(DumpFile(path))
 
 
 def in_python(message: str) -> str:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,9 +52,16 @@ _PEOPLE = ("speaker", "addressee")
 _NO_IDS = ("text", "time")
 _INEXACT = 2.0**53
 """From here on floats no longer hold every integer, so one may stand for an id that differs from it."""
+FORMS = (
+    ("reply_to", "id", r"^(\d{1,15}|[1-8]\d{15})\.0$"),
+    ("addressee", "speaker", r"^(\d{1,15}|[1-8]\d{15})\.0$"),
+    ("reply_to", "id", r"^t[13]_(\w+)$"),
+)
+"""Column of references, field of the ids that they name, and a form of references: of integers below 2^53 that were
+stored as floats because some are missing, and of Reddit's, which name the kind of the post. Group 1 is the id."""
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
-_LEFT_OUT = ("null", "NaN", "Infinity")
-"""How values are written that are absent, or that JSON lacks."""
+_UNUSUAL = ("null", "NaN", "Infinity", ".0")
+"""How values are written that are absent, that JSON lacks, or that are whole numbers."""
 
 
 class MalformedRowError(ValueError):
@@ -61,19 +69,20 @@ class MalformedRowError(ValueError):
 
 
 def canonical(value: object) -> str:
-    """One value as canonical JSON; NaN and ±inf become null, values of types that JSON lacks become their text."""
+    """One value as canonical JSON: NaN and ±inf become null, whole numbers lose their fraction, as in 1.0, and values
+    of types that JSON lacks become their text."""
     written = _CANONICAL.encode(value)
-    return _CANONICAL.encode(_cleaned(value)) if any(word in written for word in _LEFT_OUT) else written
+    return _CANONICAL.encode(_cleaned(value)) if any(word in written for word in _UNUSUAL) else written
 
 
 def _cleaned(value: object) -> object:
-    """`value` without the null members of every object in it; NaN and ±inf are null."""
+    """`value` without the null members of every object in it, and with the numbers of `canonical`."""
     if isinstance(value, dict):
         cleaned = {str(key): _cleaned(member) for key, member in value.items()}
         return {key: member for key, member in cleaned.items() if member is not None}
     if isinstance(value, list | tuple):
         return [_cleaned(member) for member in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return _as_integer(value) if isinstance(value, float) else value
 
 
 def canonical_object(fields: Mapping[str, object]) -> str | None:
@@ -83,14 +92,8 @@ def canonical_object(fields: Mapping[str, object]) -> str | None:
 
 
 def escaped(value: object) -> bytes:
-    """`canonical` as UTF-8; half of a surrogate pair, which UTF-8 cannot encode, is written as its escape. Bytes, of a
-    value that could not be parsed, stay."""
+    """`canonical` as UTF-8; half of a surrogate pair, which UTF-8 cannot encode, is its escape. Bytes stay."""
     return value if isinstance(value, bytes) else canonical(value).encode("utf-8", "backslashreplace")
-
-
-def escaped_member(name: str, value: object) -> bytes:
-    """A member of an object as `escaped`; bytes, of a value that could not be parsed, stay."""
-    return value if isinstance(value, bytes) else escaped({name: value})
 
 
 def joined_text(row: Mapping[str, object], columns: tuple[str, ...], field: str) -> str | None:
@@ -179,6 +182,24 @@ def raw_batch(
     filled["metadata"] = json_objects(list(extras), list(extras.values()), rows)
     arrays = [filled[f.name] if f.name in filled else pa.nulls(rows, f.type) for f in SOURCE_SCHEMA]
     return pa.RecordBatch.from_arrays(arrays, schema=SOURCE_SCHEMA)
+
+
+def plain_forms(ids: Mapping[str, Collection[object]]) -> list[tuple[str, str]]:
+    """Columns of references, each with a form of FORMS in which no id is. ids: field → its first values."""
+    return [
+        (column, form)
+        for column, field, form in FORMS
+        if not any(isinstance(id, str) and re.match(form, id) for id in ids[field])
+    ]
+
+
+def resolved(batch: pa.RecordBatch, forms: Iterable[tuple[str, str]]) -> pa.RecordBatch:
+    """The batch with references in these forms as the ids that they name."""
+    for column, form in forms:
+        if batch[column].null_count < len(batch):
+            plain = pc.replace_substring_regex(batch[column], form, r"\1")
+            batch = batch.set_column(batch.schema.get_field_index(column), column, plain)
+    return batch
 
 
 def _text_column(values: pa.Array, field: str) -> pa.Array:

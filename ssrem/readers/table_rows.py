@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from ssrem.errors import AnnotationError, DumpError, one_line
 from ssrem.files import LARGEST_TEXT, check_regular
 from ssrem.readers.cells import cells_of, delimiter_of, first_line, names_delimiter, rows_of_cells
 from ssrem.readers.fields import normalise
-from ssrem.readers.files.streams import UTF8_BOM, chunks, declare_guess, is_utf8
+from ssrem.readers.files.streams import DumpFile, is_utf8
 from ssrem.readers.json_values import DEEPEST, parse_json
 
 FORMATS = {
@@ -39,8 +39,8 @@ _INDEX = "__index_level_"
 
 @dataclass(frozen=True)
 class TableRow:
-    """A row. where: its place in the file, such as `line 3`. values: by column; empty where a fault says why the
-    row cannot be read."""
+    """A row. where: its place in the file, such as `line 3`. values: by column, without columns that have no name;
+    empty where a fault says why the row cannot be read."""
 
     where: str
     values: Mapping[str, Any]
@@ -49,38 +49,24 @@ class TableRow:
 
 @dataclass(frozen=True)
 class TableRows:
-    """All rows of a file. header: the names of its columns, "" for one without a name, whose values rows leave out."""
+    """All rows of a file. header: the names of its columns, "" for one without a name."""
 
     header: Sequence[str]
     rows: Sequence[TableRow]
 
 
 class TableFile:
-    """A file of rows, plain or compressed, in UTF-8, in UTF-16 with a byte order mark, or as its bytes suggest.
+    """A file of rows, plain or compressed, in UTF-8, or in UTF-16 with a byte order mark.
 
-    name: what messages call it. content: decompressed, in UTF-8 where the encoding is known, without a byte order mark.
-    encoding: why it is read as cp1252, None if it is not. AnnotationError if it is no file, is empty, cannot be read,
-    or is larger than LARGEST_TEXT.
+    name: what messages call it. content: decompressed, in UTF-8, without a byte order mark. AnnotationError if it is no
+    file, is empty, cannot be read, or is larger than LARGEST_TEXT.
     """
 
     def __init__(self, path: Path, name: str | None = None) -> None:
         self.path, self.name = path, name or str(path)
-        self.content = self._content()
-        self.encoding = None if is_utf8(self.content) else declare_guess(path)
-        if self.encoding:
-            self.content = self._content()
-        if not self.content.strip():
-            raise AnnotationError(f"{self.name} is empty; give a file of responses")
-        self._tables: dict[str, TableRows] = {}  # a layout is recognised by the first row, and then reads all
-
-    def _content(self) -> bytes:
-        content = bytearray()
         try:
-            check_regular(self.path)
-            for piece in chunks(self.path, 1 << 20):
-                content += piece
-                if len(content) > LARGEST_TEXT:
-                    raise AnnotationError(f"{self.name} holds more than {LARGEST_TEXT >> 20:,} MB; split it")
+            check_regular(path)
+            self.content = DumpFile(path).content(LARGEST_TEXT)
         except FileNotFoundError:
             raise AnnotationError(
                 f"{self.name} does not exist; give the path of a file of responses"
@@ -91,13 +77,15 @@ class TableFile:
             ) from None
         except DumpError as error:
             raise AnnotationError(str(error)) from None
-        return bytes(content).removeprefix(UTF8_BOM)
+        if not self.content.strip():
+            raise AnnotationError(f"{self.name} is empty; give a file of responses")
+        self._tables: dict[str, TableRows] = {}  # a layout is recognised by the first row, and then reads all
 
     @cached_property
     def _lines(self) -> bytes:
         return self.content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
-    @cached_property
+    @property
     def text(self) -> str:
         """The content with line breaks as in Python; AnnotationError if it is not UTF-8."""
         try:
@@ -115,22 +103,18 @@ class TableFile:
             return "parquet"
         if start in (b"[", b"{"):
             return "jsonl" if start == b"{" and self._value is None else "json"
-        if b"\0" in self._first_line or start == b"<" or len(self._first_cells) < 2:
+        if b"\0" in self._first_line or start == b"<" or len(self.names) < 2:
             return None
         return "tsv" if self._delimiter == "\t" else "csv"
 
-    @property
-    def names(self) -> set[str]:
+    @cached_property
+    def names(self) -> list[str]:
         """The cells of the first line as `normalise` writes them: of a table its header."""
-        return set(map(normalise, self._first_cells))
+        return list(map(normalise, cells_of(self._first_line, self._delimiter)))
 
     @cached_property
     def _first_line(self) -> bytes:
         return first_line(self._lines)[1]
-
-    @cached_property
-    def _first_cells(self) -> list[str]:
-        return cells_of(self._first_line, self._delimiter)
 
     @property
     def _delimiter(self) -> str:
@@ -160,10 +144,11 @@ class TableFile:
     def _table(self, chosen: str) -> TableRows:
         if chosen in ("csv", "tsv"):
             return self._cells("\t" if chosen == "tsv" else self._delimiter)
+        lines = [(at, line) for at, line in enumerate(self._lines.split(b"\n"), 1) if line.strip()]
         if chosen == "parquet":
             rows = _numbered(self._parquet())
         elif chosen == "text":
-            rows = self._by_line(_of_text)
+            rows = [_of_text(f"line {number}", line) for number, line in lines]
         elif self._value is not None:
             rows = _numbered(self._value)
         elif chosen == "json":
@@ -171,12 +156,8 @@ class TableFile:
             way_out = "; the rest of a list cannot be read, one object a line can" if fault else ""
             raise AnnotationError(f"{self.name}: {fault or 'expected a JSON list of responses'}{way_out}")
         else:
-            rows = self._by_line(_of_json)
+            rows = [_row(f"line {number}", parse_json(line), line) for number, line in lines]
         return TableRows(list(dict.fromkeys(name for row in rows for name in row.values)), rows)
-
-    def _by_line(self, row: Callable[[str, bytes], TableRow]) -> list[TableRow]:
-        lines = enumerate(self._lines.split(b"\n"), 1)
-        return [row(f"line {number}", line) for number, line in lines if line.strip()]
 
     def _parquet(self) -> list[Any]:
         import pyarrow as pa
@@ -204,32 +185,28 @@ class TableFile:
         read = []
         for number, _, cells, code in rows:
             short = f"{len(cells)} cells, the header has {len(header)}" if len(cells) != len(header) else ""
-            values = dict(zip(header, cells, strict=False))
-            read.append(_row(f"line {number}", values, _OF_CELLS[code] or short))
+            fault = _OF_CELLS[code] or short
+            values = {} if fault else {name: cell for name, cell in zip(header, cells, strict=True) if name}
+            read.append(TableRow(f"line {number}", values, fault))
         return TableRows(header, read)
-
-
-def _row(where: str, row: Any, fault: str = "") -> TableRow:
-    """A row of values by column, without those that have no name."""
-    if fault or not isinstance(row, dict):
-        return TableRow(where, {}, fault or "not an object")
-    return TableRow(where, {name: row[name] for name in row if name and not name.startswith(_INDEX)})
 
 
 def _numbered(rows: Iterable[Any]) -> list[TableRow]:
     return [_row(f"row {number}", row) for number, row in enumerate(rows, 1)]
 
 
+def _row(where: str, row: Any, line: bytes = b"{}") -> TableRow:
+    """A row of JSON or Parquet. line: its bytes, if it is a line."""
+    if not isinstance(row, dict):
+        return TableRow(where, {}, _json_fault(line) or "not a JSON object")
+    return TableRow(where, {name: row[name] for name in row if name and not name.startswith(_INDEX)})
+
+
 def _of_text(where: str, line: bytes) -> TableRow:
     cells = line.decode("utf-8", "replace").split("\t")
     fault = "" if len(cells) == 2 else f"{len(cells) - 1} tabs, expected one, between context and response"
-    values = dict(zip(("context", "response"), cells, strict=False))
-    return _row(where, values, fault if is_utf8(line) else NOT_UTF8)
-
-
-def _of_json(where: str, line: bytes) -> TableRow:
-    value = parse_json(line)
-    return _row(where, value, "" if isinstance(value, dict) else _json_fault(line) or "not a JSON object")
+    fault = fault if is_utf8(line) else NOT_UTF8
+    return TableRow(where, {} if fault else dict(zip(("context", "response"), cells, strict=True)), fault)
 
 
 def _json_fault(content: bytes, *, whole: bool = False) -> str:

@@ -181,16 +181,6 @@ def test_lists_of_any_kind_may_hold_a_conversation(kind: Callable[[pa.DataType],
         assert ssrem.conversations(data).frames["turns"]["text"].to_list() == ["Hi", "Hello"] * 2
 
 
-def test_a_tree_of_replies_may_be_a_conversation() -> None:
-    said = [
-        {"id": "1", "author_id": "a", "text": "x", "in_reply_to_status_id": None},
-        {"id": "2", "author_id": "b", "text": "y", "in_reply_to_status_id": "1"},
-    ]
-    for data in (said, pl.DataFrame(said)):
-        turns = ssrem.conversations(data, columns={"conversation": "@replies"}).frames["turns"]
-        assert turns["conversation_id"].to_list() == ["1", "1"]
-
-
 def test_sets_name_their_speaker_and_texts() -> None:
     sets = ssrem.conversations(TALKS).sets
     assert list(sets) == list(DRAWS)

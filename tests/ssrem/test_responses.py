@@ -109,15 +109,6 @@ def test_the_first_of_several_references_is_read_and_said(
     assert said.count("\n") == 1
 
 
-def test_cp1252_is_read_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "x.csv").write_bytes("context,response\nmüde,ja\nwach,nein\n".encode("cp1252"))
-    first, _ = read_responses(str(tmp_path / "x.csv")).rows
-    assert first.sample == Sample(("müde",), "ja")
-    assert (
-        "are read as cp1252, such as line 2 of x.csv: 'müde,ja'; save it as UTF-8" in capsys.readouterr().err
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "content", "faults"),
     [
@@ -152,7 +143,7 @@ def test_cp1252_is_read_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[s
                 "line 5": "context is neither text nor a list of turns",
             },
         ),
-        ("x.json", b'[{"context": "a", "response": "b"}, 7]', {"row 2": "not an object"}),
+        ("x.json", b'[{"context": "a", "response": "b"}, 7]', {"row 2": "not a JSON object"}),
     ],
 )
 def test_what_cannot_be_read_is_kept_with_its_place(

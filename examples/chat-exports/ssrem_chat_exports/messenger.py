@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, problem
-from ssrem.readers.files.streams import head
-from ssrem.readers.json_values import one_object
-from ssrem.readers.rows import escaped
+from ssrem.readers.files.streams import DumpFile
 
 _NOTICES = {"Call", "Subscribe", "Unsubscribe"}
 _REACTION = re.compile(r"Liked a message|Reacted [^\s\x00-\x7f]+ to your message ?")
@@ -32,39 +29,32 @@ class MessengerReader(Reader):
     describes: ClassVar[str] = "message_1.json of Facebook Messenger or Instagram"
 
     @classmethod
-    def sniff(cls, path: Path) -> bool:
-        start = head(path)
+    def sniff(cls, file: DumpFile) -> bool:
         return (
-            b'"sender_name"' in start
-            and b'"timestamp_ms"' in start
-            and {"participants", "messages"} <= one_object(path).keys()
+            b'"sender_name"' in file.head
+            and b'"timestamp_ms"' in file.head
+            and {"participants", "messages"} <= file.members.keys()
         )
 
     @classmethod
-    def order_of(cls, path: Path) -> int:
-        number = re.search(r"_(\d+)\.json", path.name)
+    def order_of(cls, file: DumpFile) -> int:
+        number = re.search(r"_(\d+)\.json", file.path.name)
         return -int(number[1]) if number else 0
 
-    def records(self) -> Iterator[Record]:
-        messages: list[object] = []
-        about: dict[str, object] = {}
-        for place, value in self.elements(self.path, ("title", "thread_path", "messages.item")):
-            if place == "messages.item":
-                messages.append(value)
-            else:
-                about[place] = _mended(value)
-        path = about.pop("thread_path", None)
-        chat = path if isinstance(path, str) and path else self.file
-        yield self.conversation(self.file, 1, chat, about)
+    def records(self, file: DumpFile) -> Iterator[Record]:
+        about = {name: _mended(file.members.get(name)) for name in ("title", "thread_path")}
+        path, messages = about.pop("thread_path"), file.members["messages"]
+        chat = path if isinstance(path, str) and path else file.name
+        yield self.conversation(file.name, 1, chat, about)
         seen = Counter[object]()
-        for line in range(len(messages), 0, -1):
-            if record := self._message(line, messages[line - 1], chat, seen):
+        for line in range(len(messages), 0, -1) if isinstance(messages, list) else ():
+            if record := self._message(file.name, line, messages[line - 1], chat, seen):
                 yield record
 
-    def _message(self, line: int, row: object, chat: str, seen: Counter[object]) -> Record | None:
+    def _message(self, file: str, line: int, row: object, chat: str, seen: Counter[object]) -> Record | None:
         """seen: how many messages there were at each time so far, which tells their ids apart."""
         if not isinstance(row, dict):
-            return problem("malformed_row", self.file, line, escaped(row), conversation_id=chat)
+            return problem("malformed_row", file, line, row, conversation_id=chat)
         text = _mended(row.get("content"))
         is_call = row.get("call_duration") is not None  # newer exports give messages no type
         if row.get("type") in _NOTICES or is_call or (isinstance(text, str) and _REACTION.fullmatch(text)):
@@ -82,7 +72,7 @@ class MessengerReader(Reader):
             "text": text,
             "time": time,
         }
-        return self.message(self.file, line, fields, escaped(row), conversation_id=chat)
+        return self.message(file, line, fields, row, conversation_id=chat)
 
 
 def _mended(text: object) -> object:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, malformed, problem
 from ssrem.readers.cells import rows_of_cells
-from ssrem.readers.files.streams import head, is_utf8, text_name
+from ssrem.readers.files.streams import DumpFile, is_utf8
 
 _METADATA = "swda-metadata.csv"
 _FIRST_COLUMN = b"swda_filename"
@@ -34,31 +34,29 @@ class SwitchboardReader(Reader):
     describes: ClassVar[str] = "Switchboard Dialog Act Corpus, CSV or .utt files, one or a folder of them"
 
     @classmethod
-    def sniff(cls, path: Path) -> bool:
-        if path.is_dir():
-            return bool(_transcripts(path))
-        start = head(path)
-        return start.startswith(_FIRST_COLUMN) or (b"FILENAME:" in start and b"utt1:" in start)
+    def sniff(cls, file: DumpFile) -> bool:
+        if file.path.is_dir():
+            return bool(_transcripts(file.path))
+        return file.head.startswith(_FIRST_COLUMN) or (b"FILENAME:" in file.head and b"utt1:" in file.head)
 
-    def files(self) -> list[Path]:
-        if not self.path.is_dir():
-            return [self.path]
-        return sorted([*_transcripts(self.path), *filter(Path.is_file, [self.path / _METADATA])])
+    def files_in(self, path: Path) -> list[Path]:
+        if not path.is_dir():
+            return [path]
+        return [*_transcripts(path), *filter(Path.is_file, [path / _METADATA])]
 
-    def records(self) -> Iterator[Record]:
-        callers: dict[tuple[str, str], str] = {}
-        files = self.files()
-        if self.path / _METADATA in files:
-            files.remove(self.path / _METADATA)
-            callers = self._callers(self.path / _METADATA)
-        for path in files:
-            is_table = head(path).startswith(_FIRST_COLUMN)
-            yield from self._table(path, callers) if is_table else self._transcript(path)
+    def records(self, file: DumpFile) -> Iterator[Record]:
+        metadata, callers = file.path / _METADATA, dict[tuple[str, str], str]()
+        if metadata.is_file():
+            callers = self._callers(file / _METADATA)
+        for path in (path for path in self.files_in(file.path) if path != metadata):
+            part = file / str(path.relative_to(file.path)) if file.path.is_dir() else file
+            is_table = part.head.startswith(_FIRST_COLUMN)
+            yield from self._table(part, callers) if is_table else self._transcript(part)
 
-    def _callers(self, metadata: Path) -> dict[tuple[str, str], str]:
+    def _callers(self, metadata: DumpFile) -> dict[tuple[str, str], str]:
         """(conversation, A or B) → the number of the person who called or was called."""
         callers: dict[tuple[str, str], str] = {}
-        rows = rows_of_cells(self.content(metadata), ",")
+        rows = rows_of_cells(metadata.content(), ",")
         _, _, header, _ = next(rows, (1, b"", [], None))
         for _, _, cells, reason in rows:
             if reason or len(cells) != len(header):
@@ -70,9 +68,9 @@ class SwitchboardReader(Reader):
                     callers[row["conversation_no"], caller] = row[column]
         return callers
 
-    def _table(self, path: Path, callers: dict[tuple[str, str], str]) -> Iterator[Record]:
-        file = text_name(path)
-        rows = rows_of_cells(self.content(path), ",")
+    def _table(self, part: DumpFile, callers: dict[tuple[str, str], str]) -> Iterator[Record]:
+        file = part.name
+        rows = rows_of_cells(part.content(), ",")
         _, _, header, _ = next(rows, (1, b"", [], None))
         for number, raw, cells, reason in rows:
             if reason or len(cells) != len(header):
@@ -85,11 +83,11 @@ class SwitchboardReader(Reader):
             fields |= {"text": row.get("text"), "act_tag": row.get("act_tag")}
             yield from self._message(file, number, fields, raw, conversation)
 
-    def _transcript(self, path: Path) -> Iterator[Record]:
-        file = text_name(path)
+    def _transcript(self, part: DumpFile) -> Iterator[Record]:
+        file = part.name
         conversation, callers = file.partition(".")[0], {}
         in_head, held, first = True, list[bytes](), 0
-        for number, line in self.lines(path):
+        for number, line in part.lines():
             text = line.decode("utf-8", "replace")
             if in_head:
                 if named := _FILE_NAME.fullmatch(text.strip()):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
-from pathlib import Path
 from typing import ClassVar
 
 from ssrem.errors import DumpError
 from ssrem.readers.base import Reader, Record, malformed, problem
 from ssrem.readers.fields import Layout
-from ssrem.readers.files.streams import LONGEST_ROW, blocks, head, is_utf8, too_long
+from ssrem.readers.files.streams import LONGEST_ROW, DumpFile, is_utf8, too_long
 from ssrem.readers.people import DELETED
 from ssrem.readers.times import DateOrder
 
@@ -64,14 +62,18 @@ class WhatsappReader(Reader):
     not_people: ClassVar = ("WhatsApp", "Meta AI")
 
     def __init__(
-        self, path: Path, *, mapping: Mapping[str, tuple[str, ...]] | None = None, batch_rows: int = 65_536
+        self,
+        files: Sequence[DumpFile],
+        *,
+        mapping: Mapping[str, tuple[str, ...]] | None = None,
+        batch_rows: int = 65_536,
     ) -> None:
-        super().__init__(path, mapping=mapping, batch_rows=batch_rows)
+        super().__init__(files, mapping=mapping, batch_rows=batch_rows)
         self.layout = Layout()  # the mapping is the order of dates and names no columns
 
     @classmethod
-    def sniff(cls, path: Path) -> bool:
-        lines = head(path).decode("utf-8", "replace").split("\n")
+    def sniff(cls, file: DumpFile) -> bool:
+        lines = file.head.decode("utf-8", "replace").split("\n")
         first = next((line for line in lines if line.strip()), "")
         headers = [header for line in lines if (header := _header(line))]
         return _header(first) is not None and any(
@@ -80,38 +82,38 @@ class WhatsappReader(Reader):
             if (rest := header["rest"] or "")
         )
 
-    def check(self) -> None:
+    def check(self, file: DumpFile) -> None:
         if self.layout.times.format:
             raise DumpError(
                 "--time-format does not apply to whatsapp; say --map time=day-first or time=month-first, if need be"
             )
-        _ = self._order  # DumpError unless the dates decide
+        self._order(file)  # DumpError unless the dates decide
 
-    def records(self) -> Iterator[Record]:
-        order = self.layout.times.order = self._order
+    def records(self, file: DumpFile) -> Iterator[Record]:
+        order = self.layout.times.order = self._order(file)
         number, size, held = 0, 0, list[bytes]()
-        for ordinal, line in self.lines(self.path):
+        for ordinal, line in file.lines():
             opens = _header(line.decode("utf-8", "replace")) is not None
             if held and not opens:
                 held.append(line)
                 size += len(line)
                 if size > LONGEST_ROW:
-                    raise too_long(self.path, f"the message of line {number:,}")
+                    raise too_long(file.path, f"the message of line {number:,}")
                 continue
             if held:
-                yield from self._message(number, b"\n".join(held), order)
+                yield from self._message(file.name, number, b"\n".join(held), order)
             if opens:
                 number, size, held = ordinal, len(line), [line]
             elif line.strip():
-                yield malformed(self.file, ordinal, line)
+                yield malformed(file.name, ordinal, line)
         if held:
-            yield from self._message(number, b"\n".join(held), order)
+            yield from self._message(file.name, number, b"\n".join(held), order)
 
-    def _message(self, number: int, row: bytes, order: str) -> Iterator[Record]:
-        id = self.file.removesuffix(".txt")
+    def _message(self, file: str, number: int, row: bytes, order: str) -> Iterator[Record]:
+        id = file.removesuffix(".txt")
         header = _header(row.decode("utf-8", "replace"))
         if header is None or not is_utf8(row):
-            yield problem("undecodable", self.file, number, row, conversation_id=id)
+            yield problem("undecodable", file, number, row, conversation_id=id)
             return
         spoken = _SPOKEN.fullmatch(header["rest"] or "")
         name, text = spoken.groups("") if spoken else ("", "")
@@ -131,10 +133,9 @@ class WhatsappReader(Reader):
             self.left_out["media or notices without text"] += 1
         else:
             fields = {"speaker": speaker, "text": body, "time": _time(header, order)}
-            yield self.message(self.file, number, fields, row, conversation_id=id)
+            yield self.message(file, number, fields, row, conversation_id=id)
 
-    @cached_property
-    def _order(self) -> str:
+    def _order(self, file: DumpFile) -> str:
         """`day` or `month`, which comes first in the dates that do not begin with the year, and a note of why.
 
         A number above 12 is a day; dots stand in dates that begin with the day; messages are in the order of time.
@@ -149,7 +150,7 @@ class WhatsappReader(Reader):
             )
         dates = DateOrder()
         last: _Date | None = None
-        for block in blocks(self.path, self.block_bytes):
+        for block in file.blocks():
             for line in block.decode("utf-8", "replace").split("\n"):
                 header = _header(line)
                 if header and len(header["first"]) < 3:
@@ -158,7 +159,7 @@ class WhatsappReader(Reader):
                         dates.add(int(date[0]), int(date[1]), _year(date), _written(date))
                         last = date
         order, why = dates.decision(
-            str(self.path), "say which with --map time=day-first or --map time=month-first", wanted[columns]
+            str(file.path), "say which with --map time=day-first or --map time=month-first", wanted[columns]
         )
         self.notes += [why] if why else []
         return order

@@ -13,11 +13,12 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
 from typing import IO, cast
 
 from ssrem.errors import DumpError, one_line
 from ssrem.files import folder_of
-from ssrem.readers.files.streams import chunks, head
+from ssrem.readers.files.streams import DumpFile
 
 STDIN = "-"
 _URL = re.compile(r"(\w[\w+.-]*)://.")
@@ -84,12 +85,6 @@ def absolute(source: str) -> str:
     return str(Path(source).resolve()) if Path(source).exists() else source
 
 
-def labels(paths: list[Path]) -> list[str]:
-    """The paths below the folder in which all of them lie."""
-    folder = common_folder(paths)
-    return [str(path.relative_to(folder)) for path in paths]
-
-
 def common_folder(paths: list[Path]) -> Path:
     """The deepest folder in which all paths lie."""
     first, *others = (path.parent for path in paths)
@@ -106,7 +101,7 @@ def located(source: str) -> tuple[list[Path], Held | None]:
     if source == STDIN or _URL.match(source):
         held = Held(source)
         try:
-            return _fetched(source, held), held
+            return [_fetched(source, held)], held
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 raise DumpError(
@@ -126,49 +121,35 @@ def _is_pattern(source: str) -> bool:
     return glob.has_magic(source) and not Path(source).exists()
 
 
-def _fetched(source: str, held: Held) -> list[Path]:
-    """The files of standard input or a URL, written into the folder."""
+def _fetched(source: str, held: Held) -> Path:
+    """What is piped in, or the file at a URL, written into the folder."""
     if source == STDIN:
         if sys.stdin.isatty():
             raise DumpError(
                 "- reads what is piped in, and nothing is; for example: zcat dump.jsonl.gz | ssrem ingest -"
             )
-        return [_copied(sys.stdin.buffer, held.target("stdin"))]
+        return _copied(sys.stdin.buffer, held.target("stdin"))
     scheme = source.partition("://")[0].lower()
-    if scheme in ("file", "local"):
-        raise DumpError(f"{source}: is a file of this machine; give its path, without {scheme}://")
+    if scheme in ("file", "local", "zip", "tar") or "::" in source:
+        raise DumpError(
+            f"{source}: is a file of this machine, or in an archive; give the path of the file or archive"
+        )
     try:
-        from fsspec.core import url_to_fs  # type: ignore[import-untyped]
+        import fsspec  # type: ignore[import-untyped]
 
-        files, place = url_to_fs(source)
-        names = [place]
-        if not scheme.startswith("http"):
-            if glob.has_magic(place):
-                names = sorted(files.glob(place))
-            elif files.isdir(place):
-                names = sorted(files.find(place))
-        if not names:
-            raise FileNotFoundError(errno.ENOENT, "there is no such file", place)
-        paths = []
-        # A name that leads out of the folder is refused before the names are shortened.
-        checked = [Path("/") / held.target(name.lstrip("/")).relative_to(held.folder) for name in names]
-        for name, label in zip(names, labels(checked), strict=True):
-            with files.open(name, "rb") as stream:
-                paths.append(_copied(stream, held.target(label)))
-        return paths
-    except DumpError:
-        raise
+        with fsspec.open(source, "rb") as stream:
+            return _copied(stream, held.target(base_name(source) or "dump"))
     except ImportError as error:
         raise DumpError(
             f"{source}: addresses with {scheme}:// need a package; pip install {_PACKAGES.get(scheme, 'fsspec')}, or "
             "download the dump and give the file"
         ) from error
     except Exception as error:  # every file system has errors of its own
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        if isinstance(error, DumpError) or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
             raise
         raise DumpError(
-            f"{source}: cannot be fetched ({one_line(error)}); look at the address and the network, or download the "
-            "dump and give the file"
+            f"{source}: cannot be fetched ({one_line(error)}); give the address of one file, look at the network, or "
+            "download the dump and give its path"
         ) from error
 
 
@@ -178,9 +159,9 @@ def _copied(stream: IO[bytes], target: Path) -> Path:
     return target
 
 
-def is_archive(path: Path) -> bool:
+def is_archive(file: DumpFile) -> bool:
     """Whether a file is a zip or tar archive, by its content."""
-    start = head(path, 512)
+    start = file.head
     return start.startswith((b"PK\x03\x04", b"PK\x05\x06")) or start[257:262] == b"ustar"
 
 
@@ -217,24 +198,15 @@ def unpacked(path: Path) -> tuple[Path, Held]:
     files = [file for file in sorted(folder.rglob("*")) if file.is_file() and not _is_side_file(file, folder)]
     if not files:
         raise DumpError(f"{path}: the archive holds no file; give one with conversations in it")
-    if len(files) == 1 and is_archive(files[0]):
+    if len(files) == 1 and is_archive(DumpFile(files[0])):
         raise DumpError(f"{path}: holds another archive, {files[0].name}; unpack it, and give that one")
     return files[0] if len(files) == 1 else common_folder(files), held
 
 
-class _Decompressed:
-    """The content of a plain or compressed file, as tarfile reads it."""
-
-    def __init__(self, path: Path) -> None:
-        self._pieces = chunks(path, _PIECE)
-
-    def read(self, _: int) -> bytes:
-        return next(self._pieces, b"")
-
-
 def _entries(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
     """Name and content of each file of the archive."""
-    if head(path, 2) == b"PK":
+    file = DumpFile(path)
+    if file.head.startswith(b"PK"):
         with zipfile.ZipFile(path) as archive:
             for entry in archive.infolist():
                 if stat.S_ISLNK(entry.external_attr >> 16):
@@ -245,7 +217,9 @@ def _entries(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
                     with archive.open(entry) as content:
                         yield entry.filename, content
         return
-    with tarfile.open(fileobj=cast("IO[bytes]", _Decompressed(path)), mode="r|") as tar:
+    pieces = file.chunks(_PIECE)
+    decompressed = SimpleNamespace(read=lambda _: next(pieces, b""))
+    with tarfile.open(fileobj=cast("IO[bytes]", decompressed), mode="r|") as tar:
         for member in tar:
             extracted = tar.extractfile(member) if member.isfile() else None
             if extracted is not None:

@@ -1,24 +1,21 @@
-"""Reads files as blocks of bytes, plain or compressed (by their first bytes), as UTF-8, and counts the bytes read.
-
-The encoding of a text is what the user says, else UTF-16 by its byte order mark, or UTF-8, or Windows-1252 (cp1252)
-where the bytes look like it.
-"""
+"""Files of a dump: decompressed by their first bytes, decoded to UTF-8, read in blocks of whole lines, or as JSON."""
 
 from __future__ import annotations
 
 import codecs
 import os
-import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from itertools import chain
+from contextlib import suppress
+from functools import cached_property, partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ssrem.errors import DumpError
 from ssrem.files import UTF16_BOMS
+from ssrem.readers.json_values import json_value, parse_json, rows_in
 
 Item = TypeVar("Item")
 
@@ -30,19 +27,12 @@ _WIDEST_OF_ARROW = 1 << 27
 """Largest window, in bytes, of zstd data that Arrow decompresses."""
 LONGEST_ROW = 128 << 20
 """Most bytes of one row of a dump, such as a line, that are read into memory."""
-GUESSED = "cp1252 where not UTF-8"
-"""Used as an encoding: lines that are not UTF-8 are read as cp1252."""
-
-_SMALLEST_RECODED = 1 << 16
-"""Fewest bytes of a piece that is recoded: many small ones would take long."""
-_LONG_LINE = 1 << 20
-"""A line of more bytes, such as JSON without line breaks, is recoded in parts."""
-_BEYOND_ASCII = bytes(range(128, 256))
-_GUESSED_BY = 8 << 20
-"""The bytes at the start of a file by which its encoding is guessed."""
-_CONTROLS = re.compile(rb"[\x00-\x01\x04-\x08\x0e\x10\x12-\x15\x17-\x1a\x1c\x7f\x81\x8d\x8f\x90\x9d]")
-"""Bytes that text in cp1252 does not contain; control characters with which IRC formats text are allowed."""
-_SIGNS = frozenset("€‚„…‘’“”•–—™œŒšŠžŽŸ\xa0¡£§©ª«°²³´·º»¿½¼¾®")
+LARGEST_JSON = 1 << 30
+"""Most bytes of a file that is one JSON value, which is read into memory as a whole, and takes some five times that."""
+BLOCK = 8 << 20
+"""Bytes of a block of lines."""
+SAMPLE_ROWS = 1_000
+"""Rows that show what the columns hold."""
 
 _FOREIGN = {b"%pdf": "a PDF file", b"sqlite format 3": "an SQLite database", b"{\\rtf": "an RTF document"}
 _FOREIGN |= dict.fromkeys((b"\x89png", b"gif8", b"\xff\xd8\xff"), "a picture")
@@ -53,16 +43,223 @@ _FOREIGN |= {
     b"\xd0\xcf\x11\xe0": "an office document",
 }
 
-_encodings: dict[str, str] = {}
-"""File → its encoding as set by `declare`, if it is neither UTF-8 nor UTF-16 with a byte order mark."""
+
+class Meter:
+    """Counts the stored bytes that are read of a dump (compressed bytes where it is compressed)."""
+
+    read = 0
 
 
-def declare(path: Path, encoding: str | None) -> None:
-    """Read a file as text in this encoding, or GUESSED, from now on; None: as UTF-8, or UTF-16 by its first bytes."""
-    if encoding is None:
-        _encodings.pop(str(path.absolute()), None)
-    else:
-        _encodings[str(path.absolute())] = encoding
+class DumpFile:
+    """A file or folder of a dump.
+
+    encoding: of its text, by default UTF-8, or UTF-16 if it begins with its byte order mark. What is decoded to UTF-8
+    keeps bytes that are invalid in the encoding. meter: counts what is read. Methods raise DumpError for compressed
+    data that is damaged and for rows that are longer than LONGEST_ROW.
+    """
+
+    def __init__(self, path: Path, encoding: str | None = None, meter: Meter | None = None) -> None:
+        self.path, self.encoding, self.meter = path, encoding, meter or Meter()
+
+    def __truediv__(self, name: str) -> DumpFile:
+        """A file in the folder."""
+        return DumpFile(self.path / name, self.encoding, self.meter)
+
+    def close(self) -> None:
+        """Forget what was read."""
+        for name in ("head", "json", "value", "first_rows"):
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def name(self) -> str:
+        return text_name(self.path)
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first 64 kB of the content, or up to its end or a damaged place; none of a folder."""
+        try:
+            return b"" if self.path.is_dir() else next(self.chunks(1 << 16), b"").removeprefix(UTF8_BOM)
+        except DumpError:
+            return b""
+
+    @property
+    def first_line(self) -> str:
+        """The first line that is not blank, as far as `head` goes."""
+        return self.head.lstrip().partition(b"\n")[0].decode("utf-8", "replace").rstrip()
+
+    @property
+    def is_parquet(self) -> bool:
+        return self.head.startswith(b"PAR1")
+
+    @property
+    def foreign(self) -> str | None:
+        """The kind of a file that no reader reads, by its first bytes, such as a picture; None for other files."""
+        start = self.head[:64].lstrip().lower()
+        return next((kind for first, kind in _FOREIGN.items() if start.startswith(first)), None)
+
+    def chunks(self, size: int = 1 << 20) -> Iterator[bytes]:
+        """The content as UTF-8 in pieces of about `size` bytes."""
+        pieces = self._stored(size)
+        first = next(pieces, b"")
+        encoding = self.encoding or ("utf-16" if first.startswith(UTF16_BOMS) else None)
+        if encoding is None:
+            yield from filter(None, chain((first,), pieces))
+            return
+        decoder = codecs.getincrementaldecoder(encoding)("ssrem-keep-bytes")
+        for piece in chain((first,), pieces, (None,)):
+            try:
+                text = decoder.decode(piece or b"", final=piece is None)
+            except UnicodeError as error:
+                raise DumpError(
+                    f"{self.path}: the {encoding} text is damaged or cut off; give its encoding with --encoding"
+                ) from error
+            yield from filter(None, (text.encode("utf-8", "surrogateescape"),))
+
+    def _stored(self, size: int) -> Iterator[bytes]:
+        """The decompressed content in pieces of at most `size` bytes."""
+        import pyarrow as pa
+
+        with self.path.open("rb") as file:
+            start = file.read(18)
+        codec = next((name for magic, name in _CODECS.items() if start.startswith(magic)), None)
+        before = self.meter.read
+        with pa.OSFile(os.fsencode(self.path), "rb") as stored:
+            stream = pa.CompressedInputStream(stored, codec) if codec else stored
+            wide = codec == "zstd" and _window(start) > _WIDEST_OF_ARROW
+            pieces = _wide_frames(stored) if wide else iter(partial(stream.read, size), b"")
+            while True:
+                try:
+                    piece = next(pieces, b"")
+                except OSError as error:
+                    raise DumpError(
+                        f"{self.path}: the {codec or 'file'} data is damaged or cut off near byte {stored.tell():,}; "
+                        "fetch or pack the file again"
+                    ) from error
+                self.meter.read = before + stored.tell()
+                if not piece:
+                    return
+                yield piece
+
+    def blocks(self, size: int = 0) -> Iterator[bytes]:
+        """The content in blocks of whole lines, of about BLOCK bytes, or one longer line.
+
+        A byte order mark at the start is removed. Only the last block may lack the final newline.
+        """
+        held: list[bytes] = []
+        held_bytes = lines = 0
+        for number, chunk in enumerate(self.chunks(size or BLOCK)):
+            piece = chunk if number else chunk.removeprefix(UTF8_BOM)
+            cut = piece.rfind(b"\n") + 1
+            if cut:
+                block = b"".join([*held, memoryview(piece)[:cut]])  # one copy, not two
+                lines += block.count(b"\n")
+                yield block
+                held, held_bytes = [], 0
+            if cut < len(piece):
+                held.append(piece[cut:])
+                held_bytes += len(held[-1])
+                if held_bytes > LONGEST_ROW:
+                    raise too_long(self.path, f"line {lines + 1:,}")
+        if held:
+            yield b"".join(held)
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Number, from 1, and bytes without the newline of every line."""
+        first = 1
+        for block in self.blocks():
+            lines = block.removesuffix(b"\n").split(b"\n")
+            yield from enumerate(lines, first)
+            first += len(lines)
+
+    def content(self, most: int = LONGEST_ROW) -> bytes:
+        """The whole content; DumpError if it is longer than `most` bytes."""
+        content = bytearray()
+        for block in self.chunks():
+            content += block
+            if len(content) > most:
+                raise DumpError(
+                    f"{self.path}: is one text or JSON value of more than {most >> 20:,} MB, which would have to be in "
+                    "memory; write its rows one a line, as with jq -c '.[]'"
+                )
+        return bytes(content.removeprefix(UTF8_BOM))
+
+    @cached_property
+    def json(self) -> str | None:
+        """How the content is JSON: an object a line (`lines`), or one `value`; None if it does not look like JSON."""
+        start = self.head.lstrip()
+        if self.path.is_dir() or self.is_parquet:
+            return None
+        if start[:1] == b"[" and start[1:].lstrip()[:1] in (b"{", b"["):  # `[12:30] <nick>` begins a log
+            return "value"
+        blocks = self.blocks(1 << 16)
+        block = next(blocks, b"").decode("utf-8", "replace").encode()
+        lines = [line for line in block.split(b"\n", 100) if line.strip()]
+        whole = any(isinstance(parse_json(line), dict) for line in lines if line[:1] == b"{")
+        if start[:1] == b"{" and len(lines) < 2 and not any(map(bytes.strip, islice(blocks, 1))):
+            return "value"
+        return "lines" if whole else "value" if start[:1] == b"{" else None
+
+    @cached_property
+    def value(self) -> Any:
+        """The JSON value that the file is; DumpError if it is broken, nests too deeply or is larger than LARGEST_JSON.
+
+        Text that is not UTF-8 has halves of surrogate pairs in it, which UTF-8 cannot encode.
+        """
+        return json_value(self.content(LARGEST_JSON), str(self.path))
+
+    @property
+    def members(self) -> dict[str, Any]:
+        """The object that the file is; empty for other content."""
+        value = self.value if self.json == "value" else None
+        return value if isinstance(value, dict) else {}
+
+    def rows(self) -> Iterator[tuple[int, object, object]]:
+        """Number, value and source of each row of JSON lines, of one JSON value, or of nested Parquet.
+
+        The source is the line, of other rows the value. The value of a line that is not JSON is None.
+        """
+        if self.json == "lines":
+            yield from ((number, parse_json(line), line) for number, line in self.lines() if line.strip())
+            return
+        parsed = parquet_rows(self.path) if self.is_parquet else rows_in(self.value) if self.json else ()
+        yield from ((number, row, row) for number, row in enumerate(parsed, 1))
+
+    @cached_property
+    def first_rows(self) -> list[dict[str, Any]]:
+        """The first objects among the rows of JSON or nested Parquet, at most SAMPLE_ROWS."""
+        rows = (row for _, row, _ in self.rows() if isinstance(row, dict))
+        with suppress(*([DumpError] if self.is_parquet else [])):  # the reader of tables may read it
+            return list(islice(rows, SAMPLE_ROWS))
+        return []
+
+
+def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet file that has a column of lists of objects or of texts, or of objects; none of other files.
+    DumpError if the file is damaged."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            kinds = file.schema_arrow.types
+            inner = [kind.value_type for kind in kinds if hasattr(kind, "value_type")]
+            of_texts = {pa.string(), pa.large_string()} & {*inner}
+            if of_texts or any(map(pa.types.is_struct, (*kinds, *inner))):
+                for batch in file.iter_batches(256):
+                    yield from batch.to_pylist()
+    except (OSError, pa.ArrowException, ValueError, ArithmeticError, LookupError) as error:
+        raise DumpError(f"{path}: not a whole Parquet file; fetch the file again") from error
+
+
+def _keep_bytes(error: UnicodeError) -> tuple[str, int]:
+    """Error handler of codecs: keeps bytes that are invalid in an encoding, so that the text is invalid as UTF-8."""
+    if not isinstance(error, UnicodeDecodeError) or error.object[error.start : error.end].isascii():
+        raise error
+    faulty = error.object[error.start : error.end]
+    return "".join(chr(0xDC00 + byte) if byte > 127 else chr(byte) for byte in faulty), error.end
+
+
+codecs.register_error("ssrem-keep-bytes", _keep_bytes)
 
 
 def checked_encoding(name: str | None) -> str | None:
@@ -79,49 +276,6 @@ def checked_encoding(name: str | None) -> str | None:
     return codec.name
 
 
-def declare_guess(path: Path) -> str | None:
-    """Read a file from now on in the encoding that its start suggests: returns why it is cp1252, None if it is not.
-
-    Lines in cp1252 must outnumber those in UTF-8 with letters beyond ASCII, and look like a western language: few of
-    their letters are beyond ASCII, and all of these are common; lines with other bytes must be rare.
-    """
-    declare(path, None)  # the guess is made from the bytes as they are stored
-    start = head(path, _GUESSED_BY)
-    if len(start) + len(UTF8_BOM) >= _GUESSED_BY:  # the end may be a part of a line, or of a letter
-        start = start[: start.rfind(b"\n") + 1] or start.rstrip(_BEYOND_ASCII)
-    if is_utf8(start) or b"\0" in start[:4096] or start.lstrip().startswith((b"PK", b"PAR1", b"%PDF")):
-        return None
-    lines = [(number, line) for number, line in enumerate(start.split(b"\n"), 1) if not line.isascii()]
-    others = [(number, line) for number, line in lines if not is_utf8(line)]
-    broken = [(number, line) for number, line in others if not _CONTROLS.search(line)]
-    text = b"\n".join(line for _, line in broken).decode("cp1252")
-    beyond = [sign for sign in text if ord(sign) > 127]
-    rare = 20 * (len(others) - len(broken))
-    if (
-        len(broken) <= max(len(lines) - len(others), rare)
-        or not all("À" <= sign <= "þ" or sign in _SIGNS for sign in beyond)
-        or sum(map(str.isalpha, beyond)) > 0.3 * sum(map(str.isalpha, text))
-    ):
-        return None
-    declare(path, GUESSED)
-    number, line = broken[0]
-    place = next(i for i, byte in enumerate(line) if byte > 127 and not is_utf8(line[: i + 1] + b" "))
-    example = line[max(0, place - 20) : place + 20].decode("cp1252", "replace").strip()
-    where = f"line {number:,} of {text_name(path)}"
-    return f"lines that are not UTF-8 are read as cp1252, such as {where}: {example!r}"
-
-
-def _keep_bytes(error: UnicodeError) -> tuple[str, int]:
-    """Error handler of codecs: keeps bytes that are invalid in an encoding, so that the text is invalid as UTF-8."""
-    if not isinstance(error, UnicodeDecodeError) or error.object[error.start : error.end].isascii():
-        raise error
-    faulty = error.object[error.start : error.end]
-    return "".join(chr(0xDC00 + byte) if byte > 127 else chr(byte) for byte in faulty), error.end
-
-
-codecs.register_error("ssrem-keep-bytes", _keep_bytes)
-
-
 def text_name(path: Path, folder: Path | None = None) -> str:
     """The name of a file, or its path below `folder` if it is there, as text; bytes that are not UTF-8 are escaped."""
     inside = folder is not None and path != folder and path.is_relative_to(folder)
@@ -131,9 +285,7 @@ def text_name(path: Path, folder: Path | None = None) -> str:
 
 def files_of(path: Path) -> list[Path]:
     """The file itself, or the files of a folder and its subfolders, sorted; names that begin with a dot are hidden."""
-    if not path.is_dir():
-        return [path]
-    return sorted(_files_in(path, set()))
+    return sorted(_files_in(path, set())) if path.is_dir() else [path]
 
 
 def _files_in(folder: Path, seen: set[Path]) -> Iterator[Path]:
@@ -142,18 +294,10 @@ def _files_in(folder: Path, seen: set[Path]) -> Iterator[Path]:
         return
     seen.add(folder.resolve())
     for path in sorted(folder.iterdir()):
-        if path.name.startswith("."):
-            continue
-        if path.is_dir():
+        if path.is_dir() and not path.name.startswith("."):
             yield from _files_in(path, seen)
-        elif path.is_file():
+        elif path.is_file() and not path.name.startswith("."):
             yield path
-
-
-def foreign(path: Path) -> str | None:
-    """The kind of a file that no reader can read, by its first bytes, such as a picture; None for other files."""
-    start = head(path, 64).lstrip().lower()
-    return next((kind for first, kind in _FOREIGN.items() if start.startswith(first)), None)
 
 
 def is_utf8(content: bytes) -> bool:
@@ -193,7 +337,7 @@ def _window(head: bytes) -> int:
     return base + (base >> 3) * (head[5] & 7)
 
 
-def _wide_frames(stored: Any, size: int) -> Iterator[bytes]:
+def _wide_frames(stored: Any) -> Iterator[bytes]:
     """The content of zstd data with windows of up to 2 GB, such as Pushshift's; OSError if it is damaged."""
     try:
         import zstandard
@@ -203,138 +347,17 @@ def _wide_frames(stored: Any, size: int) -> Iterator[bytes]:
         ) from None
 
     unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 31)
-    frame = unpacker.decompressobj()
-    while packed := stored.read(1 << 16):
-        while packed:
-            if frame.eof:
-                frame = unpacker.decompressobj()
-            try:
-                content = frame.decompress(packed)
-            except zstandard.ZstdError as error:
-                raise OSError(str(error)) from error
-            packed = frame.unused_data if frame.eof else b""
-            yield from (content[at : at + size] for at in range(0, len(content), size))
-    if not frame.eof:
-        raise OSError("the last frame is cut off")
-
-
-def _raw_chunks(path: Path, size: int, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
-    """The file's decompressed content in pieces of at most `size` bytes.
-
-    progress: called with the number of stored bytes read so far. DumpError if a compressed file is damaged.
-    """
-    import pyarrow as pa
-
-    with path.open("rb") as file:
-        head = file.read(18)
-    codec = next((name for magic, name in _CODECS.items() if head.startswith(magic)), None)
-    with pa.OSFile(os.fsencode(path), "rb") as stored:
-        stream = pa.CompressedInputStream(stored, codec) if codec else stored
-        wide = codec == "zstd" and _window(head) > _WIDEST_OF_ARROW
-        pieces = _wide_frames(stored, size) if wide else iter(partial(stream.read, size), b"")
-        while True:
-            try:
-                piece = next(pieces, b"")
-            except OSError as error:
-                raise DumpError(
-                    f"{path}: the {codec or 'file'} data is damaged or cut off near byte {stored.tell():,}; "
-                    "fetch or pack the file again"
-                ) from error
-            if progress:  # also at the end, where compressed data may unpack to nothing
-                progress(stored.tell())
-            if not piece:
-                return
-            yield piece
-
-
-def chunks(path: Path, size: int, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
-    """The file's decompressed content in pieces of at most `size` bytes; progress and errors as in `_raw_chunks`.
-
-    Text in the declared encoding, or in UTF-16 by its byte order mark, becomes UTF-8. Bytes that are invalid in the
-    encoding, and halves of surrogate pairs, stay, so that they are invalid as UTF-8 too.
-    """
-    encoding = _encodings.get(str(path.absolute()))
-    pieces = _raw_chunks(path, max(size, _SMALLEST_RECODED) if encoding else size, progress)
-    first = next(pieces, b"")
-    if encoding is None and not first.startswith(UTF16_BOMS):
-        yield from (piece for piece in (first,) if piece)
-        yield from pieces
-        return
-    pieces = chain((first,), pieces)
-    recoded = _by_line(pieces) if encoding == GUESSED else _recoded(path, pieces, encoding)
-    for content in recoded:
-        yield from (content[at : at + size] for at in range(0, len(content), size))
-
-
-def _recoded(path: Path, pieces: Iterator[bytes], encoding: str | None) -> Iterator[bytes]:
-    """Text in an encoding, by default UTF-16 with a byte order mark, as UTF-8."""
-    faulty, keep = ("ssrem-keep-bytes", "surrogateescape") if encoding else ("surrogatepass", "surrogatepass")
-    decoder = codecs.getincrementaldecoder(encoding or "utf-16")(faulty)
-    for piece in chain(pieces, (None,)):
+    frame, packed = unpacker.decompressobj(), stored.read(1 << 16)
+    while packed:
         try:
-            yield decoder.decode(piece or b"", final=piece is None).encode("utf-8", keep)
-        except UnicodeError as error:
-            way_out = "give its encoding with --encoding" if encoding else "save the file as UTF-8"
-            raise DumpError(
-                f"{path}: the {encoding or 'UTF-16'} text is damaged or cut off; {way_out}"
-            ) from error
-
-
-def _by_line(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Lines of UTF-8 unchanged, all others recoded from cp1252; of a long line, each part is one or the other."""
-    held = b""
-    for piece in chain(pieces, (b"",)):
-        held += piece
-        cut = held.rfind(b"\n") + 1 if piece else len(held)
-        if not cut and len(held) > _LONG_LINE:
-            cut = len(held.rstrip(_BEYOND_ASCII)) or len(held)  # divides no character of UTF-8
-        block, held = held[:cut], held[cut:]
-        lines = [block] if is_utf8(block) else block.splitlines(keepends=True)
-        yield b"".join(line if is_utf8(line) else _from_cp1252(line) for line in lines)
-
-
-def _from_cp1252(line: bytes) -> bytes:
-    return line.decode("cp1252", "ssrem-keep-bytes").encode("utf-8", "surrogateescape")
-
-
-def is_parquet(path: Path) -> bool:
-    """Whether a file is Parquet, by its first bytes."""
-    return head(path, 4) == b"PAR1"
-
-
-def blocks(path: Path, size: int, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
-    """The file's content in blocks of whole lines, of about `size` bytes, or one longer line.
-
-    A byte order mark at the start is removed. Only the last block may lack the final newline. DumpError for a line
-    longer than LONGEST_ROW.
-    """
-    held: list[bytes] = []
-    held_bytes = lines = 0
-    first = True
-    for chunk in chunks(path, size, progress):
-        piece = chunk.removeprefix(UTF8_BOM) if first else chunk
-        first = False
-        cut = piece.rfind(b"\n") + 1
-        if cut:
-            block = b"".join([*held, memoryview(piece)[:cut]])  # one copy, not two
-            lines += block.count(b"\n")
-            yield block
-            held, held_bytes = [], 0
-        if cut < len(piece):
-            held.append(piece[cut:])
-            held_bytes += len(held[-1])
-            if held_bytes > LONGEST_ROW:
-                raise too_long(path, f"line {lines + 1:,}")
-    if held:
-        yield b"".join(held)
-
-
-def head(path: Path, size: int = 65_536) -> bytes:
-    """The first `size` bytes of the decompressed content, or up to its end or a damaged place; none of a folder."""
-    try:
-        return b"" if path.is_dir() else next(chunks(path, size), b"").removeprefix(UTF8_BOM)
-    except DumpError:
-        return b""
+            content = frame.decompress(packed)
+        except zstandard.ZstdError as error:
+            raise OSError(str(error)) from error
+        yield from filter(None, (content,))
+        ended, packed = frame.eof, frame.unused_data or stored.read(1 << 16)
+        frame = unpacker.decompressobj() if ended else frame
+    if not ended:
+        raise OSError("the last frame is cut off")
 
 
 def prefetched(items: Iterable[Item], ahead: int = 4) -> Iterator[Item]:

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from functools import cached_property
-from itertools import islice
-from pathlib import Path
 from typing import Any, ClassVar
 
 from ssrem.errors import DumpError
-from ssrem.readers.base import SAMPLE_ROWS, Reader, Record, no_object, problem
+from ssrem.readers.base import Reader, Record, no_object, problem
 from ssrem.readers.fields import ALIASES, SILENT_ROLES, Layout, check_header
-from ssrem.readers.json_values import first_objects
-from ssrem.readers.rows import MalformedRowError, escaped, joined_text
+from ssrem.readers.files.streams import DumpFile
+from ssrem.readers.rows import MalformedRowError, joined_text
 
 _LISTS = ("messages", "conversation", "conversations", "items")
 """The keys of a row that may hold its messages, best first."""
@@ -48,12 +45,12 @@ class ChatReader(Reader):
         try:
             said = self.said(entry, chat)
         except (MalformedRowError, AttributeError, KeyError, TypeError):
-            yield problem("malformed_row", file, line, escaped(entry), **known)
+            yield problem("malformed_row", file, line, entry, **known)
             return
         if isinstance(said, list):
             self.left_out.update(said)
         else:
-            yield self.message(file, line, said[0], escaped(entry), **known, **said[1])
+            yield self.message(file, line, said[0], entry, **known, **said[1])
 
 
 class OpenaiReader(ChatReader):
@@ -75,16 +72,24 @@ class OpenaiReader(ChatReader):
     """The keys of a message that hold its role and its text."""
 
     @classmethod
-    def sniff(cls, path: Path) -> bool:
-        messages = (message for row in first_objects(path) for message in _messages(row) or ())
+    def sniff(cls, file: DumpFile) -> bool:
+        messages = (message for row in file.first_rows for message in cls.messages(row) or ())
         return any(isinstance(message, dict) and cls.keys[0] in message for message in messages)
 
-    def check(self) -> None:
-        if self.mapping.keys() - _OWNERS.keys() or self.conversations:
+    @classmethod
+    def messages(cls, row: Mapping[str, Any]) -> list[Any] | None:
+        """The messages of a row."""
+        return next((row[key] for key in _LISTS if isinstance(row.get(key), list)), None)
+
+    def check(self, file: DumpFile) -> None:
+        if self.mapping.keys() - _OWNERS.keys() or self.of_file:
             raise DumpError(
                 f"{self.format} takes --map conversation=KEY and speaker=KEY alone, with keys of a conversation"
             )
         self.layout.map({})  # not of messages
+        keys = list(dict.fromkeys(key for row in file.first_rows for key in _fields(row)))
+        check_header(file.path, keys, self.mapping, DumpError, "key")
+        self._sources = Layout(self.mapping, _OWNERS, _LISTS).plan(tuple(keys)).sources
         owners = self._sources.get("speaker", ())
         self.persons = bool(owners)
         if owners and "speaker" not in self.mapping:
@@ -96,41 +101,31 @@ class OpenaiReader(ChatReader):
     def ways_to_people(self) -> str:
         return "name the key of who speaks as user with --map speaker=KEY, or give conversations one such as user_id"
 
-    @cached_property
-    def _sources(self) -> Mapping[str, tuple[str, ...]]:
-        """Field of _OWNERS → the keys that hold it in the first rows, or in their `metadata`."""
-        rows = (row for _, row, _ in islice(self.rows(self.path), SAMPLE_ROWS))
-        keys = list(dict.fromkeys(key for row in rows if isinstance(row, dict) for key in _fields(row)))
-        self.bytes_read = 0
-        check_header(self.path, keys, self.mapping, DumpError, "key")
-        return Layout(self.mapping, _OWNERS, _LISTS).plan(tuple(keys)).sources
-
-    def records(self) -> Iterator[Record]:
-        sources = self._sources
-        self.persons = "speaker" in sources
-        owned = {key for keys in sources.values() for key in keys}
+    def records(self, file: DumpFile) -> Iterator[Record]:
+        owned = {key for keys in self._sources.values() for key in keys}
         ids: set[str | None] = set()
-        for number, row, raw in self.rows(self.path):
+        for number, row, raw in file.rows():
             if not isinstance(row, dict):
-                yield no_object(self.file, number, raw)
+                yield no_object(file.name, number, raw)
                 continue
-            messages, fields = _messages(row), dict.fromkeys(owned) | _fields(row)
+            messages, fields = self.messages(row), dict.fromkeys(owned) | _fields(row)
             try:
-                named = {field: joined_text(fields, keys, field) for field, keys in sources.items()}
+                named = {field: joined_text(fields, keys, field) for field, keys in self._sources.items()}
             except MalformedRowError:
                 messages = None
             if messages is None:
-                yield problem("malformed_row", self.file, number, raw)
+                yield problem("malformed_row", file.name, number, raw)
                 continue
             id, self._owner = named.get("conversation", str(number)) or None, named.get("speaker") or None
-            about = {key: row[key] for key in row if row[key] is not messages and key not in owned}
-            conversation = self.conversation(self.file, number, id, about, row)
+            dropped = {*owned, *self.ignored}
+            about = {key: row[key] for key in row if row[key] is not messages and key not in dropped}
+            conversation = self.conversation(file.name, number, id, about, row)
             if id in ids and id is not None and "problem" not in conversation:
-                conversation = problem("duplicate_conversation", self.file, number, raw, conversation_id=id)
+                conversation = problem("duplicate_conversation", file.name, number, raw, conversation_id=id)
             ids.add(id)
             yield conversation
             for message in messages if "problem" not in conversation else ():
-                yield from self.entry(self.file, number, message, id)
+                yield from self.entry(file.name, number, message, id)
 
     def said(self, entry: Any, chat: str | None) -> Said | list[str]:
         role, name, content = entry.get(self.keys[0]), entry.get("name"), entry.get(self.keys[1])
@@ -175,16 +170,16 @@ class ChatgptReader(OpenaiReader):
 
     format: ClassVar[str] = "chatgpt"
     describes: ClassVar[str] = "ChatGPT's export, conversations with a tree of messages under `mapping`"
+    ignored: ClassVar = ("mapping", "current_node")
 
     @classmethod
-    def sniff(cls, path: Path) -> bool:
-        return any({"mapping", "current_node"} <= row.keys() for row in first_objects(path))
+    def sniff(cls, file: DumpFile) -> bool:
+        return any({"mapping", "current_node"} <= row.keys() for row in file.first_rows)
 
-    def rows(self, path: Path) -> Iterator[tuple[int, object, bytes]]:
-        for number, row, raw in super().rows(path):
-            if isinstance(row, dict) and isinstance(nodes := row.pop("mapping", None), dict):
-                row["messages"] = list(_branch(nodes, row.pop("current_node", None)))[::-1]
-            yield number, row, raw
+    @classmethod
+    def messages(cls, row: Mapping[str, Any]) -> list[Any] | None:
+        nodes = row.get("mapping")
+        return list(_branch(nodes, row.get("current_node")))[::-1] if isinstance(nodes, dict) else None
 
 
 def _branch(nodes: Mapping[str, Any], last: object) -> Iterator[dict[str, Any]]:
@@ -203,10 +198,6 @@ def _branch(nodes: Mapping[str, Any], last: object) -> Iterator[dict[str, Any]]:
                 "content": content.get("parts", content.get("text")),
                 "create_time": message.get("create_time"),
             }
-
-
-def _messages(row: Mapping[str, Any]) -> list[Any] | None:
-    return next((row[key] for key in _LISTS if isinstance(row.get(key), list)), None)
 
 
 def _fields(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,13 +12,7 @@ from ssrem.errors import DumpError
 from ssrem.files import package_folder
 from ssrem.readers.base import Reader, Record, malformed, problem
 from ssrem.readers.fields import ALIASES
-from ssrem.readers.files.streams import head, is_utf8
-from ssrem.readers.json_values import one_object
-from ssrem.readers.rows import escaped_member
-
-
-def _first_line(path: Path) -> str:
-    return head(path).lstrip().partition(b"\n")[0].decode("utf-8", "replace").rstrip()
+from ssrem.readers.files.streams import DumpFile, is_utf8
 
 
 class TopicalChatReader(Reader):
@@ -36,24 +30,23 @@ class TopicalChatReader(Reader):
     """The key of a conversation that lists its messages, or groups of them."""
 
     @classmethod
-    def sniff(cls, path: Path) -> bool:
-        first = next(iter(one_object(path).values()), None)
+    def sniff(cls, file: DumpFile) -> bool:
+        first = next(iter(file.members.values()), None)
         return isinstance(first, dict) and cls.messages in first
 
-    def records(self) -> Iterator[Record]:
+    def records(self, file: DumpFile) -> Iterator[Record]:
         line = 0
-        for ordinal, (id, content) in enumerate(self.members(self.path), 1):
+        for ordinal, (id, content) in enumerate(file.members.items(), 1):
             about = dict(content) if isinstance(content, dict) else {}
             groups = about.pop(self.messages, None)
-            conversation = self.conversation(self.file, ordinal, id, about, content)
+            conversation = self.conversation(file.name, ordinal, id, about, content)
             if "problem" not in conversation and not isinstance(groups, list):
-                raw = escaped_member(id, content)
-                conversation = problem("malformed_row", self.file, ordinal, raw, conversation_id=id)
+                conversation = problem("malformed_row", file.name, ordinal, {id: content}, conversation_id=id)
             yield conversation
             for group in groups if isinstance(groups, list) and "problem" not in conversation else ():
                 for message in group if isinstance(group, list) else [group]:
                     line += 1
-                    yield self.message(self.file, line, message, conversation_id=id)
+                    yield self.message(file.name, line, message, conversation_id=id)
 
 
 class ChitchatReader(TopicalChatReader):
@@ -83,21 +76,21 @@ class _LinesReader(Reader):
     """How the first line begins."""
 
     @classmethod
-    def sniff(cls, path: Path) -> bool:
-        return cls.first.match(_first_line(path)) is not None
+    def sniff(cls, file: DumpFile) -> bool:
+        return cls.first.match(file.first_line) is not None
 
     @abstractmethod
     def said(self, number: int, line: str) -> Iterable[dict[str, str | None]] | None:
         """The messages of a line; None if it has another form."""
 
-    def records(self) -> Iterator[Record]:
-        for number, raw in self.lines(self.path):
+    def records(self, file: DumpFile) -> Iterator[Record]:
+        for number, raw in file.lines():
             if raw.strip():
                 messages = self.said(number, raw.decode().rstrip("\r")) if is_utf8(raw) else None
                 if messages is None:
-                    yield malformed(self.file, number, raw)
+                    yield malformed(file.name, number, raw)
                 for message in messages or ():
-                    yield self.message(self.file, number, message, raw)
+                    yield self.message(file.name, number, message, raw)
 
 
 class DailyDialogReader(_LinesReader):
@@ -129,26 +122,25 @@ class PersonaChatReader(_LinesReader):
     format: ClassVar[str] = "personachat"
     describes: ClassVar[str] = "a text file of PersonaChat or ConvAI2, as ParlAI publishes it"
     first: ClassVar = re.compile(r"1 ((your|partner's) persona: |[^\t]*\t([^\t]*\t[^\t]*\t)?[^\t]*$)")
-    numbered: ClassVar = re.compile(r"([0-9]{1,9}) ((?:your|partner's) persona: )?(.*)", re.DOTALL)
 
-    def records(self) -> Iterator[Record]:
-        self._conversations = self._last = 0
-        yield from super().records()
+    def records(self, file: DumpFile) -> Iterator[Record]:
+        self._stem, self._conversations, self._last = file.name.partition(".")[0], 0, 0
+        yield from super().records(file)
 
     def said(self, number: int, line: str) -> Iterable[dict[str, str | None]] | None:
-        numbered = self.numbered.fullmatch(line)
-        if numbered is None:
+        digits, _, rest = line.partition(" ")
+        if not digits.isdecimal():
             return None
-        self._conversations += int(numbered[1]) <= self._last or not self._conversations
-        self._last = int(numbered[1])
-        if numbered[2]:
+        self._conversations += int(digits) <= self._last or not self._conversations
+        self._last = int(digits)
+        if rest.startswith(("your persona: ", "partner's persona: ")):
             self.left_out["lines of personas"] += 1
             return ()
-        id = f"{self.file.partition('.')[0]}:{self._conversations}"
-        said = dict(zip(("partner", "self"), numbered[3].split("\t"), strict=False))
+        said = dict(zip(("partner", "self"), rest.split("\t"), strict=False))
         if said["partner"] == "__SILENCE__":
             self.left_out["silences"] += 1
             del said["partner"]
+        id = f"{self._stem}:{self._conversations}"
         return [{"conversation_id": id, "speaker": who, "text": text} for who, text in said.items()]
 
 
@@ -193,19 +185,12 @@ class CornellReader(Reader):
     required: ClassVar = (_LINES, _CONVERSATIONS)
     unread: ClassVar = ("movie_characters_metadata.txt", "movie_titles_metadata.txt")
 
-    @classmethod
-    def near_miss(cls, path: Path) -> str | None:
-        if path.is_file() and _SEPARATOR.search(_first_line(path)):
-            return f"a file alone, with +++$+++ between its fields; give the folder with {_LINES} and {_CONVERSATIONS}"
-        return super().near_miss(path)
-
-    def records(self) -> Iterator[Record]:
-        self.check()
-        rows = dict(self._rows(_LINES))
+    def records(self, file: DumpFile) -> Iterator[Record]:
+        rows = dict(_rows(file / _LINES))
         # Of several lines with an id, the first one.
         numbers = {_SEPARATOR.split(row, 1)[0]: number for number, row in reversed(rows.items())}
         unnamed = dict.fromkeys(rows)  # numbers of the lines that no conversation has named yet
-        for number, row in self._rows(_CONVERSATIONS):
+        for number, row in _rows(file / _CONVERSATIONS):
             fields, raw = _SEPARATOR.split(row), row.encode("latin-1")
             if len(fields) != 4 or not _LINE_IDS.fullmatch(fields[3].strip()):
                 yield problem("malformed_row", _CONVERSATIONS, number, raw)
@@ -224,11 +209,6 @@ class CornellReader(Reader):
         for number in unnamed:
             yield self._message(number, rows[number], [])
 
-    def _rows(self, name: str) -> Iterator[tuple[int, str]]:
-        for number, line in self.lines(self.path / name):
-            if line.strip():
-                yield number, line.rstrip(b"\r").decode("latin-1")
-
     def _message(self, number: int, row: str, pair: list[str], **known: str) -> Record:
         columns, raw = ("id", "speaker", "movie", "character", "text"), row.encode("latin-1")
         fields = dict(zip(columns, _SEPARATOR.split(row, 4), strict=False))
@@ -238,3 +218,9 @@ class CornellReader(Reader):
         if len(others) == 1:
             known["addressee"] = others[0]
         return self.message(_LINES, number, fields, raw, **known)
+
+
+def _rows(file: DumpFile) -> Iterator[tuple[int, str]]:
+    for number, line in file.lines():
+        if line.strip():
+            yield number, line.rstrip(b"\r").decode("latin-1")

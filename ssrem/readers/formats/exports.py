@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ssrem.readers.base import Reader, Record, no_object, problem
-from ssrem.readers.files.streams import text_name
+from ssrem.readers.files.streams import DumpFile, text_name
 from ssrem.readers.formats.chats import ChatReader, Said
-from ssrem.readers.json_values import first_objects, one_object, parse_json
+from ssrem.readers.json_values import parse_json
 from ssrem.readers.rows import MalformedRowError
 
 _DAYS = "*/[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].json"
@@ -47,26 +47,27 @@ class SlackReader(ChatReader):
     """Subtypes of messages that people or bots wrote, deleted ones included; all others are notices (joins, topics)."""
 
     @classmethod
-    def sniff(cls, path: Path) -> bool:
-        return path.is_dir() and next(path.glob(_DAYS), None) is not None
+    def sniff(cls, file: DumpFile) -> bool:
+        return file.path.is_dir() and next(file.path.glob(_DAYS), None) is not None
 
-    def files(self) -> list[Path]:
-        return sorted([*super().files(), *filter(Path.is_file, self.path.glob(_DAYS))])
+    def files_in(self, path: Path) -> list[Path]:
+        return [*super().files_in(path), *filter(Path.is_file, path.glob(_DAYS))]
 
-    def records(self) -> Iterator[Record]:
+    def records(self, file: DumpFile) -> Iterator[Record]:
         self._latest: dict[str, str | None] = {}  # the first message of each thread → its latest one so far
-        users = super().files()
-        self._users = dict(user for path in users for user in _users(parse_json(self.content(path))))
-        for path in (path for path in self.files() if path not in users):
+        users = super().files_in(file.path)
+        contents = (parse_json((file / path.name).content()) for path in users)
+        self._users = dict(user for content in contents for user in _users(content))
+        for path in (path for path in sorted(self.files_in(file.path)) if path not in users):
             channel = text_name(path.parent)
-            file, content = f"{channel}/{path.name}", self.content(path)
+            name, content = f"{channel}/{path.name}", (file / str(path.relative_to(file.path))).content()
             rows = parse_json(content)
             if isinstance(rows, list):
                 for number, row in enumerate(rows, 1):
-                    yield from self.entry(file, number, row, channel)
+                    yield from self.entry(name, number, row, channel)
             else:
                 reason = "broken_json" if rows is None else "malformed_row"
-                yield problem(reason, file, 1, content, conversation_id=channel)
+                yield problem(reason, name, 1, content, conversation_id=channel)
 
     def said(self, entry: Any, chat: str | None) -> Said | list[str]:
         kind, text, user = entry.get("subtype"), entry.get("text"), entry.get("user")
@@ -114,35 +115,29 @@ class DiscordReader(ChatReader):
     format: ClassVar[str] = "discord"
     describes: ClassVar[str] = "a channel that DiscordChatExporter wrote as JSON"
     not_people: ClassVar[tuple[str, ...]] = ("456226577798135808",)  # Deleted User
-    chats: ClassVar[tuple[str, ...]] = ("",)
-    """Places of chats in the file."""
-    about: ClassVar[tuple[str, ...]] = ("guild", "channel")
-    """What precedes the messages of a chat."""
     replies: ClassVar = ("Reply", "19")
     """Types of replies; versions of the exporter that did not know them write Discord's number. Of other types people
     write `Default` alone; the rest are notices (joins, pins, calls, boosts) or commands to bots."""
 
     @classmethod
-    def sniff(cls, path: Path) -> bool:
-        return {"guild", "channel"} <= one_object(path).keys()
+    def sniff(cls, file: DumpFile) -> bool:
+        return {"guild", "channel"} <= file.members.keys()
 
-    def records(self) -> Iterator[Record]:
-        line, last, about = 0, "", dict[str, Any]()
-        places = [chat + name for chat in self.chats for name in (*self.about, "messages.item")]
-        for place, value in self.elements(self.path, places):
-            name = place.rpartition(".")[2]
-            if name == "item":
-                line += 1
-                channel = about.get("channel", about)
-                id = channel.get("id", channel.get("name")) if isinstance(channel, dict) else None
-                chat = str(id) if isinstance(id, str | int) else None
-                if last != "item":
-                    yield self.conversation(self.file, line, chat, about)
-                yield from self.entry(self.file, line, value, chat)
-            else:
-                begins = name == "name" or (name == "type" and last != "name")  # of Telegram
-                about = {**({} if begins else about), name: value}
-            last = name
+    @staticmethod
+    def chats(export: Mapping[str, Any]) -> Iterator[tuple[object, dict[str, Any], object]]:
+        """Id, metadata and messages of each chat in the file."""
+        channel, about = export.get("channel"), {name: export.get(name) for name in ("guild", "channel")}
+        id = channel.get("id", channel.get("name")) if isinstance(channel, dict) else None
+        yield id, about, export.get("messages")
+
+    def records(self, file: DumpFile) -> Iterator[Record]:
+        line = 0
+        for id, about, messages in self.chats(file.members):
+            chat = str(id) if isinstance(id, str | int) else None
+            if isinstance(messages, list) and messages:
+                yield self.conversation(file.name, line + 1, chat, about)
+                for line, message in enumerate(messages, line + 1):  # noqa: B020 (of all chats together)
+                    yield from self.entry(file.name, line, message, chat)
 
     def said(self, entry: Any, chat: str | None) -> Said | list[str]:
         author, kind = entry["author"], entry.get("type", "Default")
@@ -174,13 +169,20 @@ class TelegramReader(DiscordReader):
     describes: ClassVar[str] = "result.json of Telegram Desktop, of one chat or of all"
     # Telegram's notifications, and the accounts in place of anonymous administrators, channels and replies.
     not_people = ("user777000", "user1087968824", "user136817688", "user1271266957")
-    chats = ("", "chats.list.item.", "left_chats.list.item.")
-    about = ("name", "type", "id")
 
     @classmethod
-    def sniff(cls, path: Path) -> bool:
-        names = one_object(path).keys()
+    def sniff(cls, file: DumpFile) -> bool:
+        names = file.members.keys()
         return {"name", "type", "id", "messages"} <= names or bool({"chats", "left_chats"} & names)
+
+    @staticmethod
+    def chats(export: Mapping[str, Any]) -> Iterator[tuple[object, dict[str, Any], object]]:
+        groups = (export.get(name) for name in ("chats", "left_chats"))
+        lists = (group.get("list") for group in groups if isinstance(group, dict))
+        every = [export, *(chat for chats in lists if isinstance(chats, list) for chat in chats)]
+        for chat in (chat for chat in every if isinstance(chat, dict)):
+            about = {name: chat[name] for name in ("name", "type", "id") if name in chat}
+            yield chat.get("id", chat.get("name")), about, chat.get("messages")
 
     def said(self, entry: Any, chat: str | None) -> Said | list[str]:
         text = entry.get("text")
@@ -213,28 +215,28 @@ class MattermostReader(Reader):
     describes: ClassVar[str] = "a bulk export of Mattermost, JSON lines with a `type`"
     aliases: ClassVar = {"speaker": ("user",), "text": ("message",), "time": ("create_at",)}
     ignored: ClassVar = ("replies",)
-    posts: ClassVar = ("post", "direct_post")
 
     @classmethod
-    def sniff(cls, path: Path) -> bool:
-        rows = first_objects(path)
-        return any(row.get("type") in cls.posts and isinstance(row.get(row["type"]), dict) for row in rows)
+    def sniff(cls, file: DumpFile) -> bool:
+        return any(isinstance(row.get(kind), dict) for row in file.first_rows for kind in _posted(row))
 
-    def records(self) -> Iterator[Record]:
-        for number, row, raw in self.rows(self.path):
+    def records(self, file: DumpFile) -> Iterator[Record]:
+        for number, row, raw in file.rows():
             if not isinstance(row, dict):
-                yield no_object(self.file, number, raw)
-                continue
-            if row.get("type") not in self.posts:
+                yield no_object(file.name, number, raw)
+            elif not (kinds := _posted(row)):
                 self.left_out["lines that are no posts"] += 1
-                continue
-            post = row.get(row["type"])
-            if not isinstance(post, dict) or not isinstance(replies := post.get("replies") or [], list):
-                yield problem("malformed_row", self.file, number, raw)
-                continue
-            members = post.get("channel_members")
-            where = "+".join(map(str, members)) if isinstance(members, list) else post.get("channel")
-            names = (post.get("team"), where, post.get("create_at"), post.get("user"))
-            thread = "/".join(str(name) for name in names if name)
-            for message in (post, *replies):
-                yield self.message(self.file, number, message, raw, conversation_id=thread)
+            elif isinstance(post := row.get(*kinds), dict) and isinstance(post.get("replies") or [], list):
+                members = post.get("channel_members")
+                where = "+".join(map(str, members)) if isinstance(members, list) else post.get("channel")
+                names = (post.get("team"), where, post.get("create_at"), post.get("user"))
+                thread = "/".join(str(name) for name in names if name)
+                for message in (post, *(post.get("replies") or ())):
+                    yield self.message(file.name, number, message, raw, conversation_id=thread)
+            else:
+                yield problem("malformed_row", file.name, number, raw)
+
+
+def _posted(row: Mapping[str, Any]) -> list[str]:
+    """The kind of a line that is a post."""
+    return [kind for kind in ("post", "direct_post") if row.get("type") == kind]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, malformed
-from ssrem.readers.files.streams import files_of, foreign, head, text_name
+from ssrem.readers.files.streams import DumpFile, text_name
 
 _LINE = re.compile(
     r"""
@@ -55,49 +55,25 @@ class IrcReader(Reader):
     not_people: ClassVar = ("ChanServ", "NickServ", "MemoServ", "ubottu", "ubotu")
 
     @classmethod
-    def sniff(cls, path: Path) -> bool:
-        """Whether in each file most of the first lines have this form, and somebody speaks."""
-        spoken = False
-        for file in files_of(path):
-            lines = [_parsed(line) for line in head(file, _HEAD_BYTES).split(b"\n") if line.strip()]
-            if lines and (foreign(file) or 2 * lines.count(None) > len(lines)):
-                return False
-            # `<root>` alone, without text and time, may be markup.
-            spoken |= any(line and (line["text"] or (line["nick"] and line["clock"])) for line in lines)
-        return spoken
+    def sniff(cls, file: DumpFile) -> bool:
+        """Whether most of the first lines have this form, and somebody speaks."""
+        lines = [_parsed(line) for line in file.head[:_HEAD_BYTES].split(b"\n") if line.strip()]
+        # `<root>` alone, without text and time, may be markup.
+        spoken = any(line and (line["text"] or (line["nick"] and line["clock"])) for line in lines)
+        return spoken and 2 * lines.count(None) <= len(lines)
 
-    def records(self) -> Iterator[Record]:
-        people, speakers = self._people()
-        self.bytes_read = 0
-        stems = {file: _SUFFIXES.sub("", text_name(file, self.path)) for file in self.files()}
-        unique = len({*stems.values()}) == len(stems)
-        for file, stem in stems.items():
-            name = text_name(file, self.path)
-            yield from self._log(file, name, stem if unique else name, people, speakers[file])
+    def open(self) -> None:
+        super().open()
+        self._people, self._speakers = _people_in(self.parts)
 
-    def _people(self) -> tuple[dict[str, str], dict[Path, set[str]]]:
-        """Nick → person, and the nicks that speak in each file; nicks in lower case, since case does not matter."""
-        groups: dict[str, list[str]] = {}  # nick → all nicks of its person, first one first
-        speakers: dict[Path, set[str]] = {file: set() for file in self.files()}
-        for file, spoken in speakers.items():
-            for line in (_parsed(raw) for _, raw in self.lines(file)):
-                if line is None:
-                    continue
-                if nick := _nick(line):
-                    spoken.add(nick.lower())
-                    groups.setdefault(nick.lower(), [nick])
-                elif line["old"] and not any(map(_GUEST.fullmatch, line.group("old", "new"))):
-                    group, other = (groups.setdefault(n.lower(), [n]) for n in line.group("old", "new"))
-                    if group is not other:
-                        group += other
-                        groups |= dict.fromkeys(map(str.lower, other), group)
-        return {nick: group[0] for nick, group in groups.items()}, speakers
-
-    def _log(
-        self, file: Path, name: str, stem: str, people: dict[str, str], speakers: set[str]
-    ) -> Iterator[Record]:
+    def records(self, file: DumpFile) -> Iterator[Record]:
+        people, speakers = self._people, self._speakers[file.path]
+        names = [text_name(part.path.absolute(), self.path) for part in self.parts]
+        name = text_name(file.path.absolute(), self.path)
+        stems = [_SUFFIXES.sub("", one) for one in names]
+        stem = _SUFFIXES.sub("", name) if len({*stems}) == len(stems) else name
         day = of_name = _date_of(name)
-        for number, raw in self.lines(file):
+        for number, raw in file.lines():
             if not raw.strip():
                 continue
             line = _parsed(raw)
@@ -125,6 +101,24 @@ class IrcReader(Reader):
             if named in speakers and people[named] != speaker:
                 known["addressee"] = people[named]
             yield self.message(name, number, row, raw, **known)
+
+
+def _people_in(files: Iterable[DumpFile]) -> tuple[dict[str, str], dict[Path, set[str]]]:
+    """Nick → person, and the nicks that speak in each file; nicks in lower case, since case does not matter."""
+    groups: dict[str, list[str]] = {}  # nick → all nicks of its person, first one first
+    speakers: dict[Path, set[str]] = {}
+    for file in files:
+        spoken = speakers.setdefault(file.path, set())
+        for line in filter(None, (_parsed(raw) for _, raw in file.lines())):
+            if nick := _nick(line):
+                spoken.add(nick.lower())
+                groups.setdefault(nick.lower(), [nick])
+            elif line["old"] and not any(map(_GUEST.fullmatch, line.group("old", "new"))):
+                group, other = (groups.setdefault(n.lower(), [n]) for n in line.group("old", "new"))
+                if group is not other:
+                    group += other
+                    groups |= dict.fromkeys(map(str.lower, other), group)
+    return {nick: group[0] for nick, group in groups.items()}, speakers
 
 
 def _parsed(raw: bytes) -> re.Match[str] | None:

@@ -1,17 +1,15 @@
-"""JSON lines: an utterance a line, or a conversation a line with `utterances`; or the entries of one array.
+"""JSON: an utterance a row, or a conversation a row with a list of utterances; and the folders that ConvoKit dumps.
 
-Arrow reads blocks of similar rows as whole columns. Rows with anything unusual are read again line by line, which gives
+Arrow reads blocks of similar lines as whole columns. Lines with anything unusual are read again one by one, which gives
 the same rows, and the exact bytes of the lines that cannot be read.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import cycle, islice
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,19 +17,20 @@ import pyarrow as pa
 import pyarrow.json
 
 from ssrem.errors import DumpError, short_repr
-from ssrem.readers.base import SAMPLE_ROWS, Reader, Record, no_object, problem
-from ssrem.readers.cells import first_line
-from ssrem.readers.fields import check_header, listed
-from ssrem.readers.files.streams import blocks, encodable, excerpt, head, is_parquet, is_utf8, text_name
-from ssrem.readers.json_values import first_objects, is_pair, parse_json, row_places
+from ssrem.readers.base import Reader, Record, no_object, problem
+from ssrem.readers.fields import ALIASES, check_header, listed
+from ssrem.readers.files.streams import SAMPLE_ROWS, DumpFile, encodable, is_utf8
+from ssrem.readers.json_values import is_pair, parse_json
 from ssrem.readers.paths import Paths
 from ssrem.readers.rows import MalformedRowError, joined_text, raw_batch
 from ssrem.readers.times import NotVectorisableError
 
 UTTERANCES = "utterances"
-"""The key whose list makes a line a conversation."""
+"""The key whose list makes a row a conversation."""
 _FEW_ROWS = 512
 """Lines that are read one by one where some cannot be read as columns."""
+_MOST_LOOKED_AT = 50_000
+"""Rows in which a key that `--map` names must occur."""
 _OTHER_LISTS = ("turns", "dialog", "dialogue", "messages")
 """Keys whose list makes a row without a text of its own a conversation; its entries may be texts alone."""
 
@@ -39,11 +38,11 @@ _OTHER_LISTS = ("turns", "dialog", "dialogue", "messages")
 class JsonlReader(Reader):
     """JSON lines. Keys that no field uses go to the metadata; null is the same as an absent key.
 
-    A conversation line gives one 'conversation' record and then its messages, all with the line's number. If turns are
-    texts alone, a list `speakers` names the speaker of each, and the row is 'speaker_count' if it is shorter or longer;
-    without it two seats, A and B, speak in turn. The id of a conversation without one is the number of its line. A tree
-    of messages, a `prompt` with nested `replies`, is a conversation, too. In an array or Parquet, `line` is the number
-    of the entry.
+    A conversation row gives one 'conversation' record and then its messages, all with the row's number. If turns are
+    texts alone, two seats, A and B, speak in turn, or those whom a list `speakers` names one by one; the row is
+    'speaker_count' if it is shorter or longer. The id of a conversation without one is the number of its row. A tree
+    of messages, a `prompt` with nested `replies`, is a conversation, too. In one JSON value or Parquet, `line` is the
+    number of the row.
     """
 
     format: ClassVar[str] = "jsonl"
@@ -52,55 +51,34 @@ class JsonlReader(Reader):
     )
     takes_mapping: ClassVar[bool] = True
     kind_of_column: ClassVar[str] = "key"
-
-    def __init__(
-        self, path: Path, *, mapping: Mapping[str, tuple[str, ...]] | None = None, batch_rows: int = 65_536
-    ) -> None:
-        super().__init__(path, mapping=mapping, batch_rows=batch_rows)
-        self._type = pa.struct([])
-        """The type that represents messages exactly, as far as they are known."""
-        self._paths: Paths | None = None
-
-    @property
-    def lines_path(self) -> Path:
-        """The file that holds the lines."""
-        return self.path
+    _type: pa.DataType = pa.struct([])
+    """The type that represents messages exactly, as far as they are known."""
+    _paths: Paths | None = None
 
     @classmethod
-    def sniff(cls, path: Path) -> bool:
-        if is_parquet(path):
-            return any(isinstance(cls(path)._entries(row), list) for row in first_objects(path))
-        return bool(row_places(path) or first_objects(path))
+    def sniff(cls, file: DumpFile) -> bool:
+        if file.is_parquet:
+            reader = cls([file])
+            return any(isinstance(reader._entries(row), list) for row in file.first_rows)
+        return bool(file.first_rows)
 
-    @classmethod
-    def near_miss(cls, path: Path) -> str | None:
-        start = head(path)
-        if not start.lstrip().startswith((b"{", b"[")) or cls.sniff(path):
-            return None
-        number, line = first_line(start)
-        return f"line {number} is not a whole JSON object: {excerpt(line)}"
-
-    def check(self) -> None:
-        super().check()
-        mapped = {column for parts in self.mapping.values() for column in parts}
-        rows: list[dict[str, Any]] = []
-        keys: dict[str, None] = {}
-        for row in self._first_rows():
-            rows.append(row)
-            for entry in (row, *(self._listed_entries(row) or ())):
-                keys.update(dict.fromkeys(entry if isinstance(entry, dict) else ()))
-            if len(rows) >= SAMPLE_ROWS and mapped <= keys.keys():
+    def check(self, file: DumpFile) -> None:
+        rows, keys = file.first_rows, dict[str, None]()
+        mapped = {column for columns in self.mapping.values() for column in columns}
+        for at, row in enumerate(row for _, row, _ in file.rows()):
+            if at >= SAMPLE_ROWS and (mapped <= keys.keys() or at > _MOST_LOOKED_AT):
                 break
-        self.bytes_read = 0
-        names = list(keys)
+            entries = (row, *(self._listed_entries(row) or ())) if isinstance(row, dict) else ()
+            for entry in entries:
+                keys.update(dict.fromkeys(entry if isinstance(entry, dict) else ()))
         if not rows:
             return
         self._paths = paths = Paths.of(self.mapping, keys)
         if paths is None:
-            check_header(self.path, names, self.mapping, DumpError, "key")
+            check_header(file.path, list(keys), self.mapping, DumpError, "key")
         elif (path := paths.missing(rows)) is not None:
             raise DumpError(
-                f"{self.path}: --map names {path!r}, which is not there; the keys are {listed(names)}; a row is "
+                f"{file.path}: --map names {path!r}, which is not there; the keys are {listed(list(keys))}; a row is "
                 f"{short_repr(rows[0], 300)}"
             )
         else:
@@ -119,12 +97,8 @@ class JsonlReader(Reader):
                 f"speaker={other}.*.{speaker} text={other}.*.{text} reads {other!r}"
             )
 
-    def sample(self) -> Iterator[tuple[object, Mapping[str, Any]]]:
-        return self._messages(islice(self._first_rows(), SAMPLE_ROWS))
-
-    def _messages(self, rows: Iterable[dict[str, Any]]) -> Iterator[tuple[object, Mapping[str, Any]]]:
-        """The messages of the rows, each with the place of its row if that holds several, else with None."""
-        for number, row in enumerate(rows):
+    def sample(self, file: DumpFile) -> Iterator[tuple[object, Mapping[str, Any]]]:
+        for number, row in enumerate(file.first_rows):
             messages = self._listed_entries(row)
             for message in [row] if messages is None else messages:
                 if isinstance(message, dict):
@@ -136,18 +110,6 @@ class JsonlReader(Reader):
             return self._paths.messages(row)[1]
         entries = self._entries(row)
         return entries if isinstance(entries, list) else None
-
-    def _first_rows(self) -> Iterator[dict[str, Any]]:
-        """The objects of the first block, or of an array, an object or Parquet."""
-        if self._is_parsed():
-            rows: Iterator[object] = (_of_list(row) for _, row, _ in self.rows(self.lines_path))
-        else:
-            rows = map(parse_json, next(blocks(self.lines_path, self.block_bytes), b"").split(b"\n"))
-        return (row for row in rows if isinstance(row, dict))
-
-    def _is_parsed(self) -> bool:
-        """Whether the rows are parsed already, from an array, an object or Parquet, and not lines."""
-        return is_parquet(self.lines_path) or bool(row_places(self.lines_path))
 
     def _entries(self, row: Mapping[str, Any]) -> object:
         """The messages of a row that is a conversation; None for a message."""
@@ -180,17 +142,18 @@ class JsonlReader(Reader):
         """Whether it is an object with a speaker and a text."""
         return isinstance(value, dict) and {"speaker", "text"} <= self.layout.plan((*value,)).sources.keys()
 
-    def records(self) -> Iterator[Record | pa.RecordBatch]:
-        self.file = text_name(self.lines_path)
-        if self._is_parsed():
-            for number, row, raw in self.rows(self.lines_path):
-                yield from self._row(_of_list(row), number, raw)
+    def records(self, file: DumpFile) -> Iterator[Record | pa.RecordBatch]:
+        if self.mapping and len(self.parts) > 1:
+            self.check(file)  # its rows may hold the columns elsewhere
+        if file.json != "lines":
+            for number, row, raw in file.rows():
+                yield from self._row(row, file.name, number, raw)
             return
         number = 1
-        for content in self.blocks(self.lines_path):
+        for content in file.blocks():
             if number == 1:
                 self._learn(map(parse_json, content.split(b"\n", SAMPLE_ROWS)[:SAMPLE_ROWS]))
-            batch = self._columns(content, number)
+            batch = self._columns(content, file.name, number)
             if batch is not None:
                 yield batch
                 number += len(batch)
@@ -198,8 +161,8 @@ class JsonlReader(Reader):
             lines = content.removesuffix(b"\n").split(b"\n")
             for at in range(0, len(lines), _FEW_ROWS):
                 part = lines[at : at + _FEW_ROWS]
-                batch = self._columns(b"\n".join(part), number + at)
-                yield from self._row_by_row(part, number + at) if batch is None else (batch,)
+                batch = self._columns(b"\n".join(part), file.name, number + at)
+                yield from self._row_by_row(part, file.name, number + at) if batch is None else (batch,)
             number += len(lines)
 
     def _learn(self, rows: Iterable[object]) -> None:
@@ -208,7 +171,7 @@ class JsonlReader(Reader):
         if messages:
             self._type = _merged(self._type, exact_type(messages))
 
-    def _columns(self, content: bytes, number: int) -> pa.RecordBatch | None:
+    def _columns(self, content: bytes, file: str, number: int) -> pa.RecordBatch | None:
         """The lines read as whole columns, or None if that might differ from reading them one by one."""
         is_object = content.startswith(b"{") and content[-2:].rstrip().endswith(b"}")
         if self._paths or not self._type.num_fields or not is_object or not is_utf8(content):
@@ -219,13 +182,6 @@ class JsonlReader(Reader):
         # In valid JSON, `}` newline `{` is between top-level values only: with as many of them as lines, each has one.
         if not ((signs[ends - 1] == ord("}")).all() and (signs[ends + 1] == ord("{")).all()):
             return None
-        fractions = [
-            name
-            for name in dict.fromkeys(_fractions(self._type, ""))
-            if "time" not in self.layout.plan((name,)).sources
-        ]
-        if fractions and _has_whole_numbers(content, fractions):
-            return None
         try:
             options = pyarrow.json.ParseOptions(pa.schema(self._type), unexpected_field_behavior="error")
             table = pyarrow.json.read_json(
@@ -233,39 +189,39 @@ class JsonlReader(Reader):
                 pyarrow.json.ReadOptions(block_size=len(content)),
                 options,
             )
-            return raw_batch(table, np.arange(number, number + len(ends) + 1), self.layout, self.file)
+            return raw_batch(table, np.arange(number, number + len(ends) + 1), self.layout, file)
         except (pa.ArrowInvalid, NotVectorisableError):
             return None
 
-    def _row_by_row(self, lines: Sequence[bytes], first: int) -> Iterator[Record]:
+    def _row_by_row(self, lines: Sequence[bytes], file: str, first: int) -> Iterator[Record]:
         rows = []
         for number, line in enumerate(lines, first):
             if line.strip():
                 rows.append(parse_json(line))
-                yield from self._row(rows[-1], number, line)
+                yield from self._row(rows[-1], file, number, line)
         self._learn(rows[::32])
 
-    def _row(self, row: object, number: int, line: bytes) -> Iterator[Record]:
-        """The records of a row; line: its bytes."""
+    def _row(self, row: object, file: str, number: int, raw: object) -> Iterator[Record]:
+        """The records of a row; raw: its bytes, or its value."""
         if not isinstance(row, dict):
-            yield no_object(self.file, number, line)
-        elif b"\\u" in line and not encodable(json.dumps(row, ensure_ascii=False)):
-            yield problem("undecodable", self.file, number, line)
+            yield no_object(file, number, raw)
+        elif isinstance(raw, bytes) and b"\\u" in raw and not encodable(json.dumps(row, ensure_ascii=False)):
+            yield problem("undecodable", file, number, raw)
         elif self._paths is not None:
             about, messages = self._paths.messages(row)
             if messages is None or self._paths.members is not None:
-                yield from self._conversation(about, messages, number, line)
+                yield from self._conversation(about, messages, file, number, raw)
             else:
-                yield from (self.message(self.file, number, message, line) for message in messages)
+                yield from (self.message(file, number, message, raw) for message in messages)
         elif (entries := self._entries(row)) is not None:
-            yield from self._conversation(row, entries, number, line)
+            yield from self._conversation(row, entries, file, number, raw)
         else:
-            yield self.message(self.file, number, row, line)
+            yield self.message(file, number, row, raw)
 
     def _conversation(
-        self, row: dict[str, Any], entries: object, number: int, line: bytes
+        self, row: dict[str, Any], entries: object, file: str, number: int, raw: object
     ) -> Iterator[Record]:
-        """The records of a line that holds a conversation."""
+        """The records of a row that holds a conversation."""
         sources = self.layout.plan(tuple(row)).sources
         columns = sources.get("conversation") or (
             () if "conversation" in self.mapping else sources.get("id", ())
@@ -275,14 +231,14 @@ class JsonlReader(Reader):
         except MalformedRowError:
             entries = None
         if not isinstance(entries, list):
-            yield problem("malformed_row", self.file, number, line)
+            yield problem("malformed_row", file, number, raw)
             return
         if not columns and "conversation" not in self.mapping:
             own = (self.layout.plan(tuple(entry)).sources for entry in entries if isinstance(entry, dict))
             id = None if any("conversation" in fields for fields in own) else str(number)
         said = _of_texts(entries, row.get("speakers"))
         if len(said) != len(entries):
-            yield problem("speaker_count", self.file, number, line, conversation_id=id)
+            yield problem("speaker_count", file, number, raw, conversation_id=id)
             return
         about = {
             name: value
@@ -292,19 +248,14 @@ class JsonlReader(Reader):
             and self._listed(value) is value
             and not (isinstance(value, dict) and "replies" in value)
         }
-        yield self.conversation(self.file, number, id, about)
+        yield self.conversation(file, number, id, about)
         known: dict[str, Any] = {} if id is None else {"conversation_id": id}
         for entry in said:
-            yield self.message(self.file, number, entry, **known)
+            yield self.message(file, number, entry, **known)
 
 
 def _are_pairs(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(map(is_pair, value))
-
-
-def _of_list(row: object) -> object:
-    """A list among the rows of an array or object as the conversation that it is."""
-    return {UTTERANCES: row} if isinstance(row, list) else row
 
 
 def _of_texts(entries: list[Any], speakers: object) -> list[Any]:
@@ -327,11 +278,9 @@ def _of_tree(root: dict[str, Any]) -> list[object]:
         if not isinstance(node, dict):
             messages.append(node)
             continue
-        replies = node.get("replies")
-        id = node.get("message_id", node.get("id"))
-        messages.append(
-            {"parent_id": parent, **{key: value for key, value in node.items() if key != "replies"}}
-        )
+        replies, id = node.get("replies"), node.get("message_id", node.get("id"))
+        own = {key: value for key, value in node.items() if key != "replies"}
+        messages.append({"parent_id": parent, **own})
         nodes += [(reply, id) for reply in reversed(replies if isinstance(replies, list) else [])]
     return messages
 
@@ -354,8 +303,7 @@ def exact_type(values: Sequence[object]) -> pa.DataType:
         return pa.struct([(name, exact_type([value.get(name) for value in found])) for name in names])
     if kind is list:
         inner = exact_type([member for value in found for member in value])
-        # Arrow 26 reads lists of nulls wrongly; fractions in lists could not be told from whole numbers.
-        return pa.list_(pa.string() if inner in (pa.null(), pa.float64()) else inner)
+        return pa.list_(pa.string() if inner == pa.null() else inner)  # Arrow 26 reads lists of nulls wrongly
     return _EXACT.get(kind, pa.null())
 
 
@@ -369,15 +317,38 @@ def _merged(old: pa.DataType, new: pa.DataType) -> pa.DataType:
     return old if str(new).count(":") > _MOST_MEMBERS else new
 
 
-def _fractions(kind: pa.DataType, name: str) -> Iterator[str]:
-    """The keys of fractions in values of this type, which may be those of this key."""
-    if pa.types.is_floating(kind):
-        yield name
-    for field in map(kind.field, range(kind.num_fields)):
-        yield from _fractions(field.type, field.name)
+class ConvokitReader(JsonlReader):
+    """A folder of ConvoKit: first the conversations, in the order of conversations.json, then the utterances.
 
+    The members of `meta` are the metadata. `vectors`, the names of matrices in other files, and speakers.json, which
+    says nothing about conversations, are left out. `line` of a conversation is its ordinal.
+    """
 
-def _has_whole_numbers(content: bytes, names: Sequence[str]) -> bool:
-    """Whether there are whole numbers among the fractions of these keys, from which Arrow would not tell them."""
-    keys = (re.escape(json.dumps(name, ensure_ascii=ascii)) for name in names for ascii in (True, False))
-    return re.search(rf"(?:{'|'.join(keys)})\s*:\s*-?\d+\s*[,}}]".encode(), content) is not None
+    format: ClassVar[str] = "convokit"
+    describes: ClassVar[str] = "a folder that ConvoKit dumped"
+    takes_mapping: ClassVar[bool] = False
+    aliases: ClassVar = {**ALIASES, "conversation": ("conversation_id", "root")}  # `root` before version 2.0
+    ignored: ClassVar = ("vectors",)
+    unwrapped: ClassVar = "meta"
+    required: ClassVar = ("utterances.jsonl",)
+    optional: ClassVar = ("conversations.json",)
+    unread: ClassVar = ("speakers.json", "users.json", "corpus.json", "index.json")
+
+    @classmethod
+    def sniff(cls, file: DumpFile) -> bool:
+        return Reader.sniff.__func__(cls, file)  # type: ignore[attr-defined, no-any-return]
+
+    def check(self, file: DumpFile) -> None:
+        Reader.check(self, file)
+
+    def records(self, file: DumpFile) -> Iterator[Record | pa.RecordBatch]:
+        conversations = file / self.optional[0]
+        members = conversations.members if conversations.path.is_file() else {}
+        for ordinal, (id, content) in enumerate(members.items(), 1):
+            # Before 2.3 conversations had no member `meta`.
+            about = content if isinstance(content, dict) else {}
+            about = about["meta"] if isinstance(about.get("meta"), dict) else about
+            about = {key: value for key, value in about.items() if key != "vectors"}
+            yield self.conversation(conversations.name, ordinal, id, about, content)
+        conversations.close()
+        yield from super().records(file / self.required[0])

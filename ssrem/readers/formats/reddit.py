@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ssrem.readers.base import Reader, Record, no_object, problem
-from ssrem.readers.files.streams import files_of, text_name
-from ssrem.readers.json_values import first_objects
+from ssrem.readers.files.streams import DumpFile, text_name
 from ssrem.readers.rows import MalformedRowError
 
 _GONE = ("[deleted]", "[removed]")
@@ -34,23 +32,25 @@ class RedditReader(Reader):
     ignored: ClassVar = ("id", "name", "link_id", "parent_id", "title", "selftext", "body")
 
     @classmethod
-    def sniff(cls, path: Path) -> bool:
-        heads = [rows for file in files_of(path) if (rows := first_objects(file))]
-        return bool(heads) and all(any(map(_prefix, rows)) for rows in heads)
+    def sniff(cls, file: DumpFile) -> bool:
+        return any(map(_prefix, file.first_rows))
 
-    def records(self) -> Iterator[Record]:
-        for file in sorted(self.files(), key=_has_comments):  # submissions precede comments
-            name = text_name(file, self.path)
-            for number, row, raw in self.rows(file):
-                if not isinstance(row, dict):
-                    yield no_object(name, number, raw)
-                    continue
-                try:
-                    known = _known(row)
-                except MalformedRowError:
-                    yield problem("malformed_row", name, number, raw)
-                else:
-                    yield self.message(name, number, row, raw, **known)
+    @classmethod
+    def order_of(cls, file: DumpFile) -> int:
+        return any(_prefix(row) == "t1_" for row in file.first_rows)  # submissions precede comments
+
+    def records(self, file: DumpFile) -> Iterator[Record]:
+        name = text_name(file.path, self.path)
+        for number, row, raw in file.rows():
+            if not isinstance(row, dict):
+                yield no_object(name, number, raw)
+                continue
+            try:
+                known = _known(row)
+            except MalformedRowError:
+                yield problem("malformed_row", name, number, raw)
+            else:
+                yield self.message(name, number, row, raw, **known)
 
 
 def _prefix(row: Mapping[str, Any]) -> str | None:
@@ -58,10 +58,6 @@ def _prefix(row: Mapping[str, Any]) -> str | None:
     if {"body", "link_id"} <= row.keys():
         return "t1_"
     return "t3_" if {"title", "selftext", "author"} <= row.keys() else None
-
-
-def _has_comments(file: Path) -> bool:
-    return any(_prefix(row) == "t1_" for row in first_objects(file))
 
 
 def _known(row: Mapping[str, Any]) -> dict[str, str | None]:

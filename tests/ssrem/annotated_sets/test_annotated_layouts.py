@@ -47,7 +47,6 @@ GRADE: dict[str, Any] = {
     "Response": "i like boats . ",
     "HumanScores": "[4, 5, 3]",
 }
-HUMOD_HEADER = "Dialogue_ID\tDialogue_Context\tReply\tLabel\tUser_Relevance_Score\n"
 
 
 def written(tmp_path: Path, rows: object, name: str = "data.json") -> Path:
@@ -154,13 +153,6 @@ def test_usr_inside_an_object_with_lists_of_turns_and_scores_apart(
     assert annotated.rows[0].ratings == {"Natural": (3.0, 2.0), "Overall": (4.0,)}
 
 
-def test_a_model_s_folder_of_grade(tmp_path: Path) -> None:
-    for name, line in (("ctx", "a|||b"), ("hyp", "c"), ("score", "4.5")):
-        (tmp_path / f"human_{name}.txt").write_text(f"{line}\n")
-    annotated = read_set(tmp_path)
-    assert (annotated.rows[0].context, annotated.rows[0].system) == (("a", "b"), tmp_path.name)
-
-
 def test_a_table_of_no_layout_says_why(tmp_path: Path) -> None:
     message = said(written(tmp_path, "context,response,score,score\na,b,1,2\n", "t.csv"))
     assert "the column 'score' is there twice; rename one" in message
@@ -248,44 +240,6 @@ def test_grade_of_several_data_sets_wants_a_part(tmp_path: Path) -> None:
 def test_a_malformed_grade_file(tmp_path: Path, scores: object) -> None:
     path = written(tmp_path, [GRADE, {**GRADE, "HumanScores": scores}])
     assert said(path).startswith(f"{path}, row 2: ")
-
-
-def grade_folder(root: Path, scores: Path, references: bool = True) -> Path:
-    folder = root / "chat"
-    for model in ("ranker", "generator"):
-        (folder / model).mkdir(parents=True)
-        (folder / model / "human_ctx.txt").write_text("a|||b\nc|||d\n")
-        (folder / model / "human_hyp.txt").write_text(f"{model} one\n{model} two\n")
-        if references:
-            (folder / model / "human_ref.txt").write_text("true one\ntrue two\n")
-        (scores / model).mkdir(parents=True, exist_ok=True)
-        (scores / model / "human_score.txt").write_text("3.2\n4\n")
-    return folder
-
-
-@pytest.mark.parametrize("beside", [True, False])
-def test_a_grade_folder_with_scores_in_it_or_in_the_tree_beside(tmp_path: Path, beside: bool) -> None:
-    root = tmp_path / "eval_data"
-    scores = tmp_path / "human_score" / "chat" if beside else root / "chat"
-    annotated = read_set(grade_folder(root, scores))
-    assert annotated.layout == "grade"
-    assert [row.system for row in annotated.rows] == ["generator", "generator", "ranker", "ranker"]
-    row = annotated.rows[-1]
-    assert (row.context, row.response, row.reference) == (("c", "d"), "ranker two", "true two")
-    assert row.ratings == {"coherence": (4.0,)}
-    assert len(annotated.files) == 8
-
-
-def test_a_grade_folder_whose_files_do_not_match(tmp_path: Path) -> None:
-    folder = grade_folder(tmp_path, tmp_path / "chat", references=False)
-    assert read_set(folder).rows[0].reference is None
-    scores = folder / "ranker" / "human_score.txt"
-    scores.write_text("3.2\n")
-    assert said(folder).startswith(f"{scores} has 1 line, human_ctx.txt 2")
-    scores.write_text("3.2\nmuch\n")
-    assert said(folder).startswith(f"{scores}, row 2: rating 'much'")
-    scores.unlink()
-    assert "human_score.txt does not exist" in said(folder)
 
 
 # ConTurE
@@ -569,7 +523,6 @@ def test_a_malformed_vote(tmp_path: Path, change: dict[str, Any], named: str) ->
         ("a.jsonl", '{"context": "a", "response": "b", "score": 1}', "jsonl"),
         ("a", "context,response,score\na,b,1\n", "csv"),
         ("a", "context\tresponse\tscore\na\tb\t1\n", "tsv"),
-        ("a", HUMOD_HEADER, "humod"),
         ("a.json", "[]", "eval"),
         ("a.json", "no json", "eval"),
     ],
@@ -584,6 +537,6 @@ def test_an_unknown_layout_lists_those_there_are(tmp_path: Path, content: object
     assert said(path) == (
         f"{path}: the content is of no known layout; the layouts are {', '.join(LAYOUTS)}; name one with --layout"
     )
-    assert "no known layout (GRADE's has" in said(tmp_path)
+    assert "is a folder; give a file" in said(tmp_path)
     assert f"no layout 'bogus'; the layouts are {', '.join(LAYOUTS)}" in said(path, "bogus")
     assert "only grade files hold several sets" in said(path, "usr:one")

@@ -234,17 +234,6 @@ def test_tables_as_other_programs_save_them(tmp_path: Path) -> None:
         assert annotated.rows[0].ratings == {"score": (4.0,)}
 
 
-def test_cp1252_is_read_and_said(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes("context,response,score\nmüde,ja,4\n".encode("cp1252"))
-    annotated = read_set(tmp_path / "a.csv")
-    assert annotated.rows[0].context == ("müde",)
-    assert annotated.summary == (
-        "read as csv: 1 response; read context from 'context', response from 'response', score from 'score'; "
-        "lines that are not UTF-8 are read as cp1252, such as line 2 of a.csv: 'müde,ja,4'"
-    )
-    assert read_set(tmp_path / "a.csv").rows == annotated.rows
-
-
 def test_a_file_in_another_encoding_or_cut_off_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes("context,response,score\n疲れた,r,4\n".encode("shift_jis"))
     (tmp_path / "b.parquet").write_bytes(b"PAR1 cut off")

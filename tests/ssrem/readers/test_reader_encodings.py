@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 
@@ -20,58 +19,11 @@ def _texts(path: Path, encoding: str | None = None) -> list[str]:
     return [row.get("text", row.get("problem")) for row in rows_of(open_dump(path, encoding=encoding))]
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_western_text_is_read_as_cp1252_and_that_is_told(tmp_path: Path, pack: type[bytes]) -> None:
-    path = tmp_path / "dump.csv"
-    path.write_bytes(pack(FRENCH.encode("cp1252")))
-    assert _texts(path) == ["Ça va très bien – merci", "plain", "“œuvre” à 5 €"]
-    assert open_dump(path).notes[0] == (
-        "lines that are not UTF-8 are read as cp1252, such as line 2 of dump.csv: 'c1;Zoé;Ça va très bien –'; "
-        "--encoding overrides"
-    )
-    assert set(_texts(path, "utf-8")) == {"plain", "undecodable"}
-    path.write_bytes(pack(FRENCH.encode()))  # what was guessed before does not stay
-    assert _texts(path)[0] == "Ça va très bien – merci"
-
-
-@pytest.mark.parametrize("listed", [False, True])
-def test_json_in_cp1252_is_read_and_told(tmp_path: Path, listed: bool) -> None:
-    rows = [
-        {"conversation": "c", "speaker": who, "text": text}
-        for who, text in (("Zoé", "plain"), ("ann", "“Ça va” à 5 €"), ("Zoé", "très bien"))
-    ]
-    path = tmp_path / "dump.jsonl"
-    lines = [json.dumps(row, ensure_ascii=False) for row in rows]
-    path.write_bytes((f"[{', '.join(lines)}]" if listed else "\n".join(lines)).encode("cp1252"))
-    assert _texts(path) == ["plain", "“Ça va” à 5 €", "très bien"]
-    assert (
-        open_dump(path).notes[0].startswith("lines that are not UTF-8 are read as cp1252, such as line 1 of")
-    )
-
-
-def test_a_long_line_is_recoded_in_parts(tmp_path: Path) -> None:
-    said = [
-        {"conversation": "c", "speaker": "a", "text": f"très bien {n} " + "x" * 99} for n in range(10_000)
-    ]
-    path = tmp_path / "dump.json"
-    path.write_bytes(json.dumps(said, ensure_ascii=False).encode("cp1252"))
-    assert _texts(path) == [row["text"] for row in said]
-
-
 def test_a_damaged_line_far_down_in_json_is_quarantined(tmp_path: Path) -> None:
     path = tmp_path / "dump.jsonl"
     line = json.dumps({"conversation": "c", "speaker": "a", "text": "x" * 500_000}).encode() + b"\n"
     path.write_bytes(line * 18 + line.replace(b"xx", b"\xe9x"))
     assert _texts(path)[-2:] == ["x" * 500_000, "undecodable"]
-
-
-def test_a_header_and_the_lines_of_a_log_are_guessed(tmp_path: Path) -> None:
-    (tmp_path / "dump").write_bytes("conversation,speaker,text,Gefühl\nc,a,hi,gut\n".encode("cp1252"))
-    (row,) = rows_of(open_dump(tmp_path / "dump"))
-    assert row["metadata"] == '{"Gefühl":"gut"}'
-    log = "[10:00] <bob> schön\n[10:01] <ann> \x0304grün\x03\n".encode("cp1252")
-    (tmp_path / "a.log").write_bytes(log + "[10:02] <bob> naïve\n".encode())
-    assert _texts(tmp_path / "a.log") == ["schön", "grün", "naïve"]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from ssrem.readers import FORMATS, open_dump, reader_class
 from ssrem.readers.base import Reader
 from support.exports import EXPORTS, Files, write_dump
 from support.random_examples import TIMES
-from support.reader_rows import rows_of
+from support.reader_rows import reader_of, rows_of
 from support.sound_dumps import DUMPS, NASTY, UTTERANCES
 
 SOUND = DUMPS | EXPORTS
@@ -100,8 +100,8 @@ def test_whatever_the_bytes_there_are_rows_or_one_line(format: str) -> None:
 
 def _unasked(format: str, path: Path) -> Reader:
     """The reader of a format, whatever the content looks like."""
-    reader = reader_class(format)(path)
-    reader.check()
+    reader = reader_of(reader_class(format), path)
+    reader.open()
     return reader
 
 
@@ -196,7 +196,7 @@ def test_each_message_of_a_chitchat_dump_is_a_record(content: dict[str, Any]) ->
         expected += ["conversation"] + ["message"] * len(messages) if whole else ["message"]
     with TemporaryDirectory() as folder:
         path = written({"": _dumped(content)}, folder)
-        rows = outcome(lambda: reader_class("chitchat")(path, batch_rows=2))
+        rows = outcome(lambda: reader_of(reader_class("chitchat"), path, batch_rows=2))
     assert rows is not None
     assert [row["record"] for row in rows] == expected
 

@@ -17,13 +17,11 @@ import pytest
 
 from ssrem.errors import DumpError
 from ssrem.readers import base, cells, open_dump
-from ssrem.readers import json_values as values
 from ssrem.readers.files import streams
-from ssrem.readers.formats import parquet
-from ssrem.readers.formats.delimited import CsvReader
+from ssrem.readers.formats import tables as parquet
 from ssrem.readers.formats.jsonl import JsonlReader
 from ssrem.readers.json_values import DEEPEST, too_deep
-from support.reader_rows import rows_of
+from support.reader_rows import reader_of, rows_of
 
 ROW = {"conversation_id": "c", "speaker": "a", "text": "x"}
 PLAIN = json.dumps(ROW).encode() + b"\n"
@@ -86,28 +84,21 @@ def test_a_line_that_nests_as_deep_as_may_be_lands(write: Callable[..., Path]) -
     assert json.loads(rows[0]["metadata"]) == {"m": nested(DEEPEST - 1)}
 
 
-@pytest.mark.parametrize("levels", [DEEPEST + 1, 5_000])
-def test_a_member_that_nests_too_deep_is_one_problem(write: Callable[..., Path], levels: int) -> None:
-    write(PLAIN, "folder/utterances.jsonl")
-    deep, fine = f'"c":{{"meta":{text(levels)}}}', '"d":{"meta":{}}'
-    folder = write(f"{{{deep},{fine}}}".encode(), "folder/conversations.json").parent
-    assert problems(folder) == ["broken_json", None, None]
-    said = '{"messages":[{"sender":"a","text":"x"}]}'
-    of_deep = f'{{"messages":[{{"sender":"a","text":"x","m":{text(levels)}}}]}}'
-    rows = rows_of(open_dump(write(f'{{"c":{said},"d":{of_deep},"e":{said}}}'.encode())))
-    assert [row.get("problem") for row in rows] == [None, None, "broken_json", None, None]
-    assert rows[2]["raw"] == of_deep.encode()
-
-
-@pytest.mark.parametrize("content", [b"[" * 500_000 + b"]" * 500_000, b"[" * 900_000, b'{"a":' * 300_000])
-def test_a_file_that_nests_without_end_takes_little_memory(
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[" * 500_000 + b"]" * 500_000,
+        b"[" * 900_000,
+        b'{"a":' * 300_000,
+        f'[{{"speaker":"a","text":"x","m":{text(DEEPEST + 1)}}}]'.encode(),
+        f'{{"c":{{"messages":[{{"sender":"a","text":"x","m":{text(DEEPEST)}}}]}}}}'.encode(),
+    ],
+)
+def test_a_value_that_nests_too_deep_is_refused_in_little_memory(
     write: Callable[..., Path], content: bytes
 ) -> None:
     tracemalloc.start()
-    try:
-        assert problems(write(content)) == ["broken_json"]
-    except DumpError as error:
-        assert "broken JSON after 0 members, in line 1" in str(error)
+    assert "the JSON nests more than 100 levels" in says(write(content))
     assert tracemalloc.get_traced_memory()[1] < 50 << 20
     tracemalloc.stop()
 
@@ -119,8 +110,7 @@ def test_a_line_without_an_end_is_one_line(
     write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "LONGEST_ROW", 1 << 20)
-    for reader in (JsonlReader, CsvReader):
-        monkeypatch.setattr(reader, "block_bytes", 1 << 16)
+    monkeypatch.setattr(streams, "BLOCK", 1 << 16)
     endless = b" " * (3 << 20)
     assert "line 3 is longer than 1 MB" in says(write(PLAIN + PLAIN + endless + PLAIN))
     packed = gzip.compress(PLAIN + endless + PLAIN)
@@ -130,18 +120,15 @@ def test_a_line_without_an_end_is_one_line(
     assert "line 3 is longer than 1 MB" in says(write(head + b"c,a," + endless.replace(b" ", b"y")))
 
 
-def test_a_member_without_an_end_is_one_line(
+def test_a_value_that_would_take_the_memory_is_refused_with_a_way_out(
     write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(values, "LONGEST_ROW", 1 << 20)
-    message = '{"sender":"a","text":"%s"}' % ("x" * 1000)
-    one = '{"messages":[' + ",".join([message] * 500) + "]}"
-    assert (
-        len(rows_of(open_dump(write(f'{{"c":{one},"d":{one},"e":{one},"f":{one},"g":{one}}}'.encode()))))
-        == 2505
+    monkeypatch.setattr(streams, "LARGEST_JSON", 1 << 20)
+    row = {**ROW, "text": "x" * 1000}
+    assert len(rows_of(open_dump(write(json.dumps([row] * 900).encode())))) == 900
+    assert "more than 1 MB, which would have to be in memory; write its rows one a line" in says(
+        write(json.dumps([row] * 2000).encode())
     )
-    giant = '{"messages":[' + ",".join([message] * 4000) + "]}"
-    assert "a member is longer than" in says(write(f'{{"c":{one},"d":{giant}}}'.encode()))
 
 
 def test_a_cornell_line_without_an_end_is_one_line(
@@ -160,7 +147,7 @@ def test_a_stray_quote_before_long_lines_does_not_hold_them(
     write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cells, "LONGEST_ROW", 50_000)
-    monkeypatch.setattr(CsvReader, "block_bytes", 30_000)
+    monkeypatch.setattr(streams, "BLOCK", 30_000)
     rows = [b'c,a,"stray\n', *[b"c,a," + b"x" * 10_000 + b"\n"] * 20]
     assert (
         problems(write(b"conversation_id,speaker,text\n" + b"".join(rows))) == ["malformed_row"] + [None] * 20
@@ -193,8 +180,7 @@ def test_few_long_texts_fill_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyP
     limit, size = 200_000, 10_000
     for module in (base, parquet):
         monkeypatch.setattr(module, "BATCH_BYTES", limit)
-    for reader in (JsonlReader, CsvReader):
-        monkeypatch.setattr(reader, "block_bytes", limit)
+    monkeypatch.setattr(streams, "BLOCK", limit)
     for dump in _dumps_of_long_texts(tmp_path, 200, size):
         texts: list[str] = []
         for batch in open_dump(dump):
@@ -212,7 +198,7 @@ def test_texts_of_tens_of_megabytes_are_read_whole(tmp_path: Path) -> None:
 
 def test_keys_that_are_data_do_not_fill_the_memory(write: Callable[..., Path]) -> None:
     lines = [json.dumps({**ROW, "m": {f"k{i}": i, f"j{i}": "x"}}) for i in range(1_500)]
-    reader = JsonlReader(write("\n".join(lines).encode()))
+    reader = reader_of(JsonlReader, write("\n".join(lines).encode()))
     assert len(rows_of(reader)) == 1_500
     assert str(reader._type).count(":") <= 256
 
@@ -314,31 +300,6 @@ def test_rows_of_parquet_that_share_their_text_become_small_batches(tmp_path: Pa
     assert max(batch.nbytes for batch in batches) < base.BATCH_BYTES + (2 << 20)
 
 
-def test_rows_of_parquet_that_share_their_beginning_are_read_a_few_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parquet, "_MOST_BYTES", 10 << 20)
-    path = parquet_of_equal_texts(
-        tmp_path / "dump.parquet",
-        "x" * (1 << 20),
-        20,
-        use_dictionary=False,
-        column_encoding="DELTA_BYTE_ARRAY",
-    )
-    batches = list(open_dump(path))
-    assert sum(batch.num_rows for batch in batches) == 20
-    assert max(batch.num_rows for batch in batches) < 11
-
-
-@pytest.mark.parametrize("options", [{}, {"use_dictionary": False}])
-def test_a_row_of_parquet_that_is_too_long_is_refused(
-    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parquet, "LONGEST_ROW", 1 << 20)
-    path = parquet_of_equal_texts(tmp_path / "dump.parquet", "x" * (1 << 21), 3, **options)
-    assert "is longer than" in says(path)
-
-
 def test_parquet_that_does_not_fit_into_memory_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -346,5 +307,5 @@ def test_parquet_that_does_not_fit_into_memory_is_one_line(
         raise pa.ArrowMemoryError("malloc of size 1 failed")
 
     path = parquet_of_equal_texts(tmp_path / "dump.parquet", "x", 3)
-    monkeypatch.setattr(parquet.ParquetReader, "_records", exhausted)
+    monkeypatch.setattr(parquet.ParquetReader, "_records_of", exhausted)
     assert "the rows after row 0 cannot be read (malloc" in says(path)

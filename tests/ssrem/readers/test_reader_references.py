@@ -58,9 +58,3 @@ def test_the_ids_of_all_files_decide(tmp_path: Path) -> None:
     other = _written(tmp_path, "d,3.0,ann,,,hi", "d,4.0,bob,,3.0,ho", name="other.csv")
     rows = rows_of(open_dump([first, other]))
     assert [row.get("reply_to") for row in rows] == [None, "1.0", None, "3.0"]
-
-
-def test_trees_of_replies_follow_the_ids(tmp_path: Path) -> None:
-    path = _written(tmp_path, ",1,ann,,,a", ",2,bob,,1.0,b", ",3,ann,,2.0,c", ",4,eve,,,d", ",5,ann,,4.0,e")
-    rows = rows_of(open_dump(path, mapping={"conversation": "@replies"}))
-    assert [row["conversation_id"] for row in rows] == ["1", "1", "1", "4", "4"]

@@ -13,6 +13,7 @@ import pytest
 
 from ssrem.errors import DumpError
 from ssrem.readers import guess_format, open_dump
+from ssrem.readers.files.streams import DumpFile
 from support.reader_rows import rows_of
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Bonn"}'}}
@@ -155,7 +156,7 @@ def test_lines_that_are_no_object(tmp_path: Path) -> None:
 def test_an_array_that_breaks_off_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "chats.json"
     path.write_text(array(TALK, TALK)[:-30])
-    with pytest.raises(DumpError, match="broken JSON after 1 members"):
+    with pytest.raises(DumpError, match="broken JSON in line 175, column 12"):
         rows_of(open_dump(path, format="openai"))
 
 
@@ -192,7 +193,7 @@ def test_sharegpt(write: Callable[..., Path]) -> None:
 
 def test_rows_of_another_form_are_not_taken_and_told(write: Callable[..., Path]) -> None:
     path = write({"messages": [{"author": "a", "body": "b"}]})
-    assert guess_format(path) != "openai"
+    assert guess_format(DumpFile(path)) != "openai"
     with pytest.raises(DumpError, match="is not openai but looks like jsonl"):
         open_dump(path, format="openai")
 

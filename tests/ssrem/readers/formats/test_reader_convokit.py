@@ -11,8 +11,8 @@ import pytest
 
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
-from ssrem.readers.formats.convokit import ConvokitReader
-from support.reader_rows import rows_of
+from ssrem.readers.formats.jsonl import ConvokitReader
+from support.reader_rows import reader_of, rows_of
 
 
 def _utterance(id: str, speaker: str, text: str, **more: Any) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def test_plain_utterances_take_the_fast_path(tmp_path: Path) -> None:
         _utterance(f"u{i}", "ann", "x", meta={"score": i} if i % 3 else {}, timestamp=i + 0.5 if i % 2 else i)
         for i in range(50)
     ]
-    reader = ConvokitReader(_folder(tmp_path, utterances, {}))
+    reader = reader_of(ConvokitReader, _folder(tmp_path, utterances, {}))
     expected = rows_of(reader)
     reader._row_by_row = None  # type: ignore[method-assign, assignment]
     assert rows_of(reader) == expected
@@ -98,7 +98,7 @@ def test_older_layouts(tmp_path: Path) -> None:
 def test_folders_that_will_not_do(tmp_path: Path) -> None:
     folder = _folder(tmp_path, UTTERANCES, {})
     (folder / "conversations.json").write_text('{"u1": {"meta"')
-    with pytest.raises(DumpError, match=r"conversations\.json: broken JSON after 0 members"):
+    with pytest.raises(DumpError, match=r"conversations\.json: broken JSON in line 1, column 15"):
         rows_of(open_dump(folder))
     (folder / "utterances.jsonl").write_text("")
     with pytest.raises(DumpError, match=r"utterances\.jsonl: the file is empty"):

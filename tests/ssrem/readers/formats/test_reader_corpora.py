@@ -12,7 +12,6 @@ import pytest
 
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
-from ssrem.readers.formats.corpora import ChitchatReader
 from support.exports import EMPATHETIC_DIALOGUES, PERSONACHAT, TOPICAL_CHAT, write_dump
 from support.reader_rows import rows_of
 
@@ -64,11 +63,11 @@ def test_conversations_with_their_ratings_and_then_their_messages(tmp_path: Path
     assert rows[7]["raw"] == b'{"c3":7}'
 
 
-def test_broken_json_says_how_far_it_came(tmp_path: Path) -> None:
+def test_broken_json_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "any.json"
     path.write_text(json.dumps(DUMP)[:-20])
-    with pytest.raises(DumpError, match=r"any\.json: broken JSON after 3 members"):
-        rows_of(ChitchatReader(path))
+    with pytest.raises(DumpError, match=r"any\.json: broken JSON in line 1, column"):
+        open_dump(path)
 
 
 @pytest.mark.parametrize("half", ["\ud800", "\udc00", "\ud83dA", "\ud800\ud800"])
@@ -97,27 +96,6 @@ def test_half_a_surrogate_pair_costs_the_message_or_the_conversation_that_holds_
     ]
     assert rows[4]["text"] == "\U0001f600"
     assert json.loads(rows[1]["raw"]) == {"prompt": talks["prompt"]}
-
-
-@pytest.mark.parametrize("ahead", range(40))
-def test_pairs_of_surrogates_are_whole_wherever_the_file_is_cut_into_pieces(
-    tmp_path: Path, ahead: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ssrem.readers.json_values._CHUNK", 37)
-    text = "x" * ahead + "\U0001f600" * 9
-    path = tmp_path / "any.json"
-    path.write_text(json.dumps({"c": {"messages": [[_message("ann", text, 1)]]}}))
-    assert rows_of(open_dump(path))[1]["text"] == text
-
-
-def test_batches_stay_small_and_the_file_is_read_as_they_are_taken(tmp_path: Path) -> None:
-    path = tmp_path / "any.json"
-    path.write_text(json.dumps({f"c{i}": {**DUMP["c1"], "pad": "x" * 5000} for i in range(1000)}))  # type: ignore[dict-item]
-    reader = ChitchatReader(path, batch_rows=10)
-    next(iter(reader))
-    assert 0 < reader.bytes_read < reader.total_bytes / 2
-    assert len(rows_of(reader)) == 4000
-    assert reader.bytes_read == reader.total_bytes
 
 
 @pytest.mark.slow

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from ssrem.errors import DumpError
 from ssrem.readers import cells, open_dump
-from ssrem.readers.formats import delimited
-from ssrem.readers.formats.delimited import CsvReader, TsvReader
+from ssrem.readers.formats import tables as delimited
+from ssrem.readers.formats.tables import CsvReader, TsvReader
 from support.paths import SHARED
-from support.reader_rows import rows_of
+from support.reader_rows import reader_of, rows_of
 
 MELD = SHARED / "data" / "corpora" / "meld_train.csv"
 HEAD = b"Dialogue ID,speaker,Utterance,mood\n"
@@ -73,7 +73,7 @@ def test_broken_rows_keep_their_bytes_and_the_others_are_read(tmp_path: Path) ->
 def test_a_stray_quote_does_not_swallow_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cells, "MOST_LINES_A_ROW", 5)
     path = _write(tmp_path, HEAD + b'c,ann,"stray,\n' + b"c,ann,x,\n" * 50)
-    rows = rows_of(CsvReader(path, batch_rows=8))
+    rows = rows_of(reader_of(CsvReader, path, batch_rows=8))
     assert [row.get("problem") for row in rows] == ["malformed_row"] + [None] * 50
     assert [row["line"] for row in rows] == list(range(2, 53))
 
@@ -106,7 +106,7 @@ def test_times_that_cannot_be_read_stay(tmp_path: Path) -> None:
         (b"a,b\n1,2\n", {}, "no column is known as conversation or speaker or text; the columns are a, b"),
         (HEAD, {}, "there is a header but no row"),
         (b'text,speaker,"x\n', {}, "line 1, the header, cannot be read"),
-        (b"text,speaker,\xff\nx,y,z\n", {}, "of no known format"),
+        (b"text,speaker,\xff\nx,y,z\n", {}, "line 1, the header, is not UTF-8"),
     ],
 )
 def test_headers_that_will_not_do(tmp_path: Path, content: bytes, mapping: dict[str, str], says: str) -> None:
@@ -116,8 +116,8 @@ def test_headers_that_will_not_do(tmp_path: Path, content: bytes, mapping: dict[
 
 
 def test_the_file_is_read_as_the_batches_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CsvReader, "block_bytes", 1000)
-    reader = CsvReader(_write(tmp_path, HEAD + b"c,ann,x,\n" * 10_000), batch_rows=100)
+    monkeypatch.setattr("ssrem.readers.files.streams.BLOCK", 1000)
+    reader = reader_of(CsvReader, _write(tmp_path, HEAD + b"c,ann,x,\n" * 10_000), batch_rows=100)
     batches = iter(reader)
     assert next(batches).num_rows == 100
     assert reader.bytes_read < 3000
@@ -157,7 +157,7 @@ def test_whole_columns_are_the_rows_read_alone(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(delimited, "_FEW_ROWS", 2)
         patch.setattr(cells, "MOST_LINES_A_ROW", 3)
-        patch.setattr(CsvReader, "block_bytes", block_bytes)
+        patch.setattr("ssrem.readers.files.streams.BLOCK", block_bytes)
         _read_both_ways(path)
 
 
@@ -173,10 +173,10 @@ def test_only_unusual_rows_leave_the_fast_path(tmp_path: Path, monkeypatch: pyte
     bad = b"c,ann,x,soon\nc,few\n" + b'c,ann,5" and 6",\n' + b"c,ann,\xff,\n\n"
     head = b"conversation,speaker,text,time\r\n"
     path = _write(tmp_path, head + good)
-    assert len(rows_of(Counting(path))) == 5_000
+    assert len(rows_of(reader_of(Counting, path))) == 5_000
     assert not alone
     path = _write(tmp_path, head + good + bad + good)
-    rows = rows_of(Counting(path))
+    rows = rows_of(reader_of(Counting, path))
     assert len(rows) == 10_004
     assert [row["line"] for row in rows[5_000:5_005]] == [10_002, 10_003, 10_004, 10_005, 10_007]
     assert len(alone) < 5_000
@@ -203,7 +203,9 @@ def test_what_csv_writes_is_read_back(
     text = io.StringIO(newline="")
     writer = csv.writer(text, delimiter=delimiter, quoting=csv.QUOTE_ALL)
     writer.writerows([("conversation", "speaker", "text"), *rows])
-    reader = {",": CsvReader, "\t": TsvReader}[delimiter](_write(tmp_path, text.getvalue().encode()))
+    reader = reader_of(
+        {",": CsvReader, "\t": TsvReader}[delimiter], _write(tmp_path, text.getvalue().encode())
+    )
     records = [
         (r.get("conversation_id", ""), r.get("speaker", ""), r.get("text", "")) for r in rows_of(reader)
     ]
@@ -217,7 +219,7 @@ def test_what_csv_writes_is_read_back(
 def test_every_line_is_accounted_for(tmp_path: Path, lines: list[bytes]) -> None:
     content = HEAD + b"\n".join([b"c,ann,x,", *lines])
     wanted = [line for line in content.split(b"\n")[1:] if line.strip()]
-    rows = rows_of(CsvReader(_write(tmp_path, content)))
+    rows = rows_of(reader_of(CsvReader, _write(tmp_path, content)))
     assert len(rows) == len(wanted)
     assert all(row["raw"] == line for row, line in zip(rows, wanted, strict=True) if "problem" in row)
 
@@ -261,7 +263,7 @@ def test_half_a_pair_in_utf_16_is_one_problem_and_half_a_unit_is_one_line(tmp_pa
     (tmp_path / "dump").write_bytes(text)
     assert [row.get("problem") for row in rows_of(open_dump(tmp_path / "dump"))] == ["undecodable", None]
     (tmp_path / "dump").write_bytes(text + b"\0")
-    with pytest.raises(DumpError, match="UTF-16 text is damaged or cut off"):
+    with pytest.raises(DumpError, match="the utf-16 text is damaged or cut off"):
         rows_of(open_dump(tmp_path / "dump"))
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from ssrem.errors import DumpError
 from ssrem.readers import guess_format, open_dump
+from ssrem.readers.files.streams import DumpFile
 from support.exports import DISCORD, SLACK, TELEGRAM, TELEGRAM_ALL, write_dump
 from support.reader_rows import rows_of
 
@@ -100,13 +101,13 @@ def test_messages_of_a_channel(tmp_path: Path) -> None:
 
 def test_a_file_that_is_cut_off_is_one_line(tmp_path: Path) -> None:
     path = write_dump({"": DISCORD[""][:-400]}, tmp_path / "channel.json")
-    with pytest.raises(DumpError, match="broken JSON after 5 members"):
+    with pytest.raises(DumpError, match="broken JSON in line 83, column 20"):
         rows_of(open_dump(path))
 
 
 def test_lines_of_json_with_such_keys_are_no_export(tmp_path: Path) -> None:
     line = b'{"guild": "g", "channel": "c", "author": "a", "content": "x"}\n'
-    assert guess_format(write_dump({"": line * 2}, tmp_path / "lines.jsonl")) == "jsonl"
+    assert guess_format(DumpFile(write_dump({"": line * 2}, tmp_path / "lines.jsonl"))) == "jsonl"
 
 
 def test_a_reply_whose_type_is_a_number_is_a_reply(tmp_path: Path) -> None:
