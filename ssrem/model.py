@@ -41,7 +41,7 @@ class Model:
 
     def _set(self, name: str, settings: Mapping[str, Any], encoder: str | None = None) -> None:
         self.name, self.settings = name, settings
-        self._spec = evaluator_class(name).encoder_spec(encoder) or DEFAULT_ENCODER
+        self._spec = encoder or evaluator_class(name).default_encoder or DEFAULT_ENCODER
         self._evaluator = None
 
     @property
@@ -64,8 +64,8 @@ class Model:
             what = "human ratings alone: ssrem train --labels" if kind.learns_from else "nothing; call score"
             raise EvaluatorError(f"{self.name} learns from {what}")
         known = data if isinstance(data, Conversations) else conversations(data)
-        settings = kind.check_settings(self.settings)
-        evaluator = kind.create(settings, _Provider(known, self._spec, settings["seed"]))
+        settings = kind.settings_model(**self.settings)
+        evaluator = kind.create(self.settings, _Provider(known, self._spec, settings.seed))
         training = evaluator.fit(known.candidates, progress=progress)
         if training.warning:
             warnings.warn(f"{self.name}: {training.warning}", stacklevel=2)

@@ -20,7 +20,7 @@ from ssrem.annotated_sets.base import dataset_name
 from ssrem.annotated_sets.known import known_set, known_sets
 from ssrem.annotated_sets.published import PREFERENCE
 from ssrem.errors import AnnotationError, say
-from ssrem.evaluators.parts import PARTS, overall_part
+from ssrem.evaluators import PARTS, overall_part
 from ssrem.files import sha256
 from ssrem.samples import Labels, Sample
 from ssrem.tasks.stage.stage import Output

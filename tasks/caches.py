@@ -6,8 +6,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -111,15 +111,24 @@ def masked_lm_for(home: Warehouse, candidates: Candidates, corpora: Mapping[str,
 
 
 def cached_encode(home: Warehouse, encoder: Encoder) -> Encode:
-    """`encoder.encode`, of a slow encoder through the home folder's cache of vectors."""
+    """`encoder.compute`, of a slow encoder through the home folder's cache of vectors."""
     in_shards = partial(encoded_in_shards, encoder)
     store = VectorStore(home.vectors)
     return partial(store.encode, encoder, compute=in_shards) if encoder.slow else in_shards
 
 
-def encode_option(home: Warehouse, evaluator: Evaluator) -> dict[str, Encode]:
-    """`encode=` through the cache for the methods of an evaluator with an encoder; empty for one without."""
-    return {"encode": cached_encode(home, evaluator.encoder)} if evaluator.encoder else {}
+@contextmanager
+def cached_vectors(home: Warehouse, evaluator: Evaluator) -> Iterator[None]:
+    """A block in which the evaluator's encoder, if it has one, takes vectors from the home folder's cache."""
+    encoder = evaluator.encoder
+    if encoder is None:
+        yield
+        return
+    encoder.cache = cached_encode(home, encoder)
+    try:
+        yield
+    finally:
+        encoder.cache = None
 
 
 def shard_ranges(n: int, size: int) -> list[tuple[int, int]]:
@@ -128,7 +137,6 @@ def shard_ranges(n: int, size: int) -> list[tuple[int, int]]:
 
 
 def encoded_in_shards(encoder: Encoder, texts: Sequence[str]) -> Vectors:
-    """`encoder.encode(texts)`, TEXTS at a time."""
-    return np.concatenate(
-        [encoder.encode(texts[a:b]) for a, b in shard_ranges(len(texts), TEXTS) or [(0, 0)]]
-    )
+    """`encoder.compute(texts)`, TEXTS at a time."""
+    pieces = shard_ranges(len(texts), TEXTS) or [(0, 0)]
+    return np.concatenate([encoder.compute(texts[a:b]) for a, b in pieces])

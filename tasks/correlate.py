@@ -21,11 +21,10 @@ from ssrem.agreement.figures import LEVELS, RESAMPLES, SEED, figures
 from ssrem.agreement.raters import rater_figures, reliability_figures, without_outliers
 from ssrem.agreement.resample import Difference, paired_bootstrap
 from ssrem.errors import AnnotationError, EvaluatorError, GateError, say
-from ssrem.evaluators import evaluator_class, load_evaluator
+from ssrem.evaluators import PARTS, evaluator_class, load_evaluator, overall_part
 from ssrem.evaluators.base import EMPTY_CONTEXT, EMPTY_RESPONSE, NO_REFERENCE
 from ssrem.evaluators.judge.endpoint import Client
 from ssrem.evaluators.judge.judge import judgments
-from ssrem.evaluators.parts import PARTS, overall_part
 from ssrem.tasks.annotated import (
     AnnotatedFile,
     LandedSet,

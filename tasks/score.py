@@ -16,21 +16,24 @@ from ssrem.agreement.figures import versions as program_versions
 from ssrem.agreement.identify import identification
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class, load_evaluator, usable_baselines
-from ssrem.evaluators.base import Scores
+from ssrem.evaluators.base import Evaluator, Scores
 from ssrem.evaluators.judge.endpoint import Client
 from ssrem.samples import CONTEXT_ATTACK, TEST, Candidates, Floats, Sample
 from ssrem.settings import TableSettings
 from ssrem.sql import statement
 from ssrem.tables.candidates import load_candidates
-from ssrem.tasks.caches import encode_option, shard_ranges
+from ssrem.tasks.caches import cached_vectors, shard_ranges
 from ssrem.tasks.endpoints import asks, connected
 from ssrem.tasks.settings import Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
 from ssrem.tasks.tables import build, candidate_sources, without_tables
-from ssrem.tasks.versions import Version, registered
+from ssrem.tasks.versions import SLOW, Version, registered, test_sample
 from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus
+
+SHARD = 5_000
+"""Responses of a test split, each with all of its candidates, that are scored at a time."""
 
 UNTOUCHED_RATING = {"chitchat": 5}
 """Format to the initial position of its rating sliders; a rating of that value may be no rating, and is excluded."""
@@ -56,8 +59,8 @@ def score_corpus(
         import pyarrow as pa
 
         with progress(f"scoring the test split of {corpus} with {name}"):
-            evaluator: Any = load_evaluator(folder)
-            candidates = load_candidates(stage.connection, [corpus]).sampled(TEST, evaluator.test_sample)
+            evaluator = load_evaluator(folder)
+            candidates = load_candidates(stage.connection, [corpus]).sampled(TEST, test_sample(evaluator))
             f = score_candidates(warehouse, evaluator, candidates)
         origin = {**who, "learned_from": described(stage.connection, (name, version))[1]}
         # f of each candidate that exists; NaN is staged too, so that the gate refuses it.
@@ -181,15 +184,15 @@ def figure_row(
 # Scores of any candidates and samples
 
 
-def score_candidates(home: Warehouse, evaluator: Any, candidates: Candidates) -> dict[str, Floats]:
-    """`evaluator.score_candidates` of the test split, `evaluator.shard` responses at a time."""
-    rows, encode = candidates.rows(TEST), encode_option(home, evaluator)
-    slow = encode and evaluator.encoder.slow  # all at once, so that a text is encoded once
-    pieces = shard_ranges(len(rows), max(len(rows), 1) if slow else evaluator.shard)
-    if len(pieces) <= 1:
-        f: dict[str, Floats] = evaluator.score_candidates(candidates, TEST, **encode)
-        return f
-    parts = [evaluator.score_candidates(candidates.part(rows[a:b]), None, **encode) for a, b in pieces]
+def score_candidates(home: Warehouse, evaluator: Evaluator, candidates: Candidates) -> dict[str, Floats]:
+    """`evaluator.score_candidates` of the test split, some responses at a time."""
+    rows = candidates.rows(TEST)
+    # With a slow encoder all at once, so that a text is encoded once.
+    at_once = evaluator.encoder is not None and evaluator.encoder.slow
+    size = max(len(rows), 1) if at_once else SLOW.get(evaluator.name, (0, SHARD))[1]
+    pieces = shard_ranges(len(rows), size) or [(0, 0)]
+    with cached_vectors(home, evaluator):
+        parts = [evaluator.score_candidates(candidates.part(rows[a:b]), None) for a, b in pieces]
     return {kind: np.concatenate([part[kind] for part in parts]) for kind in parts[0]}
 
 
@@ -206,5 +209,6 @@ def score_samples(
     for name, version in evaluators:
         with progress(f"scoring {what} with {name}") as advance:
             evaluator = connected(load_evaluator(home.models / name / str(version)), home, client, advance)
-            scores.append(evaluator.components(samples, **encode_option(home, evaluator)))
+            with cached_vectors(home, evaluator):
+                scores.append(evaluator.components(samples))
     return scores

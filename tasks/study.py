@@ -20,7 +20,7 @@ from ssrem.registry import did_you_mean
 from ssrem.report.export import study_table
 from ssrem.report.figures import studies
 from ssrem.report.text import Rows, markdown
-from ssrem.samples import TEST, Labelled, Progress, Sample
+from ssrem.samples import TEST, Labelled, Labels, Progress, Sample
 from ssrem.sql import statement
 from ssrem.studies import EVERYDAY_PAIRS, study_called
 from ssrem.studies.attacks import Score, TrueResponses, neighbours, noting
@@ -164,7 +164,8 @@ def _usable(kind: Study[Any], versions: Sequence[Version]) -> list[Version]:
     """The versions that give what the study needs; EvaluatorError if none does."""
     usable = list(versions)
     if issubclass(kind.data, Learning):
-        usable = [version for version in versions if "labels" in evaluator_class(version[0]).learns_from]
+        learn = {"labels", "candidates+labels"}
+        usable = [version for version in versions if evaluator_class(version[0]).learns_from & learn]
         way_out = "train roberta-eval, blend, adem or ruber, and name it with --evaluator"
         why = f"learns nothing from human scores, which {kind.name} is about; {way_out}"
     elif kind.data is not Scored:
@@ -280,7 +281,7 @@ def _learning(
 
 
 def _tuned(base: Any, advance: Progress, pairs: Labelled, scale: tuple[float, float]) -> Evaluator:
-    tuned: Evaluator = base.fine_tuned(pairs, scale=scale, progress=advance)
+    tuned: Evaluator = base.tuned_on({"": Labels(tuple(pairs), scale, "", 0)}, progress=advance)
     return tuned
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,11 +13,13 @@ from typing import Any
 
 from ssrem.errors import EvaluatorError, say
 from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class, route, source_hash
+from ssrem.evaluators.base import Evaluator
+from ssrem.files import write_json
 from ssrem.samples import TEST, TRAIN, VALID, Labels
 from ssrem.settings import TableSettings
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.annotated import annotated_files, human_scores
-from ssrem.tasks.caches import encode_option, encoder_for, masked_lm_for, training_texts
+from ssrem.tasks.caches import cached_vectors, encoder_for, masked_lm_for, training_texts
 from ssrem.tasks.endpoints import connected
 from ssrem.tasks.promote import challenges, decide_all
 from ssrem.tasks.score import score_corpus
@@ -68,15 +70,15 @@ def train(
     """
     warehouse = Warehouse.at(home)
     kind: Any = evaluator_class(name)
-    config = kind.check_settings(route([name], settings.config)[name])
-    kind.check_labels(len(settings.labels), settings.labels_only)
+    config = kind.settings_model(**route([name], settings.config)[name]).model_dump(mode="json")
+    check_labels(kind, len(settings.labels), settings.labels_only)
     labelled = human_scores(
         annotated_files(warehouse, settings.labels, mapping=settings.map), settings.criterion
     )
     human = {dataset: labels for dataset, (_, labels) in labelled.items()}
     # A promotion does not compare versions on annotated sets that they learned from.
     labels = {"labels": "+".join(sorted(digest for digest, _ in labelled.values()))} if labelled else {}
-    spec = kind.encoder_spec(settings.encoder)
+    spec = kind.default_encoder and (settings.encoder or kind.default_encoder)
     parameters: dict[str, Any] = {"evaluator": name, "encoder": spec, "config": config}
     parameters |= {"source": source_hash(kind)} if source_hash(kind) else {}
     parameters |= {"labels": [settings.criterion, settings.labels_only]} if labelled else {}
@@ -119,12 +121,12 @@ def train(
         connected(evaluator, warehouse)
         with progress(f"training {name}") as advance:
             if not settings.labels_only:
-                encode = encode_option(warehouse, evaluator)
-                training = evaluator.fit(candidates, checkpoint=unfinished, progress=advance, **encode)
+                with cached_vectors(warehouse, evaluator):
+                    training = evaluator.fit(candidates, checkpoint=unfinished, progress=advance)
                 if training.warning and not human:
                     say(f"{name}: {training.warning}")
             if human:
-                evaluator = evaluator.fine_tuned_on(human, progress=advance)
+                evaluator = evaluator.tuned_on(human, progress=advance)
                 training = evaluator.training
         splits = {"train": TRAIN, "valid": VALID, "test": TEST}
         sizes = {split: len(candidates.rows(number)) for split, number in splits.items()}
@@ -140,7 +142,9 @@ def train(
             "epochs": len(training.history),
             "seconds": training.seconds,
         }
-        row, built = stage_version(stage, evaluator, asdict(evaluator.config), learned, challenges=True)
+        row, built = stage_version(
+            stage, evaluator, evaluator.settings.model_dump(mode="json"), learned, challenges=True
+        )
         key = PartitionKey(evaluator=name, version=row["version"])
         curves = [
             {**key.values(), "epoch": int(epoch["epoch"]), "split": split, "loss": epoch[f"{split}_loss"]}
@@ -152,11 +156,16 @@ def train(
         return replace(
             built,
             outputs=[*built.outputs, Output("learning_curves", key)],
-            save=lambda: evaluator.save(stage.scratch / "model", card=_card(row, training, human)),
+            save=partial(_save, stage.scratch / "model", evaluator, _card(row, training, human)),
             after=lambda: shutil.rmtree(unfinished, ignore_errors=True),
         )
 
     return run_stage(warehouse, "train", recipe, build, done=trained_before, resources=resources)
+
+
+def _save(folder: Path, evaluator: Evaluator, card: Mapping[str, Any]) -> None:
+    evaluator.save(folder)
+    write_json(folder / "card.json", card)
 
 
 def _card(row: Mapping[str, Any], training: Training, human: Mapping[str, Labels]) -> dict[str, Any]:
@@ -256,14 +265,39 @@ def checked(names: Sequence[str], settings: TrainSettings, home: Warehouse) -> d
     sets = annotated_files(home, settings.labels, mapping=settings.map)
     for name in names:
         kind = evaluator_class(name)
-        if settings.encoder and "encoder" in kind.setting_names():
+        if settings.encoder and "encoder" in kind.settings_model.model_fields:
             routed[name].setdefault("encoder", settings.encoder)
-        kind.check_labels(len(sets), settings.labels_only)
+        check_labels(kind, len(sets), settings.labels_only)
     human_scores(sets, settings.criterion)
     for one in sets:
         one.say_how_read()
     shortcuts = dict.fromkeys(("negatives", "init", "device"))
     return {name: settings.model_copy(update={"set": own, **shortcuts}) for name, own in routed.items()}
+
+
+def check_labels(kind: type[Evaluator], labels: int, alone: bool) -> None:
+    """EvaluatorError if an evaluator cannot learn from what the user gives.
+
+    labels: number of annotated sets. alone: whether it is to learn from nothing but their human scores.
+    """
+    name, learns = kind.name, kind.learns_from
+    if labels and not learns:
+        raise EvaluatorError(
+            f"{name} learns nothing, so it cannot learn from --labels; leave one of them out"
+        )
+    if labels and not learns - {"candidates"}:
+        raise EvaluatorError(f"{name} does not learn from human scores; leave --labels out")
+    if labels > 1 and "sets" not in learns:
+        raise EvaluatorError(
+            f"{name} learns from one annotated set at a time; give one, or train a blend, which takes several"
+        )
+    if labels and alone and "labels" not in learns:
+        raise EvaluatorError(
+            f"{name} learns human scores after it has learned from corpora; leave --labels-only out"
+        )
+    if learns and "candidates" not in learns and not (labels and alone):
+        missing = "add --labels-only" if labels else "give an annotated set, --labels FILE --labels-only"
+        raise EvaluatorError(f"{name} learns from human scores alone; {missing}")
 
 
 def too_small(home: Warehouse, corpora: Sequence[str]) -> str | None:

@@ -31,7 +31,7 @@ from ssrem.evaluators import (
 )
 from ssrem.evaluators.base import Evaluator
 from ssrem.extras import way_out
-from ssrem.files import check_regular, read_json
+from ssrem.files import check_regular, read_json, write_json
 from ssrem.samples import Sample
 from ssrem.settings import explained
 from ssrem.tasks.settings import Resources, TrainSettings
@@ -43,6 +43,21 @@ from ssrem.tasks.warehouse.home import Warehouse, checked_name, records
 
 Version = tuple[str, int]
 """An evaluator's name and version."""
+
+SLOW = {
+    "blend": (50, 50),
+    "blend-fast": (500, 50),
+    "blend-ref": (50, 50),
+    "retrieval": (200, 50),
+    "roberta-eval": (200, 50),
+    **dict.fromkeys(("lm-coherence", "lm-pmi", "lm-sum", "mlm-likelihood"), (50, 5_000)),
+}
+"""Evaluators that take long for a response: how many responses of a test split are scored, and how many of them, each
+with all of its candidates, as one unit of work."""
+
+SLOW_ENCODER = 60
+"""Responses of a test split that are scored by an evaluator without training whose encoder is slow: with MiniLM four
+seconds of one core; all of the default corpus would take a quarter of an hour."""
 
 DECIDED = ("promoted", "why", "compared_with", "comparison", "decided_at", "promoted_at")
 """Columns of `evaluators` that record decisions about a version, not its own properties."""
@@ -149,7 +164,7 @@ def to_register(
     if known := [name for name in default if name not in new]:
         promoted(home, known)
     for name in new:
-        evaluator_class(name).check_settings({})
+        evaluator_class(name).settings_model()
     return new
 
 
@@ -180,9 +195,10 @@ def register(
         if learns:
             shutil.copytree(PACKAGED / name, folder)
             return stage_version(stage, evaluator, *read_card(folder))[1]
-        row, built = stage_version(stage, evaluator, evaluator.settings)
+        row, built = stage_version(stage, evaluator, evaluator.settings.model_dump(mode="json"))
+        evaluator.save(folder)
         card = {column: row[column] for column in ("evaluator", "version", "signature", "config")}
-        evaluator.save(folder, card=card)
+        write_json(folder / "card.json", card)
         return built
 
     return run_stage(warehouse, "train", lambda: recipe, build, done=registered_before, resources=resources)
@@ -284,6 +300,14 @@ def published_keys(runs: Iterable[tuple[Any, ...]], table: str) -> Iterator[tupl
         yield from ((key, *more) for name, key in read_outputs(outputs) if name == table)
 
 
+def test_sample(evaluator: Evaluator) -> int | None:
+    """How many responses of a test split are scored with the evaluator; None: all."""
+    if evaluator.name in SLOW:
+        return SLOW[evaluator.name][0]
+    slow = evaluator.encoder is not None and evaluator.encoder.slow
+    return SLOW_ENCODER if slow and not evaluator.learns_from else None
+
+
 def stage_version(
     stage: Stage,
     evaluator: Evaluator,
@@ -313,7 +337,7 @@ def stage_version(
         "corpora": "{}",
         **dict.fromkeys(("train_responses", "valid_responses", "test_responses", "epochs"), 0),
         **dict.fromkeys(("labels", "valid_loss", "best_epoch", *DECIDED)),
-        "test_sample": evaluator.test_sample,
+        "test_sample": test_sample(evaluator),
         "seconds": 0.0,
         "trained_at": now,
         **(learned or {}),

@@ -128,7 +128,7 @@ def test_an_evaluator(tmp_path: Path) -> None:
     samples = [Sample(("we like tea",), "we like coffee"), Sample(("we like tea",), ""), Sample((), "tea")]
     evaluator = evaluator_class("new-words")()
     assert evaluator.score(samples) == pytest.approx([1 / 3, np.nan, np.nan], nan_ok=True)
-    assert re.fullmatch(r"new-words\|context_turns:3\|words:blanks\|source:[0-9a-f]{8}", evaluator.signature)
+    assert re.fullmatch(r"new-words\|words:blanks\|source:[0-9a-f]{8}", evaluator.signature)
     evaluator.save(tmp_path)
     assert np.array_equal(load_evaluator(tmp_path).score(samples), evaluator.score(samples), equal_nan=True)
 
@@ -196,7 +196,7 @@ def edited(path: Path, before: str, after: str) -> None:
     text = path.read_text(encoding="utf-8")
     assert before in text
     path.write_text(text.replace(before, after), encoding="utf-8")
-    sys.modules.pop("ssrem.evaluators.baselines.new_words", None)
+    sys.modules.pop("ssrem.evaluators.new_words", None)
     importlib.invalidate_caches()
 
 
@@ -222,11 +222,11 @@ def test_scores_of_an_evaluator_are_computed_anew_after_an_edit(
         return rows[0][0], [f for _, f in rows]
 
     first, shares = scores()
-    edited(source, "word not in context", "word in context")
+    edited(source, "invert=True", "invert=False")
     second, others = scores()
     assert second != first and others == pytest.approx([1 - share for share in shares])
     assert scores() == (second, others)
-    edited(source, "word in context", "word not in context")
+    edited(source, "invert=False", "invert=True")
     assert scores() == (first, shares)
     assert home.query("SELECT max(version) FROM evaluators WHERE evaluator = 'new-words'") == [(3,)]
 

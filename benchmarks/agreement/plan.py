@@ -138,7 +138,7 @@ class Entry:
         kind: Any = evaluator_class(self.evaluator)
         about: dict[str, Any] = {
             "evaluator": self.evaluator,
-            "settings": kind.check_settings(self._settings),
+            "settings": kind.settings_model(**self._settings).model_dump(mode="json"),
             "encoder": self.encoder,
             "learn": self.learn,
             "learns_from": self.learns_from,
@@ -153,7 +153,7 @@ class Entry:
 
     @property
     def _settings(self) -> dict[str, Any]:
-        known = evaluator_class(self.evaluator).setting_names()
+        known = evaluator_class(self.evaluator).settings_model.model_fields
         return {key: value for key, value in self.settings.items() if key in known}
 
 
@@ -167,7 +167,7 @@ def entries() -> list[Entry]:
 def _untrained() -> Iterator[Entry]:
     overlap = ("bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-l", "meteor")
     embedding = ("emb-average", "emb-greedy", "emb-extrema", "sms", "bertscore", "ruber-ref")
-    aspects = ("novelty", "own-turn", "fluency", "specificity")
+    aspects = ("novelty", "own-turn", "fluency")
     for name in ("length", *overlap, *embedding, *aspects, "cosine"):
         yield Entry("untrained", name, f"`{name}`", name, paper=PARK.get(name, NONE))
     for name in ("lm-coherence", "lm-pmi", "lm-sum"):

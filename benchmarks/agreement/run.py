@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from benchmarks.agreement.responses import responses_of, true_above_false
 from benchmarks.agreement.rows import gain_of_share, paired_gain
 from ssrem.agreement.correlate import View, pearson, spearman
 from ssrem.agreement.resample import paired_bootstrap
-from ssrem.encoders import DEFAULT_ENCODER, load_encoder
+from ssrem.encoders import Encoder, load_encoder
 from ssrem.encoders.pretrained import BF16
 from ssrem.errors import EvaluatorError, SsremError
 from ssrem.evaluators import evaluator_class, load_evaluator, packaged
@@ -201,15 +202,16 @@ def _untrained(entry: Entry, seed: int, bench: Bench) -> Any:
         metric = kind(**settings)
         _ = metric.signature  # raises if a package or model is missing
         return metric
-    known = kind.config_class.names()
+    known = kind.settings_model.model_fields
     settings = {key: value for key, value in {**settings, "seed": seed}.items() if key in known}
-    encoder = None
-    if kind.encoder_spec(DEFAULT_ENCODER):
+
+    def encoder() -> Encoder:
         texts = None
         if entry.encoder and "word2vec" in entry.encoder:
             texts = _training_texts(bench.candidates[entry.learns_from])
-        encoder = load_encoder(entry.encoder or "", train_texts=texts, seed=seed)
-    return kind(encoder, kind.config_class.of(settings))
+        return load_encoder(entry.encoder or "", train_texts=texts, seed=seed)
+
+    return kind.create(settings, SimpleNamespace(encoder=encoder, evaluator=load_evaluator))
 
 
 def _with_model(value: Any, bench: Bench) -> Any:
@@ -254,14 +256,14 @@ def _scores(entry: Entry, evaluator: Any, name: str, seed: int, bench: Bench) ->
             None if entry.settings or entry.evaluator not in packaged() else load_evaluator(entry.evaluator)
         )
         learning: Any = before or evaluator
-        return _only(learning.fine_tuned_on(others), labels)
+        return _only(learning.tuned_on(others), labels)
     if entry.sources:
         learned = bench.sets[entry.sources]
-        return _only(evaluator.fine_tuned(learned.pairs, scale=learned.scale), labels)
+        return _only(evaluator.tuned_on({entry.sources: learned}), labels)
 
     def make(pairs: Labelled) -> Any:
         some = _share(pairs, entry.share, seed)
-        return evaluator.fine_tuned(some, scale=labels.scale)
+        return evaluator.tuned_on({name: replace(labels, pairs=tuple(some))})
 
     return out_of_fold(make, labels.pairs, FOLDS, seed)
 

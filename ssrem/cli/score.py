@@ -134,7 +134,7 @@ def _read(
 
 def _scored(evaluator: Evaluator, rows: Sequence[Row]) -> list[dict[str, Any]]:
     """A row of output for each: the input's id if it has one, the score, its parts, and the reason if it has none."""
-    from ssrem.evaluators.parts import PARTS
+    from ssrem.evaluators import PARTS
     from ssrem.samples import Sample
 
     scores = evaluator.components([row.sample or Sample((), "") for row in rows])

@@ -7,10 +7,12 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import EvaluatorError
+from ssrem.extras import GEMMA, MINILM, not_installed
 from ssrem.files import read_json
 from ssrem.registry import did_you_mean, registered, with_installed
 
@@ -33,11 +35,10 @@ _OWN = {  # the signatures of these say what computes them; add yours to EVALUAT
     "blend": "ssrem.evaluators.blend.blend:Blend",
     "blend-fast": "ssrem.evaluators.blend.blend:BlendFast",
     "blend-ref": "ssrem.evaluators.blend.blend:BlendRef",
-    "cosine": "ssrem.evaluators.baselines.cosine:Cosine",
-    "novelty": "ssrem.evaluators.aspects.repetition:Novelty",
-    "own-turn": "ssrem.evaluators.aspects.repetition:OwnTurn",
-    "fluency": "ssrem.evaluators.aspects.word_counts:Fluency",
-    "specificity": "ssrem.evaluators.aspects.word_counts:Specificity",
+    "cosine": "ssrem.evaluators.baselines:Cosine",
+    "novelty": "ssrem.evaluators.aspects:Novelty",
+    "own-turn": "ssrem.evaluators.aspects:OwnTurn",
+    "fluency": "ssrem.evaluators.aspects:Fluency",
     "lm-coherence": "ssrem.evaluators.language_model.likelihood:LmCoherence",
     "lm-pmi": "ssrem.evaluators.language_model.likelihood:LmPmi",
     "lm-sum": "ssrem.evaluators.language_model.likelihood:LmSum",
@@ -58,7 +59,7 @@ _OWN = {  # the signatures of these say what computes them; add yours to EVALUAT
     "bertscore": "ssrem.evaluators.reference_based.bertscore:BertScore",
     "judge": "ssrem.evaluators.judge.judge:Judge",
     "judge-ref": "ssrem.evaluators.judge.judge:JudgeRef",
-    "length": "ssrem.evaluators.baselines.length:Length",
+    "length": "ssrem.evaluators.baselines:Length",
 }
 EVALUATORS: dict[str, str] = {
     **with_installed("ssrem.evaluators", _OWN),
@@ -68,14 +69,17 @@ EVALUATORS: dict[str, str] = {
 MANIFEST = "evaluator.json"
 """The file of a saved evaluator's folder that names and describes it."""
 
+PARTS = ("f", "g", "h")
+"""The parts of a score: f unreferenced, g referenced, h mixed."""
+
 PACKAGED = Path(__file__).parent.parent / "packaged"
 
-BEST_PACKAGED = ("blend", "blend-fast", "ssrem")
-"""The packaged evaluators that `ssrem score` and `ssrem correlate` choose from, best first: by their agreement with
-human ratings (docs/agreement.md)."""
+BEST_PACKAGED = {"blend": (*MINILM, *GEMMA), "blend-fast": MINILM, "ssrem": ()}
+"""The packaged evaluators that `ssrem score` and `ssrem correlate` choose from, best first by their agreement with
+human ratings (docs/agreement.md), and the modules that each needs."""
 
-BASELINES = ("cosine", "length")
-"""The untrained evaluators that others are compared with."""
+BASELINES = {"cosine": MINILM, "length": ()}
+"""The untrained evaluators that others are compared with, and the modules that each needs."""
 
 DEFAULT_EVALUATORS = ("ssrem", "rsrem")
 """The evaluators that are trained unless others are named."""
@@ -138,19 +142,15 @@ def packaged() -> list[str]:
 
 
 def best_packaged() -> tuple[str, dict[str, list[str]]]:
-    """The first of BEST_PACKAGED whose packages are installed, and those before it with the packages that they lack."""
-    missing: dict[str, list[str]] = {}
-    for name in BEST_PACKAGED:
-        lacking = evaluator_class(name).missing_packages(PACKAGED / name)
-        if not lacking:
-            return name, missing
-        missing[name] = lacking
-    raise EvaluatorError(f"no packaged evaluator can be used: {', '.join(missing)} need more packages")
+    """The first of BEST_PACKAGED whose modules are installed, and those before it with the modules that they lack."""
+    missing = {name: not_installed(*modules) for name, modules in BEST_PACKAGED.items()}
+    best = next(name for name, lacking in missing.items() if not lacking)
+    return best, dict(takewhile(lambda item: item[0] != best, missing.items()))
 
 
 def usable_baselines() -> tuple[str, ...]:
-    """Those of BASELINES whose packages are installed."""
-    return tuple(name for name in BASELINES if not evaluator_class(name).missing_packages(PACKAGED / name))
+    """Those of BASELINES whose modules are installed."""
+    return tuple(name for name, modules in BASELINES.items() if not not_installed(*modules))
 
 
 def comes_packaged(name: str, signature: str) -> bool:
@@ -158,6 +158,18 @@ def comes_packaged(name: str, signature: str) -> bool:
     return (
         name in packaged() and read_json(PACKAGED / name / MANIFEST, ("signature",))["signature"] == signature
     )
+
+
+def overall_part(counts: Mapping[str, int]) -> str:
+    """The part that is an evaluator's score: h if no fewer samples have it than f, else f.
+
+    It is g for an evaluator that has neither. counts: part → number of samples that have it: a sample without a
+    reference has no h and g, a blank one has no part.
+    """
+    h, f = counts.get("h", 0), counts.get("f", 0)
+    if not (h or f):
+        return "g" if counts.get("g") else "f"
+    return "h" if h >= f else "f"
 
 
 def save_packaged(evaluator: Evaluator, folder: Path) -> None:
@@ -173,12 +185,12 @@ def route(names: Sequence[str], settings: Mapping[str, Any]) -> dict[str, dict[s
     EvaluatorError for an unknown evaluator, for a setting that none of them has (except seed, which evaluators that
     draw nothing ignore) and for a value that a setting cannot have.
     """
-    has = {name: evaluator_class(name).setting_names() for name in names}
+    has = {name: evaluator_class(name).settings_model.model_fields for name in names}
     known = sorted({setting for own in has.values() for setting in own})
     if unknown := next((setting for setting in settings if setting not in (*known, "seed")), None):
         hint = did_you_mean(unknown, known) or f"; there are {', '.join(known) or 'none'}"
         raise EvaluatorError(f"{', '.join(names)}: no setting {unknown}{hint}")
     routed = {name: {key: settings[key] for key in settings if key in has[name]} for name in names}
     for name, own in routed.items():
-        evaluator_class(name).check_settings(own)
+        evaluator_class(name).settings_model(**own)
     return routed

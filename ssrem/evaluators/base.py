@@ -1,25 +1,77 @@
-"""The contract of evaluators: what they are created from, what they score and what they return."""
+"""The contract of evaluators, (context, response, reference) → score, and of those that learn."""
 
 from __future__ import annotations
 
+import copy
+import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders.base import Encoder
-from ssrem.errors import EvaluatorError
-from ssrem.evaluators.parts import PARTS, overall_part
-from ssrem.extras import not_installed
-from ssrem.samples import Floats, Sample
+from ssrem.agreement.identify import share_above
+from ssrem.encoders import Encoder, load_again
+from ssrem.errors import EvaluatorError, SsremError
+from ssrem.evaluators import MANIFEST, PARTS, overall_part, source_hash
+from ssrem.evaluators.learning import CandidateColumns
+from ssrem.files import read_json, read_tensors, sha256, write_json, write_tensors
+from ssrem.samples import TEST, VALID, Candidates, Floats, Labels, Progress, Sample
+from ssrem.settings import Settings
+from ssrem.training import Training
 
 EMPTY_RESPONSE = "empty response"
 EMPTY_CONTEXT = "empty context"
 NO_REFERENCE = "no reference"
+
+WEIGHTS = "weights.safetensors"
+OWN_FOLDERS = ("encoder", "members", "transformer")
+"""The folders that may lie in that of a saved evaluator."""
+_KEYS = ("config", "bounds", "encoder", "sha256", "signature", "tuned")
+# How many candidates are scored at a time.
+_CANDIDATES = 16_384
+
+
+class EvaluatorSettings(Settings, strict=True):
+    """Base of the settings of evaluators; the types of values are those of `ssrem.settings`.
+
+    Each field has a default. A value is never converted: "5" is no number.
+    """
+
+    def __init__(self, **values: Any) -> None:
+        """EvaluatorError, in one line, for a setting that does not exist or a value that does not fit."""
+        try:
+            super().__init__(**values)
+        except EvaluatorError:
+            raise
+        except SsremError as error:
+            raise EvaluatorError(str(error)) from None
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The lowest and highest value at training; saved with the model."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Floats) -> Bounds:
+        """Of the finite values; 0 and 1 if there are none."""
+        finite = values[np.isfinite(values)]
+        return cls(float(finite.min()), float(finite.max())) if finite.size else cls(0.0, 1.0)
+
+    def unit(self, values: Floats) -> Floats:
+        """(x - l) / (u - l) of each value (Bak and Oh 2020, eq. 2), clipped to [0, 1]; NaN stays NaN.
+
+        With equal bounds every value becomes 0.5.
+        """
+        if self.high <= self.low:
+            return np.where(np.isnan(values), np.nan, 0.5)
+        return np.clip((values - self.low) / (self.high - self.low), 0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -37,18 +89,14 @@ class Scores:
     f_unit: Floats
     g_unit: Floats
     truncated: NDArray[np.bool_]
-    reasons: NDArray[np.str_] = None  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        if self.reasons is None:
-            object.__setattr__(self, "reasons", np.full(len(self.f), ""))
+    reasons: NDArray[np.str_]
 
     @classmethod
-    def of(cls, truncated: NDArray[np.bool_], **parts: Floats) -> Scores:
+    def of(cls, truncated: NDArray[np.bool_], reasons: Sequence[str] = (), /, **parts: Floats) -> Scores:
         """With these parts; the others are NaN."""
-        absent = np.full(len(truncated), np.nan)
-        f, g, h, f_unit, g_unit = (parts.get(name, absent) for name in ("f", "g", "h", "f_unit", "g_unit"))
-        return cls(f, g, h, f_unit, g_unit, truncated)
+        n = len(truncated)
+        values = {name: parts.get(name, np.full(n, np.nan)) for name in ("f", "g", "h", "f_unit", "g_unit")}
+        return cls(**values, truncated=truncated, reasons=np.array(list(reasons) or [""] * n, dtype=str))
 
     def __len__(self) -> int:
         return len(self.f)
@@ -60,14 +108,14 @@ class Scores:
         scores: Floats = getattr(self, overall_part(counts))
         return scores
 
-    def placed(self, rows: Sequence[int], n: int) -> Scores:
-        """These scores as those of `rows` among n samples; the others have none."""
+    def placed(self, rows: Sequence[int], reasons: Sequence[str]) -> Scores:
+        """These scores as those of `rows` among len(reasons) samples; the others have none, for these reasons."""
+        whole = Scores.of(np.zeros(len(reasons), dtype=bool), reasons)
         columns = {}
         for field in fields(self):
-            values = getattr(self, field.name)
-            absent = {"truncated": False, "reasons": ""}.get(field.name, np.nan)
-            columns[field.name] = np.full(n, absent, dtype=values.dtype)
-            columns[field.name][rows] = values
+            own, all_rows = getattr(self, field.name), getattr(whole, field.name)
+            columns[field.name] = all_rows.astype(np.promote_types(all_rows.dtype, own.dtype))
+            columns[field.name][rows] = own
         return Scores(**columns)
 
 
@@ -85,7 +133,7 @@ class Provider(Protocol):
 
 
 class Evaluator(ABC):
-    """(context, response, reference) → score."""
+    """(context, response, reference) → score. A subclass states the facts below and gives what is abstract."""
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset({"context"})
@@ -94,69 +142,25 @@ class Evaluator(ABC):
     """The lowest and the highest possible `score`; may be infinite."""
     source: ClassVar[str]
     """The publication that describes it: authors, year, section."""
-    parts: ClassVar[tuple[str, ...]]
+    parts: ClassVar[tuple[str, ...]] = ("f",)
     """The parts that `components` returns, of f, g and h; g and h only for samples with a reference."""
+    settings_model: ClassVar[type[EvaluatorSettings]] = EvaluatorSettings
+    """The class of its settings."""
     learns_from: ClassVar[frozenset[str]] = frozenset()
-    """What it can learn from: "candidates" (`fit`), "labels" (`fine_tuned`); empty: it needs no training."""
-    several_sets: ClassVar[bool] = False
-    """Whether it learns from the human scores of several annotated sets at once."""
-    candidates_first: ClassVar[bool] = False
-    """Whether it can learn human scores only after it has learned from candidates."""
-    test_sample: ClassVar[int | None] = None
-    """Number of test responses that are scored for the identification figures of a slow evaluator; None: all."""
-    shard: ClassVar[int] = 5_000
-    """Number of responses, each with all of its candidates, that are scored as one unit of work."""
-    packages: ClassVar[tuple[str, ...]] = ()
-    """Modules that it needs besides those of the core."""
+    """What it can learn from: "candidates", by `fit`; "labels", the human scores of an annotated set, by `tuned_on`;
+    "candidates+labels", labels after candidates; "sets", the labels of several sets at once. Empty: no training."""
+    default_encoder: ClassVar[str | None] = None
+    """The spec of the encoder that it is created with unless another is chosen; None if it takes none."""
     encoder: Encoder | None = None
-    """An evaluator with an encoder takes `encode=` in `fit`, `score` and so on, which replaces the encoder's own."""
-
-    @classmethod
-    @abstractmethod
-    def setting_names(cls) -> tuple[str, ...]:
-        """The names of its settings."""
-
-    @classmethod
-    @abstractmethod
-    def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """All settings, with defaults for those not in `settings`; no model is loaded.
-
-        EvaluatorError for an unknown setting or a value that it cannot have.
-        """
+    """The encoder that it reads texts through, if it has one; a cache of its vectors can be set there."""
 
     @classmethod
     @abstractmethod
     def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
-        """An evaluator with these settings; `provider` has the encoder or models that it needs."""
+        """An evaluator with these settings, not trained yet; `provider` has the encoder or models that it needs.
 
-    @classmethod
-    def encoder_spec(cls, chosen: str | None) -> str | None:
-        """The spec of the encoder that it uses if the user chooses `chosen`, or none; None if it uses no encoder."""
-        return None
-
-    @classmethod
-    def check_labels(cls, labels: int, alone: bool) -> None:
-        """EvaluatorError if it cannot learn from what the user gives.
-
-        labels: number of annotated sets. alone: whether it is to learn from nothing but their human scores.
+        EvaluatorError for a setting that does not exist or a value that does not fit.
         """
-        if labels and not cls.learns_from:
-            raise EvaluatorError(
-                f"{cls.name} learns nothing, so it cannot learn from --labels; leave one of them out"
-            )
-        if labels and "labels" not in cls.learns_from:
-            raise EvaluatorError(f"{cls.name} does not learn from human scores; leave --labels out")
-        if labels > 1 and not cls.several_sets:
-            raise EvaluatorError(
-                f"{cls.name} learns from one annotated set at a time; give one, or train a blend, which takes several"
-            )
-        if labels and alone and cls.candidates_first:
-            raise EvaluatorError(
-                f"{cls.name} learns human scores after it has learned from corpora; leave --labels-only out"
-            )
-        if cls.learns_from and "candidates" not in cls.learns_from and not (labels and alone):
-            missing = "add --labels-only" if labels else "give an annotated set, --labels FILE --labels-only"
-            raise EvaluatorError(f"{cls.name} learns from human scores alone; {missing}")
 
     @property
     @abstractmethod
@@ -164,58 +168,274 @@ class Evaluator(ABC):
         """Name, settings, encoder, hash of the weights, and `source_hash`: evaluators with equal signatures give equal
         scores."""
 
-    def score(self, samples: Sequence[Sample], **reading: Any) -> Floats:
-        """`Scores.score` of the samples, in order, float64 (n,). reading: further arguments of `compute`."""
-        return self.components(samples, **reading).score
+    @abstractmethod
+    def compute(self, samples: Sequence[Sample]) -> Scores:
+        """The parts of the score of samples that lack nothing, in order; a part without reference is NaN."""
+
+    @abstractmethod
+    def f_unit(self, f: Floats) -> Floats:
+        """f scaled to the unit range by the bounds of the last training; NaN without one."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Write safetensors and JSON into `folder`."""
 
     @classmethod
-    def missing_packages(cls, folder: Path) -> list[str]:
-        """What has to be installed before the evaluator saved in `folder` can be loaded; nothing is loaded."""
-        return not_installed(*cls.packages)
+    @abstractmethod
+    def load(cls, folder: Path) -> Self:
+        """The evaluator that `save` wrote; EvaluatorError for another's folder and for missing or changed files."""
 
-    @classmethod
-    def lacks(cls, sample: Sample) -> str | None:
-        """Why the sample has no score: what it lacks; None if it has one."""
-        if not sample.response.strip():
-            return EMPTY_RESPONSE
-        if "context" in cls.needs and not any(turn.strip() for turn in sample.context):
-            return EMPTY_CONTEXT
-        if "f" not in cls.parts and not (sample.reference or "").strip():
-            return NO_REFERENCE
-        return None
+    def score(self, samples: Sequence[Sample]) -> Floats:
+        """`Scores.score` of the samples, in order, float64 (n,); NaN where a sample lacks what is needed."""
+        return self.components(samples).score
 
-    def components(self, samples: Sequence[Sample], **reading: Any) -> Scores:
-        """The parts of the score of each sample, in order; all are NaN where a sample `lacks` something.
-
-        reading: further arguments of `compute`. A blank reference counts as none.
-        """
-        lacking = np.array([self.lacks(sample) or "" for sample in samples], dtype=str)
-        rows = np.flatnonzero(lacking == "").tolist()
-        if not rows:
-            return replace(Scores.of(np.zeros(len(samples), dtype=bool)), reasons=lacking)
+    def components(self, samples: Sequence[Sample]) -> Scores:
+        """The parts of the score of each sample, in order; all are NaN where a sample `lacks` something. A blank
+        reference counts as none."""
+        reasons = [self.lacks(sample) for sample in samples]
+        rows = [row for row, reason in enumerate(reasons) if not reason]
         usable = [
             sample
             if sample.reference is None or sample.reference.strip()
             else replace(sample, reference=None)
             for sample in map(samples.__getitem__, rows)
         ]
-        scores = self.compute(usable, **reading).placed(rows, len(samples))
-        return replace(scores, reasons=np.where(scores.reasons == "", lacking, scores.reasons))
-
-    def encoded_texts(self, samples: Sequence[Sample]) -> Iterator[str]:
-        """The texts that `compute` reads of the samples through `encoder`, as far as they are known beforehand: from
-        them a blend sees what several of its parts read. A text may come twice."""
-        return iter(())
-
-    @abstractmethod
-    def compute(self, samples: Sequence[Sample]) -> Scores:
-        """The parts of the score of samples that lack nothing, in order; a part without reference is NaN."""
-
-    @abstractmethod
-    def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
-        """Write safetensors and JSON into `folder`, and `card` to card.json."""
+        return (
+            self.compute(usable).placed(rows, reasons)
+            if rows
+            else Scores.of(np.zeros(len(samples), bool), reasons)
+        )
 
     @classmethod
+    def lacks(cls, sample: Sample) -> str:
+        """Why the sample has no score: what it lacks; empty if it has one."""
+        if not sample.response.strip():
+            return EMPTY_RESPONSE
+        if "context" in cls.needs and not any(turn.strip() for turn in sample.context):
+            return EMPTY_CONTEXT
+        return "" if "f" in cls.parts or (sample.reference or "").strip() else NO_REFERENCE
+
+    def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
+        """Kind → f (n, k) of a split's responses in order, of all for None; NaN for a missing negative.
+
+        The kinds are GT, those of `candidates.negatives`, and Context (the last turn as the response).
+        """
+        columns = CandidateColumns.of(candidates, split)
+        contexts = [
+            tuple(candidates.texts[turn] for turn in range(first, last))
+            for first, last in zip(columns.start.tolist(), columns.stop.tolist(), strict=True)
+        ]
+        places = np.argwhere(columns.joined >= 0)
+        f = np.full(columns.joined.shape, np.nan)
+        for first in range(0, len(places), _CANDIDATES):
+            row, column = places[first : first + _CANDIDATES].T
+            texts = [candidates.texts[text] for text in columns.joined[row, column].tolist()]
+            samples = [Sample(contexts[at], text) for at, text in zip(row.tolist(), texts, strict=True)]
+            f[row, column] = self.components(samples).f
+        return columns.by_kind(f)
+
+
+class Trained(Evaluator):
+    """An evaluator that learns. Settings, encoder, tensors and bounds are all that it is, and are all that is saved.
+
+    A family gives `compute`, `_about`, and `_fit`, `_tune` or both, which end with `take`. What it builds from the
+    tensors, such as a network, it builds in `_check`.
+    """
+
+    form: ClassVar[str]
+    """Name of the format in which it is saved; another name for every change of the tensors or the settings."""
+    judged: ClassVar[int] = 500
+    """Responses of the valid split, at most, that tell after a training whether it is above chance; 0: none do."""
+
+    def __init__(self, settings: Any = None, encoder: Encoder | None = None) -> None:
+        """settings: of `settings_model`. EvaluatorError without the encoder that it needs, or with one that it does
+        not take."""
+        if (encoder is None) != (self.default_encoder is None):
+            way = "needs an encoder; pass what load_encoder gives" if encoder is None else "takes no encoder"
+            raise EvaluatorError(f"{self.name} {way}")
+        self.settings: Any = settings or self.settings_model()
+        self.encoder = encoder
+        self.tensors: Mapping[str, NDArray[Any]] = {}
+        self.bounds: Mapping[str, Bounds] = {}
+        self.tuned = 0
+        self.training: Training | None = None
+
+    @classmethod
+    def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
+        checked = cls.settings_model(**settings)
+        return cls(checked, provider.encoder() if cls.default_encoder else None)
+
+    def fit(
+        self, candidates: Candidates, *, progress: Progress | None = None, checkpoint: Path | None = None
+    ) -> Training:
+        """Learn from the train split of `candidates`; the valid split chooses the epoch and gives the bounds.
+
+        checkpoint: a folder for the unfinished training; a fit with equal settings and data continues from there and
+        gives the result of an uninterrupted one. The folder is not deleted. EvaluatorError if it holds a training with
+        other settings or data.
+        """
+        training = self._fit(candidates, progress, checkpoint)
+        warning = self._no_better_than_chance(candidates)
+        notes = (*training.notes, warning) if warning else training.notes
+        self.training = replace(training, notes=notes, warning=warning)
+        return self.training
+
+    def tuned_on(self, sets: Mapping[str, Labels], *, progress: Progress | None = None) -> Self:
+        """A copy that has learned from the human scores of annotated sets, by name; this evaluator does not change.
+
+        Some of the contexts, with all of their responses, are held out and choose the epoch. The bounds of f become
+        those of the annotated samples. EvaluatorError for scores beyond the scale, for fewer than 10 samples or 5
+        contexts, for several sets where it learns from one, and from an evaluator that cannot learn from human scores.
+        """
+        if len(sets) != 1 and "sets" not in self.learns_from:
+            raise EvaluatorError(f"{self.name} learns from one annotated set at a time, not from {len(sets)}")
+        tuned = copy.copy(self)
+        tuned.training = tuned._tune(sets, progress)
+        return tuned
+
+    def take(self, tensors: Mapping[str, NDArray[Any]], bounds: Mapping[str, Bounds], tuned: int = 0) -> None:
+        """Make these what was learned; EvaluatorError if they do not fit the settings and the encoder.
+
+        bounds: part → its lowest and highest value. tuned: the number of human scores behind it.
+        """
+        self.tensors, self.bounds, self.tuned = tensors, bounds, tuned
+        self._check()
+        digest = hashlib.sha256()
+        for name in sorted(tensors):
+            digest.update(f"{name} {tensors[name].dtype} {tensors[name].shape}\n".encode())
+            digest.update(np.ascontiguousarray(tensors[name]).tobytes())
+        digest.update(repr(sorted((part, asdict(limits)) for part, limits in bounds.items())).encode())
+        self._digest = digest.hexdigest()
+
+    @property
+    def signature(self) -> str:
+        self._check_trained()
+        weights = f"seed:{self.settings.seed}|w:{self._digest[:8]}"
+        return f"{self.name}|{self._about()}|{weights}{source_hash(type(self))}"
+
+    def f_unit(self, f: Floats) -> Floats:
+        return self.bounds[self.parts[0]].unit(f)
+
+    def components(self, samples: Sequence[Sample]) -> Scores:
+        self._check_trained()
+        return super().components(samples)
+
+    def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
+        self._check_trained()
+        return super().score_candidates(candidates, split)
+
+    def save(self, folder: Path) -> None:
+        signature = self.signature
+        folder.mkdir(parents=True, exist_ok=True)
+        # The manifest is written last: a folder that has one is complete.
+        (folder / MANIFEST).unlink(missing_ok=True)
+        write_tensors(folder / WEIGHTS, self.tensors)
+        if self.encoder is not None and self.encoder.origin is None:
+            self.encoder.save(folder / "encoder")
+        self._save_more(folder)
+        about = {
+            "format": self.form,
+            "name": self.name,
+            "signature": signature,
+            "config": self.settings.model_dump(mode="json"),
+            "bounds": {part: asdict(limits) for part, limits in self.bounds.items()},
+            "encoder": self.encoder and {"signature": self.encoder.signature, "origin": self.encoder.origin},
+            "sha256": {name: sha256(path) for name, path in _saved_files(folder).items()},
+            "training": asdict(self.training) if self.training else None,
+            "tuned": self.tuned,
+        }
+        write_json(folder / MANIFEST, about)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        about = read_json(folder / MANIFEST, ("format", "name"))
+        if (about["format"], about["name"]) != (cls.form, cls.name):
+            found = f"{about['name']} in format {about['format']}"
+            raise EvaluatorError(
+                f"{folder}: holds {found}, expected {cls.name} in {cls.form}; train it again"
+            )
+        about = read_json(folder / MANIFEST, _KEYS)
+        try:
+            digests = dict(about["sha256"])
+            files = _saved_files(folder)
+            for name in sorted(files.keys() ^ digests.keys()):
+                what = "is missing" if name in digests else "was not saved with it"
+                raise EvaluatorError(f"{name} {what}; copy the folder or train again")
+            for name, path in files.items():
+                if name != WEIGHTS and sha256(path) != digests[name]:
+                    raise EvaluatorError(f"{name} was changed; copy the folder or train again")
+            tensors = read_tensors(folder / WEIGHTS, digests[WEIGHTS], ())
+            encoder = about["encoder"]
+            if encoder is not None:
+                encoder = load_again(encoder["origin"], encoder["signature"], folder / "encoder")
+            evaluator = cls._untrained(folder, cls.settings_model(**about["config"]), encoder)
+            bounds = {part: Bounds(**limits) for part, limits in about["bounds"].items()}
+            evaluator.take(tensors, bounds, int(about["tuned"]))
+            evaluator.training = Training(**about["training"]) if about.get("training") else None
+            if evaluator.signature != about["signature"]:
+                raise EvaluatorError(
+                    f"reads as {evaluator.signature}, saved as {about['signature']}; {MANIFEST} or what lies beside "
+                    "it was changed, copy or train it again"
+                )
+        except EvaluatorError as error:
+            text = str(error)
+            raise error if str(folder) in text else EvaluatorError(f"{folder}: {text}") from error
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            what = f"not as ssrem writes it ({type(error).__name__}: {error}); train again"
+            raise EvaluatorError(f"{folder / MANIFEST}: {what}") from error
+        return evaluator
+
     @abstractmethod
-    def load(cls, folder: Path) -> Evaluator:
-        """The evaluator that `save` wrote; EvaluatorError for another's folder and for missing or changed files."""
+    def _about(self) -> str:
+        """The middle of the signature: the settings that change a score, and what was learned from."""
+
+    def _fit(self, candidates: Candidates, progress: Progress | None, checkpoint: Path | None) -> Training:
+        """What `fit` does; ends with `take`."""
+        raise EvaluatorError(f"{self.name} learns from human scores alone; call tuned_on")
+
+    def _tune(self, sets: Mapping[str, Labels], progress: Progress | None) -> Training:
+        """What `tuned_on` does, on the copy; ends with `take`."""
+        raise EvaluatorError(f"{self.name} does not learn from human scores")
+
+    def _check(self) -> None:
+        """Build what scores by the tensors, such as a network; EvaluatorError or KeyError if they do not fit."""
+
+    def _save_more(self, folder: Path) -> None:
+        """Write what belongs to the evaluator besides weights and encoder, into one of OWN_FOLDERS."""
+
+    @classmethod
+    def _untrained(cls, folder: Path, settings: Any, encoder: Encoder | None) -> Self:
+        """The evaluator saved in the folder before its tensors are read."""
+        return cls(settings, encoder)
+
+    def _check_trained(self) -> None:
+        if not self.tensors:
+            ways = ["fit"] * ("candidates" in self.learns_from) + ["tuned_on"] * (
+                "labels" in self.learns_from
+            )
+            raise EvaluatorError(
+                f"{self.name} is not trained yet; call {' or '.join(ways)}, or load a saved one"
+            )
+
+    def _no_better_than_chance(self, candidates: Candidates) -> str:
+        """A sentence, if the true responses of the valid split, at most `judged`, are not above half of their negatives
+        by the 95% interval over responses; otherwise empty."""
+        if "f" not in self.parts or not self.judged:
+            return ""
+        rows = candidates.sampled(VALID, self.judged).rows(VALID)
+        share, low, high, n = share_above(self.score_candidates(candidates.part(rows), None))
+        if share is None or (low is not None and low > 0.5):
+            return ""
+        interval = "" if low is None or high is None else f", 95% interval {low:.0%} to {high:.0%}"
+        return (
+            f"it is not above chance: true responses of the validation split are above {share:.0%} of their negatives "
+            f"(n = {n:,}{interval}), where chance is 50%; give it more conversations, or use an evaluator that comes "
+            "trained"
+        )
+
+
+def _saved_files(folder: Path) -> dict[str, Path]:
+    """The weights in the folder and the files in OWN_FOLDERS, by their path within the folder, sorted."""
+    own = [path for name in OWN_FOLDERS for path in (folder / name).rglob("*") if path.is_file()]
+    weights = [folder / WEIGHTS] if (folder / WEIGHTS).is_file() else []
+    return {path.relative_to(folder).as_posix(): path for path in sorted([*weights, *own])}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ssrem.evaluators.parts import overall_part
+from ssrem.evaluators import overall_part
 from ssrem.report.text import Row, Rows, is_figure
 
 Evaluator = tuple[Any, Any]

@@ -207,7 +207,7 @@ def forest(correlations: Rows, title: Namer) -> list[Panel]:
         lines: list[tuple[str, Any, str, Any]] = [("one rater", rows[0]["ceiling"], COLOURS["line"], "solid")]
         for row in rows:
             if (name := row["evaluator"]) in BASELINES:
-                lines.append((name, row["spearman"], COLOURS["second"], _DASHES[BASELINES.index(name)]))
+                lines.append((name, row["spearman"], COLOURS["second"], _DASHES[list(BASELINES).index(name)]))
         lines = [(name, at, *look) for name, at, *look in lines if is_figure(at)]
         marks = [
             (

@@ -9,7 +9,7 @@ import numpy as np
 
 from ssrem.agreement.correlate import regression_line, spearman
 from ssrem.errors import AnnotationError
-from ssrem.evaluators.core.human_scores import enough
+from ssrem.evaluators.learning import enough
 from ssrem.samples import Floats, Labelled, Rows, Sample, Scorer, folds_by_context, out_of_fold
 from ssrem.studies.study import Finding, of_correlation, study
 

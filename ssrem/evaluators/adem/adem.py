@@ -45,8 +45,7 @@ class Adem(Encoding[State]):
     range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     source: ClassVar[str] = "Lowe et al. 2017, section 4, eq. 1 and 2; pretraining of Serban et al. 2017"
     parts: ClassVar[tuple[str, ...]] = ("f", "g", "h")
-    learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels"})
-    candidates_first: ClassVar[bool] = True
+    learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "candidates+labels"})
     config_class: ClassVar[type[Any]] = AdemConfig
     form: ClassVar[str] = "ssrem-adem-1"
     config: AdemConfig
@@ -84,13 +83,13 @@ class Adem(Encoding[State]):
             )
         return net
 
-    def compute(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
+    def compute(self, samples: Sequence[Sample]) -> Scores:
         state = self.state
         products = {part: np.zeros(len(samples)) for part in self._pieces()}
         truncated = np.zeros(len(samples), dtype=bool)
         for first in range(0, len(samples), _CHUNK):
             at = slice(first, first + _CHUNK)
-            vectors = self._reader(encode).samples(samples[at], state.matrices, state.projection)
+            vectors = self._reader(self.encoder.encode).samples(samples[at], state.matrices, state.projection)
             truncated[at] = vectors.cut if self.net else self._too_long(samples[at])
             for part, values in state.products(vectors).items():
                 products[part][at] = values
@@ -101,14 +100,14 @@ class Adem(Encoding[State]):
         mixed = {"h": state.score(products)} if "h" in self.parts else {}
         return Scores.of(truncated, **shares, **units, **mixed)
 
-    def score_candidates(
-        self, candidates: Candidates, split: int | None = TEST, *, encode: Encode | None = None
-    ) -> dict[str, Floats]:
+    def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
         columns = CandidateColumns.of(candidates, split)
         f = np.full(columns.joined.shape, np.nan)
         for first in range(0, len(columns.rows), _CHUNK):
             at = slice(first, first + _CHUNK)
-            f[at] = self._of_rows(candidates, columns.rows[at], columns.joined[at], self._reader(encode))
+            f[at] = self._of_rows(
+                candidates, columns.rows[at], columns.joined[at], self._reader(self.encoder.encode)
+            )
         return columns.by_kind(f)
 
     def _state_of(self, saved: Saved) -> State:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ssrem import extras
 from ssrem.encoders.base import Encoder
 from ssrem.encoders.hub import MINILM
 from ssrem.encoders.transformer import AdaptedTransformer, Transformer
@@ -31,8 +30,7 @@ class SSREMMiniLM(SSREM):
     name: ClassVar[str] = "ssrem-minilm"
     config_class: ClassVar[type[Any]] = AdapterConfig
     form: ClassVar[str] = "ssrem-adapters-1"
-    default_encoder: ClassVar[str] = MINILM
-    packages: ClassVar[tuple[str, ...]] = extras.MINILM
+    default_encoder: ClassVar[str | None] = MINILM
     unfit: ClassVar[str] = (
         "learns adapters of a transformer, and {} is none: give --encoder all-minilm-l6-v2, hf:NAME or a model's "
         "folder, or train ssrem, which learns a table"

@@ -6,7 +6,7 @@ Bak and Oh 2020, section 3.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar
 
@@ -17,13 +17,13 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Scores
 from ssrem.evaluators.bilinear.config import BilinearConfig
 from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates, products
-from ssrem.evaluators.bilinear.similarity import similarity
 from ssrem.evaluators.core.candidate_columns import CandidateColumns, draw, usable_rows
 from ssrem.evaluators.core.fitted import Encoding
 from ssrem.evaluators.core.saved import Saved
 from ssrem.evaluators.core.scaling import Bounds, unit_range
 from ssrem.evaluators.core.state import NetworkState, Run
-from ssrem.samples import TEST, TRAIN, VALID, Candidates, Encode, Floats, Rows, Sample
+from ssrem.evaluators.similarity import similarity
+from ssrem.samples import TEST, TRAIN, VALID, Candidates, Floats, Rows, Sample
 from ssrem.training import Training
 
 # Sentence mover's similarity solves a transport problem a pair: this many pairs fix its bounds well enough.
@@ -75,7 +75,7 @@ class Bilinear(Encoding[NetworkState]):
                 f"{self.name}: its negatives are all of one kind; loss=ranking needs an order"
             )
         wanted = self._wanted(candidates)
-        vectors = self._vectors(candidates.texts, run.encode)
+        vectors = self._vectors(candidates.texts)
         cases = {}
         for split, rows in self._usable(candidates, wanted).items():
             start, stop = candidates.context_start[rows], candidates.context_stop[rows]
@@ -94,7 +94,7 @@ class Bilinear(Encoding[NetworkState]):
         # Rounded to what is saved, so that a loaded model scores exactly as this one.
         learned = {"matrix": matrix.astype(np.float32)}
         f_bounds = Bounds.of(self._scores(learned, cases[VALID]))
-        state = NetworkState(learned, {"f": f_bounds, "g": self._g_bounds(candidates, run.encode)})
+        state = NetworkState(learned, {"f": f_bounds, "g": self._g_bounds(candidates)})
         training = curve.training(
             run.began,
             {"train": len(cases[TRAIN]), "valid": len(cases[VALID])},
@@ -103,23 +103,19 @@ class Bilinear(Encoding[NetworkState]):
         )
         return state, training
 
-    def encoded_texts(self, samples: Sequence[Sample]) -> Iterator[str]:
-        for sample in samples:
-            yield from self._read(sample)
-
-    def compute(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
+    def compute(self, samples: Sequence[Sample]) -> Scores:
         bounds = self.state.bounds
-        f = self._f(samples, encode)
+        f = self._f(samples)
         references = [sample.reference for sample in samples]
-        g = self._similarity([sample.response for sample in samples], references, encode)
+        g = self._similarity([sample.response for sample in samples], references)
         f_unit, g_unit = unit_range(f, bounds["f"]), unit_range(g, bounds["g"])
-        return Scores(f, g, (f_unit + g_unit) / 2, f_unit, g_unit, self._truncated(samples))
+        return Scores.of(
+            self._truncated(samples), f=f, g=g, h=(f_unit + g_unit) / 2, f_unit=f_unit, g_unit=g_unit
+        )
 
-    def score_candidates(
-        self, candidates: Candidates, split: int | None = TEST, *, encode: Encode | None = None
-    ) -> dict[str, Floats]:
+    def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
         columns, turns = CandidateColumns.of(candidates, split), self.config.context_turns
-        vectors = self._vectors(candidates.texts, encode)
+        vectors = self._vectors(candidates.texts)
         cases = EncodedCandidates(vectors, columns.start, columns.stop, columns.joined, turns)
         return columns.by_kind(self._scores(self.state.tensors, cases))
 
@@ -139,11 +135,9 @@ class Bilinear(Encoding[NetworkState]):
         scores: Floats = np.tanh(products(tensors["matrix"], cases))
         return scores
 
-    def _similarity(
-        self, responses: Sequence[str], references: Sequence[str | None], encode: Encode | None
-    ) -> Floats:
+    def _similarity(self, responses: Sequence[str], references: Sequence[str | None]) -> Floats:
         """g of each pair (n,), NaN without a reference."""
-        return similarity(self.config.reference, self.encoder, responses, references, encode=encode)
+        return similarity(self.config.reference, self.encoder, responses, references)
 
     def _wanted(self, candidates: Candidates) -> Rows:
         """Rows (n, 1 + k): the true response, then the negatives that this evaluator learns from."""
@@ -166,17 +160,17 @@ class Bilinear(Encoding[NetworkState]):
         used = ", ".join(kind for kind in self.draws if kind in present)
         return [f"no response has a negative of kind {absent}: learned from {used}"] if absent else []
 
-    def _vectors(self, texts: Sequence[str], encode: Encode | None) -> NDArray[np.float16]:
-        return (encode or self.encoder.encode)(texts).astype(np.float16)
+    def _vectors(self, texts: Sequence[str]) -> NDArray[np.float16]:
+        return self.encoder.encode(texts).astype(np.float16)
 
-    def _f(self, samples: Sequence[Sample], encode: Encode | None) -> Floats:
+    def _f(self, samples: Sequence[Sample]) -> Floats:
         """f of each sample; its last turns and its response are laid out as a conversation of their own."""
         turns, texts = self.config.context_turns, [self._read(sample) for sample in samples]
         layout = [text for read in texts for text in read]
         lengths = np.array([len(read) - 1 for read in texts], dtype=np.int64)
         stop = np.cumsum(lengths + 1) - 1
         row = {text: at for at, text in enumerate(dict.fromkeys(layout))}
-        vectors = self._vectors(list(row), encode)[[row[text] for text in layout]]
+        vectors = self._vectors(list(row))[[row[text] for text in layout]]
         cases = EncodedCandidates(vectors, stop - lengths, stop, stop[:, None], turns)
         return self._scores(self.state.tensors, cases)[:, 0]
 
@@ -191,7 +185,7 @@ class Bilinear(Encoding[NetworkState]):
         start = np.cumsum([0, *map(len, texts)])[:-1]
         return np.logical_or.reduceat(self.encoder.truncated(layout), start)
 
-    def _g_bounds(self, candidates: Candidates, encode: Encode | None) -> Bounds:
+    def _g_bounds(self, candidates: Candidates) -> Bounds:
         """Bounds of g between true responses and one of their negatives each, over the valid split."""
         rows = draw(candidates.rows(VALID), _BOUND_ROWS, [self.config.seed, 2])
         drawn = [candidates.negatives[kind] for kind in self.draws]
@@ -201,7 +195,7 @@ class Bilinear(Encoding[NetworkState]):
             if negatives:
                 responses.append(candidates.texts[negatives[row % len(negatives)]])
                 references.append(candidates.texts[int(candidates.response[row])])
-        return Bounds.of(self._similarity(responses, references, encode))
+        return Bounds.of(self._similarity(responses, references))
 
 
 def scale_of(values: Floats) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ssrem.config import Config
-from ssrem.evaluators.bilinear.similarity import METRICS
+from ssrem.evaluators.similarity import METRICS
 
 COPY_FROM, COPY_COST = 0.7, 1.0
 """From which cosine with a turn of the context a response counts as copied, in part, and what a whole copy loses."""

@@ -16,11 +16,11 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators.bilinear.bilinear import SPEAKER_SETS, Bilinear, scale_of
 from ssrem.evaluators.bilinear.config import COPY_COST, COPY_FROM, TableConfig
 from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates
-from ssrem.evaluators.bilinear.similarity import similarity
 from ssrem.evaluators.core.saved import Saved, tensors_hash
 from ssrem.evaluators.core.scaling import Bounds
 from ssrem.evaluators.core.state import NetworkState, Run
-from ssrem.samples import TRAIN, VALID, Candidates, Encode, Floats, Rows
+from ssrem.evaluators.similarity import similarity
+from ssrem.samples import TRAIN, VALID, Candidates, Floats, Rows
 from ssrem.training import Training
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class SSREM(Bilinear):
     draws: ClassVar[Mapping[str, int]] = SPEAKER_SETS
     config_class: ClassVar[type[Any]] = TableConfig
     form: ClassVar[str] = "ssrem-table-1"
-    default_encoder: ClassVar[str] = DISTILLED
+    default_encoder: ClassVar[str | None] = DISTILLED
     unfit: ClassVar[str] = (
         "learns the rows of a table, and {} has none: give --encoder wordllama, glove-6b-50d, word2vec or a file of "
         "vectors, or train ssrem-paper, whose encoder stays as it is"
@@ -116,7 +116,7 @@ class SSREM(Bilinear):
         learned = objective.learned(share)
         valid = candidates.part(usable[VALID])
         cases = EncodedCandidates(
-            self._vectors(valid.texts, None),
+            self._vectors(valid.texts),
             valid.context_start,
             valid.context_stop,
             self._wanted(valid),
@@ -126,7 +126,7 @@ class SSREM(Bilinear):
         scale = np.float32(scale_of(table_products(learned, cases)))
         learned |= {name: learned[name] * scale for name in ("matrix", "cost")}
         f_bounds = Bounds.of(self._scores(learned, cases))
-        state = NetworkState(learned, {"f": f_bounds, "g": self._g_bounds(candidates, None)})
+        state = NetworkState(learned, {"f": f_bounds, "g": self._g_bounds(candidates)})
         figures = {name: value for name, value in curve.best.items() if name.startswith("valid_")}
         rows = {"train": len(usable[TRAIN]), "valid": len(usable[VALID])}
         return state, curve.training(run.began, rows, figures, [*self._notes(wanted), *notes])
@@ -135,9 +135,7 @@ class SSREM(Bilinear):
         scores: Floats = np.tanh(table_products(tensors, cases))
         return scores
 
-    def _similarity(
-        self, responses: Sequence[str], references: Sequence[str | None], encode: Encode | None
-    ) -> Floats:
+    def _similarity(self, responses: Sequence[str], references: Sequence[str | None]) -> Floats:
         return similarity(self.config.reference, self.start, responses, references)
 
     def _state_of(self, saved: Saved) -> NetworkState:

@@ -13,21 +13,15 @@ import numpy as np
 
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import MANIFEST, evaluator_class
 from ssrem.evaluators.base import Evaluator, Provider, Scores
 from ssrem.evaluators.blend.config import BlendConfig, BlendFastConfig, BlendRefConfig
-from ssrem.evaluators.blend.members import FOLDER, Members, load_members
+from ssrem.evaluators.blend.members import Members, load_members
 from ssrem.evaluators.blend.state import State
-from ssrem.evaluators.core.candidate_columns import score_as_samples
 from ssrem.evaluators.core.fitted import Fitted
 from ssrem.evaluators.core.saved import Saved
 from ssrem.evaluators.core.state import Run
-from ssrem.files import read_json
-from ssrem.samples import TEST, Candidates, Floats, Labels, Progress, Sample
+from ssrem.samples import Candidates, Labels, Progress, Sample
 from ssrem.training import Training
-
-# How many candidates are scored at a time.
-_CANDIDATES = 2_048
 
 
 class Blend(Fitted[State]):
@@ -51,10 +45,8 @@ class Blend(Fitted[State]):
     parts: ClassVar[tuple[str, ...]] = ("f",)
     config_class: ClassVar[type[Any]] = BlendConfig
     form: ClassVar[str] = "ssrem-blend-1"
-    test_sample: ClassVar[int | None] = 50
-    shard: ClassVar[int] = 50
-    learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels"})
-    several_sets: ClassVar[bool] = True
+    learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels", "candidates+labels", "sets"})
+    judged: ClassVar[int] = 0
     config: BlendConfig
 
     def __init__(
@@ -74,13 +66,6 @@ class Blend(Fitted[State]):
             parts = "+".join(f"{part}={kind}" for part, kind in kinds)
             self.config = replace(self.config, parts=parts, settings="{}")
         self.members = Members(self.config.members, referenced="reference" in self.needs, at_hand=at_hand)
-
-    @classmethod
-    def missing_packages(cls, folder: Path) -> list[str]:
-        kinds = _kinds(folder)
-        return list(
-            dict.fromkeys(name for part, kind in kinds.items() for name in kind.missing_packages(part))
-        )
 
     @classmethod
     def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
@@ -124,10 +109,10 @@ class Blend(Fitted[State]):
 
         return tune(self.name, self.members, annotated, scale, self._state, self.config, run.progress)
 
-    def fine_tuned_on(self, sets: Mapping[str, Labels], *, progress: Progress | None = None) -> Self:
+    def tuned_on(self, sets: Mapping[str, Labels], *, progress: Progress | None = None) -> Self:
         """From several sets at once weights that hold on each: see `tune_on_sets`, whose figures show it."""
         if len(sets) < 2:
-            return super().fine_tuned_on(sets, progress=progress)
+            return super().tuned_on(sets, progress=progress)
         from ssrem.evaluators.blend.tune import tune_on_sets
 
         tuned = copy.copy(self)
@@ -141,15 +126,7 @@ class Blend(Fitted[State]):
         """f and f_unit; the other parts are NaN, and all are where a part of the blend has no score."""
         scored = self.members.scores(samples)
         f = self.state.f(scored.values, self.config.limits)
-        return replace(Scores.of(scored.truncated, f=f, f_unit=self.f_unit(f)), reasons=scored.reasons)
-
-    def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
-        """Every part scores every candidate: with a language model among them, a thousand responses take minutes."""
-        return score_as_samples(candidates, split, self.score, _CANDIDATES)
-
-    def _no_better_than_chance(self, candidates: Candidates, **reading: Any) -> str:
-        """Empty: the fit measures the share of negatives below the true response, `valid_gt_above` in the card."""
-        return ""
+        return Scores.of(scored.truncated, scored.reasons.tolist(), f=f, f_unit=self.f_unit(f))
 
     def _save_more(self, folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
         """Each part, in members/PART."""
@@ -174,7 +151,6 @@ class BlendFast(Blend):
 
     name: ClassVar[str] = "blend-fast"
     config_class: ClassVar[type[Any]] = BlendFastConfig
-    test_sample: ClassVar[int | None] = 500
 
 
 class BlendRef(Blend):
@@ -189,7 +165,7 @@ class BlendRef(Blend):
     parts: ClassVar[tuple[str, ...]] = ("h",)
     source: ClassVar[str] = "ssrem: ridge regression over evaluators"
     config_class: ClassVar[type[Any]] = BlendRefConfig
-    learns_from: ClassVar[frozenset[str]] = frozenset({"labels"})
+    learns_from: ClassVar[frozenset[str]] = frozenset({"labels", "sets"})
 
     def _fit(self, candidates: Candidates, run: Run) -> tuple[State, Training]:
         raise EvaluatorError(f"{self.name} learns from human scores alone; call fine_tuned, or fit a blend")
@@ -199,16 +175,7 @@ class BlendRef(Blend):
         rows = [row for row, sample in enumerate(samples) if sample.reference is not None]
         scored = self.members.scores([samples[row] for row in rows])
         h = self.state.f(scored.values, self.config.limits)
-        return replace(Scores.of(scored.truncated, h=h), reasons=scored.reasons).placed(rows, len(samples))
-
-    def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
-        raise EvaluatorError(f"{self.name} has no f: candidates have no reference but the true response")
-
-
-def _kinds(folder: Path) -> dict[Path, type[Evaluator]]:
-    """Folder of each part of the saved blend → class of its evaluator; nothing is loaded."""
-    parts = sorted((folder / FOLDER).glob("*"))
-    return {part: evaluator_class(read_json(part / MANIFEST, ("name",))["name"]) for part in parts}
+        return Scores.of(scored.truncated, scored.reasons.tolist(), h=h).placed(rows, [""] * len(samples))
 
 
 def _by_part(members: Mapping[str, Evaluator] | Sequence[Evaluator] | None) -> dict[str, Evaluator]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders.base import Encoder
+from ssrem.encoders.base import Encoder, Vectors
 from ssrem.encoders.transformer import AdaptedTransformer
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import comes_packaged, evaluator_class, load_evaluator, save_packaged
@@ -23,7 +22,7 @@ from ssrem.samples import Floats, Sample
 FOLDER = "members"
 # How many samples are scored at a time, and of how many of the latest the scores are remembered.
 _CHUNK, _REMEMBERED = 8_192, 20_000
-# Of how many texts the vectors of an encoder are remembered within a call: 150 MB of 384 dimensions.
+# Of how many texts the vectors of an encoder are remembered: 150 MB of 384 dimensions.
 _TEXTS = 100_000
 
 
@@ -74,7 +73,9 @@ class Members:
     @cached_property
     def evaluators(self) -> dict[str, Evaluator]:
         """Part → evaluator, in order."""
-        return {part.name: self._at_hand.get(part.name) or part.build() for part in self.parts}
+        members = {part.name: self._at_hand.get(part.name) or part.build() for part in self.parts}
+        share_encoders(members.values())
+        return members
 
     @property
     def signature(self) -> str:
@@ -85,12 +86,9 @@ class Members:
         """Every part's score of every sample. EvaluatorError where one is not finite, and the part does not say why."""
         values = np.zeros((len(samples), len(self.parts)))
         truncated, reasons = np.zeros(len(samples), dtype=bool), [""] * len(samples)
-        encoders: dict[str, _Vectors] = {}
         for first in range(0, len(samples), _CHUNK):
-            for vectors in encoders.values():
-                vectors.trim()
             chunk = [self._visible(sample) for sample in samples[first : first + _CHUNK]]
-            self._known |= self._computed([s for s in dict.fromkeys(chunk) if s not in self._known], encoders)
+            self._known |= self._computed([s for s in dict.fromkeys(chunk) if s not in self._known])
             for position, sample in enumerate(chunk, start=first):
                 values[position], truncated[position], reasons[position] = self._known[sample]
             for sample in list(self._known)[: max(0, len(self._known) - _REMEMBERED)]:
@@ -109,24 +107,20 @@ class Members:
         """What the parts may read of the sample: f never depends on whether it has a reference."""
         return sample if self.referenced else Sample(sample.context, sample.response)
 
-    def _computed(
-        self, samples: Sequence[Sample], encoders: dict[str, _Vectors]
-    ) -> dict[Sample, tuple[Floats, bool, str]]:
-        """Sample → a row of `PartScores`. encoders: those in use with the vectors that they gave, by signature."""
+    def _computed(self, samples: Sequence[Sample]) -> dict[Sample, tuple[Floats, bool, str]]:
+        """Sample → a row of `PartScores`."""
         if not samples:
             return {}
         if self.referenced and (lacking := sum(sample.reference is None for sample in samples)):
             raise EvaluatorError(f"{lacking} of {len(samples)} samples have no reference; give each one")
-        self._encode_shared(samples, encoders)
-        columns, truncated = [], np.zeros(len(samples), dtype=bool)
-        reasons = [""] * len(samples)
-        for name, member in self.evaluators.items():
-            reading: dict[str, Any] = {}
-            if member.encoder is not None:
-                reading["encode"] = encoders[member.encoder.signature]
-            scores = member.compute(samples, **reading)
-            columns.append(scores.score if self.referenced else scores.f)
-            unscored = ~np.isfinite(columns[-1])
+        columns: dict[str, Floats] = {}
+        truncated, reasons = np.zeros(len(samples), dtype=bool), [""] * len(samples)
+        # What is adapted from an encoder is asked after that one, since its vectors are then known.
+        adapted = {name: isinstance(one.encoder, AdaptedTransformer) for name, one in self.evaluators.items()}
+        for name in sorted(self.names, key=adapted.__getitem__):
+            scores = self.evaluators[name].compute(samples)
+            columns[name] = scores.score if self.referenced else scores.f
+            unscored = ~np.isfinite(columns[name])
             if broken := int((unscored & (scores.reasons == "")).sum()):
                 raise EvaluatorError(
                     f"part {name} gives no number for {broken} of {len(samples)} samples; "
@@ -135,27 +129,10 @@ class Members:
             for row in np.flatnonzero(unscored).tolist():
                 reasons[row] = reasons[row] or f"part {name}: {scores.reasons[row]}"
             truncated |= scores.truncated
-        rows = zip(np.column_stack(columns), truncated.tolist(), reasons, strict=True)
+        rows = zip(
+            np.column_stack([columns[name] for name in self.names]), truncated.tolist(), reasons, strict=True
+        )
         return dict(zip(samples, rows, strict=True))
-
-    def _encode_shared(self, samples: Sequence[Sample], encoders: dict[str, _Vectors]) -> None:
-        """Add the encoders of the parts, and encode what an adapted transformer and the one before it both read."""
-        texts: dict[str, dict[str, None]] = {}
-        for member in self.evaluators.values():
-            if (encoder := member.encoder) is not None:
-                vectors = encoders.setdefault(encoder.signature, _Vectors(encoder))
-                own = texts.setdefault(encoder.signature, {})
-                own |= dict.fromkeys(
-                    text for text in member.encoded_texts(samples) if text not in vectors.known
-                )
-        for signature, adapted in encoders.items():
-            if isinstance(adapted.encoder, AdaptedTransformer):
-                start = adapted.encoder.start.signature
-                both = [text for text in texts[signature] if text in texts.get(start, ())]
-                if both:
-                    before, after = adapted.encoder.encode_both(both)
-                    encoders[start].known |= zip(both, before, strict=True)
-                    adapted.known |= zip(both, after, strict=True)
 
     def _check(self, part: Part) -> None:
         member = self._at_hand.get(part.name)
@@ -172,25 +149,49 @@ class Members:
                 f'folder in settings: {{"{part.name}": {{"folder": "PATH"}}}}'
             )
         if member is None and "folder" not in part.settings:
-            kind.check_settings(part.settings)
+            kind.settings_model(**part.settings)
 
 
-class _Vectors:
-    """An encoder's `encode` that encodes a text once, so that parts with one encoder share its vectors."""
+class Memory:
+    """An encoder's cache: each text is encoded once for all parts that read it through this encoder.
+
+    adapted: the memory of an encoder that was adapted from this one. What this one is asked for both then encode
+    together, since the layers below the first adapter are the same.
+    """
 
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
-        self.known: dict[str, NDArray[np.float32]] = {}
+        self.adapted: Memory | None = None
+        self.known: dict[str, Vectors] = {}
 
-    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def __call__(self, texts: Sequence[str]) -> Vectors:
         new = [text for text in dict.fromkeys(texts) if text not in self.known]
-        self.known |= zip(new, self.encoder.encode(new), strict=True)
-        return np.stack([self.known[text] for text in texts]) if texts else self.encoder.encode([])
-
-    def trim(self) -> None:
-        """Forget all vectors if there are too many."""
+        if self.adapted is not None:
+            assert isinstance(self.adapted.encoder, AdaptedTransformer)
+            before, after = self.adapted.encoder.encode_both(new)
+            self.known |= zip(new, before, strict=True)
+            self.adapted.known |= zip(new, after, strict=True)
+        else:
+            self.known |= zip(new, self.encoder.compute(new), strict=True)
+        vectors = np.stack([self.known[text] for text in texts])
         if len(self.known) > _TEXTS:
             self.known.clear()
+        return vectors
+
+
+def share_encoders(members: Iterable[Evaluator]) -> None:
+    """Give members that have equal encoders one between them, with a `Memory`."""
+    shared: dict[str, Memory] = {}
+    for member in members:
+        if member.encoder is not None:
+            memory = shared.setdefault(member.encoder.signature, Memory(member.encoder))
+            member.encoder = memory.encoder
+            memory.encoder.cache = memory
+    for memory in shared.values():
+        if isinstance(memory.encoder, AdaptedTransformer):
+            start = shared.get(memory.encoder.start.signature)
+            if start is not None:
+                start.adapted = memory
 
 
 def load_members(folder: Path, parts: Sequence[Part]) -> dict[str, Evaluator]:

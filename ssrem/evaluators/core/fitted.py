@@ -6,27 +6,38 @@ import copy
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from ssrem.agreement.identify import share_above
+from pydantic import create_model, model_validator
+
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import MANIFEST, source_hash
-from ssrem.evaluators.base import Evaluator, Provider
+from ssrem.evaluators.base import Evaluator, EvaluatorSettings, Provider, Trained
 from ssrem.evaluators.core import saved as stored
 from ssrem.evaluators.core.scaling import unit_range
 from ssrem.evaluators.core.state import Run, State
 from ssrem.files import write_json, write_tensors
-from ssrem.samples import TEST, VALID, Candidates, Encode, Floats, Labels, Progress, Sample
+from ssrem.samples import Candidates, Floats, Labels, Progress, Sample
 from ssrem.training import Training
 
-_JUDGED = 500
-"""Responses of the valid split, at most, that tell after a training whether it is above chance."""
-
-
 S = TypeVar("S", bound=State)
+
+
+def settings_by(kind: Any, defaults: Mapping[str, Any]) -> type[EvaluatorSettings]:
+    """A model of settings with these defaults that `kind.check_settings` checks."""
+
+    def check(self: EvaluatorSettings) -> EvaluatorSettings:
+        kind.check_settings({name: getattr(self, name) for name in self.model_fields_set})
+        return self
+
+    validators: Any = {"check": model_validator(mode="after")(check)}
+    fields: Any = {name: (Any, default) for name, default in defaults.items()}
+    model: Any = create_model("Settings", __base__=EvaluatorSettings, __validators__=validators, **fields)
+    return model  # type: ignore[no-any-return]
 
 
 class Fitted(Evaluator, Generic[S]):
@@ -37,6 +48,8 @@ class Fitted(Evaluator, Generic[S]):
     learns_from: ClassVar[frozenset[str]] = frozenset({"candidates"})
     form: ClassVar[str]
     """Name of the format in which it is saved; another name for every change of the format."""
+    judged: ClassVar[int] = 500
+    """As that of `Trained`."""
 
     def __init__(self, encoder: Encoder | None, config: Any = None) -> None:
         self.encoder = encoder
@@ -46,14 +59,21 @@ class Fitted(Evaluator, Generic[S]):
         self._net: Any = None
         self._weights_hash = ""
 
-    @classmethod
-    def setting_names(cls) -> tuple[str, ...]:
-        names: tuple[str, ...] = cls.config_class.names()
-        return names
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "config_class" in dir(cls):
+            defaults = {field.name: field.default for field in dataclass_fields(cls.config_class)}
+            cls.settings_model = settings_by(cls, defaults)
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """All settings, with defaults for those not in `settings`."""
         return asdict(cls.config_class.of(settings))
+
+    @property
+    def settings(self) -> Any:
+        """The settings as those of `Trained`."""
+        return self.settings_model(**asdict(self.config))
 
     @property
     def state(self) -> S:
@@ -75,22 +95,12 @@ class Fitted(Evaluator, Generic[S]):
         self._state, self._weights_hash = state, self._hash(state)
 
     def fit(
-        self,
-        candidates: Candidates,
-        *,
-        progress: Progress | None = None,
-        checkpoint: Path | None = None,
-        **reading: Any,
+        self, candidates: Candidates, *, progress: Progress | None = None, checkpoint: Path | None = None
     ) -> Training:
-        """Learn from the train split of `candidates`; the valid split chooses the epoch and gives the bounds.
-
-        checkpoint: a folder for the unfinished training; a fit with equal settings and data continues from there and
-        gives the result of an uninterrupted one. The folder is not deleted. reading: as `compute` takes it.
-        EvaluatorError if the folder holds a training with other settings or data.
-        """
-        state, training = self._fit(candidates, self._run(progress, checkpoint, **reading))
+        """As `Trained.fit`."""
+        state, training = self._fit(candidates, self._run(progress, checkpoint))
         self.set_state(state)
-        warning = self._no_better_than_chance(candidates, **reading)
+        warning = self._no_better_than_chance(candidates)
         notes = (*training.notes, warning) if warning else training.notes
         self.training = replace(training, notes=notes, warning=warning)
         return self.training
@@ -101,7 +111,6 @@ class Fitted(Evaluator, Generic[S]):
         *,
         scale: tuple[float, float] = (1.0, 5.0),
         progress: Progress | None = None,
-        **reading: Any,
     ) -> Self:
         """A copy that has learned from human scores; this evaluator does not change.
 
@@ -110,45 +119,21 @@ class Fitted(Evaluator, Generic[S]):
         of the annotated samples. EvaluatorError for scores beyond the scale, for fewer than 10 samples or 5 contexts,
         and from an evaluator that cannot learn from human scores.
         """
-        state, training = self._tune(annotated, scale, self._run(progress, None, **reading))
+        state, training = self._tune(annotated, scale, self._run(progress, None))
         tuned = copy.copy(self)
         tuned.training = training
         tuned.set_state(state)
         return tuned
 
-    def fine_tuned_on(self, sets: Mapping[str, Labels], *, progress: Progress | None = None) -> Self:
-        """A copy that has learned from the human scores of annotated sets, by name; see `fine_tuned`.
-
-        EvaluatorError for several sets and an evaluator that learns from one.
-        """
-        self.check_labels(len(sets), alone=not self.candidates_first)
+    def tuned_on(self, sets: Mapping[str, Labels], *, progress: Progress | None = None) -> Self:
+        """As `Trained.tuned_on`."""
+        if len(sets) != 1:
+            raise EvaluatorError(f"{self.name} learns from one annotated set at a time, not from {len(sets)}")
         (labels,) = sets.values()
         return self.fine_tuned(labels.pairs, scale=labels.scale, progress=progress)
 
-    def _no_better_than_chance(self, candidates: Candidates, **reading: Any) -> str:
-        """A sentence, if the true responses of the valid split, at most `_JUDGED`, are not above half of their
-        negatives by the 95% interval over responses; otherwise empty."""
-        if "f" not in self.parts:
-            return ""
-        rows = candidates.sampled(VALID, min(self.test_sample or _JUDGED, _JUDGED)).rows(VALID)
-        f = self.score_candidates(candidates.part(rows), None, **reading)
-        share, low, high, n = share_above(f)
-        if share is None or (low is not None and low > 0.5):
-            return ""
-        interval = "" if low is None or high is None else f", 95% interval {low:.0%} to {high:.0%}"
-        return (
-            f"it is not above chance: true responses of the validation split are above {share:.0%} of their negatives "
-            f"(n = {n:,}{interval}), where chance is 50%; give it more conversations, or use an evaluator that comes "
-            "trained"
-        )
-
-    @abstractmethod
-    def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
-        """Kind → f (n, k) of a split's responses in order; NaN for a missing negative.
-
-        The kinds are GT, those of `candidates.negatives`, and Context (the last turn as the response). An evaluator
-        without f gives g, with the true response as the reference.
-        """
+    def _no_better_than_chance(self, candidates: Candidates) -> str:
+        return Trained._no_better_than_chance(self, candidates)  # type: ignore[arg-type]
 
     def f_unit(self, f: Floats) -> Floats:
         """Scores of `score_candidates`, scaled to the unit range by the bounds of the last training."""
@@ -160,7 +145,7 @@ class Fitted(Evaluator, Generic[S]):
         weights = f"seed:{self.config.seed}|w:{self._weights_hash[:8]}"
         return f"{self.name}|{about}|{weights}{source_hash(type(self))}"
 
-    def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
+    def save(self, folder: Path) -> None:
         state, encoder = self.state, self.encoder
         folder.mkdir(parents=True, exist_ok=True)
         # The manifest is written last: a folder that has one is complete.
@@ -169,8 +154,6 @@ class Fitted(Evaluator, Generic[S]):
         digests = {stored.WEIGHTS: write_tensors(folder / stored.WEIGHTS, state.tensors), **digests}
         if encoder is not None and encoder.origin is None:
             encoder.save(folder / "encoder")
-        if card is not None:
-            write_json(folder / "card.json", card)
         about = {
             "format": self.form,
             "name": self.name,
@@ -246,14 +229,10 @@ class Fitted(Evaluator, Generic[S]):
 
 
 class Encoding(Fitted[S]):
-    """A fitted evaluator that reads texts through an encoder.
-
-    `encode=` of `fit`, `fine_tuned`, `components`, `score` and `score_candidates` replaces the encoder's own `encode`,
-    as a cache does.
-    """
+    """A fitted evaluator that reads texts through an encoder."""
 
     encoder: Encoder
-    default_encoder: ClassVar[str] = DEFAULT_ENCODER
+    default_encoder: ClassVar[str | None] = DEFAULT_ENCODER
     """The spec of the encoder that it uses unless another is chosen."""
 
     def __init__(self, encoder: Encoder | None, config: Any = None) -> None:
@@ -265,9 +244,5 @@ class Encoding(Fitted[S]):
     def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
         return cls(provider.encoder(), cls.config_class.of(settings))
 
-    @classmethod
-    def encoder_spec(cls, chosen: str | None) -> str | None:
-        return chosen or cls.default_encoder
-
-    def _run(self, progress: Progress | None, checkpoint: Path | None, encode: Encode | None = None) -> Run:
-        return Run(progress, checkpoint, encode or self.encoder.encode)
+    def _run(self, progress: Progress | None, checkpoint: Path | None) -> Run:
+        return Run(progress, checkpoint, self.encoder.encode)

@@ -1,167 +1,46 @@
-"""Evaluators that learn nothing: settings and samples in, scores out."""
+"""`Metric` for families whose settings are a dictionary `defaults` yet."""
 
 from __future__ import annotations
 
-import json
-import math
-from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, ClassVar, Self
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import MANIFEST, source_hash
-from ssrem.evaluators.base import Evaluator, Provider, Scores
-from ssrem.evaluators.core.candidate_columns import score_as_samples
-from ssrem.files import read_json
-from ssrem.samples import TEST, Candidates, Floats, Sample
+from ssrem.evaluators import metric
+from ssrem.evaluators.core.fitted import settings_by
+from ssrem.evaluators.metric import Scored
 
-ROUNDING = 1e-5
-"""How far a score may lie outside of its range, relative to its bounds: sums of float32 are off by about as much."""
+__all__ = ["Metric", "Scored", "check_text", "check_whole"]
 
 
-@dataclass(frozen=True)
-class Scored:
-    """What a metric gives: values float64 (n,), and whether it left out some of a sample's text, bool (n,).
+class _Dictionary(dict[str, Any]):
+    """Settings by name."""
 
-    reasons: of each sample why its value is NaN, "" where it is a number; empty where all are numbers.
-    """
-
-    values: Floats
-    truncated: NDArray[np.bool_] | bool = False
-    reasons: Sequence[str] = ()
+    def model_dump(self, **options: Any) -> dict[str, Any]:
+        """As a model's."""
+        return dict(self)
 
 
-class Metric(Evaluator):
-    """An evaluator without training: f where it reads the context, g where it reads the reference.
-
-    settings: what determines its scores, as JSON holds it; kept by `save` and part of the signature.
-    """
+class Metric(metric.Metric):
+    """A metric whose settings are checked by `check_settings`."""
 
     defaults: ClassVar[Mapping[str, Any]] = {}
     """Setting → value where none is given."""
-    batch_samples: ClassVar[int] = 20_000
-    batch_characters: ClassVar[float] = math.inf
-    """How many samples, and characters of their responses and references, a batch holds; one sample may be longer."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls.parts = ("g",) if "reference" in cls.needs else ("f",)
+        cls.settings_model = settings_by(cls, cls.defaults)
 
     def __init__(self, **settings: Any) -> None:
-        self.settings = self.check_settings(settings)
-
-    @classmethod
-    def setting_names(cls) -> tuple[str, ...]:
-        return tuple(cls.defaults)
+        self.settings = _Dictionary(self.check_settings(settings))
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """All settings, with defaults for those not in `settings`."""
         if unknown := sorted(set(settings) - set(cls.defaults)):
             known = ", ".join(cls.defaults) or "none"
             raise EvaluatorError(f"{cls.name} has no setting {', '.join(unknown)}; it has {known}")
         return {**cls.defaults, **settings}
-
-    @classmethod
-    def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
-        return cls(**settings)
-
-    @property
-    @abstractmethod
-    def engine(self) -> str:
-        """What computes it, with its version or weights' hash: the part of the signature that settings do not hold."""
-
-    @abstractmethod
-    def values(self, samples: Sequence[Sample]) -> Scored:
-        """Scores of one batch of samples that have what is needed, in order, independent of one another: finite, or NaN
-        with a reason.
-
-        A context may be empty. EvaluatorError from `compute` for one outside `range` by more than rounding.
-        """
-
-    @property
-    def signature(self) -> str:
-        settings = "".join(f"|{name}:{value}" for name, value in sorted(self.settings.items()))
-        return f"{self.name}{settings}|{self.engine}{source_hash(type(self))}"
-
-    def compute(self, samples: Sequence[Sample]) -> Scores:
-        values, truncated = np.full(len(samples), np.nan), np.zeros(len(samples), dtype=bool)
-        reasons = [""] * len(samples)
-        for rows in self._batches(samples):
-            scored = self.values([samples[row] for row in rows])
-            values[rows], truncated[rows] = self._in_range(scored.values), scored.truncated
-            for row, reason in zip(rows, scored.reasons, strict=False):  # there may be none
-                reasons[row] = reason
-        scores = Scores.of(truncated, **{self.parts[0]: values})
-        return replace(scores, reasons=np.array(reasons, dtype=str))
-
-    def _in_range(self, values: Floats) -> Floats:
-        """The values, those that rounding took beyond `range` at its bound; EvaluatorError for one farther outside."""
-        low, high = self.range
-        allowed = ROUNDING * max(1.0, *(abs(bound) for bound in self.range if math.isfinite(bound)), 0.0)
-        outside = (values < low - allowed) | (values > high + allowed)
-        if outside.any():
-            raise EvaluatorError(
-                f"{self.name} gave the score {values[outside][0]:g}, outside of its range from {low:g} to {high:g}; "
-                "correct the range of its class, or what computes the score"
-            )
-        return np.clip(values, low, high)
-
-    def score_candidates(
-        self, candidates: Candidates, split: int | None = TEST, **reading: Any
-    ) -> dict[str, Floats]:
-        """Kind → f (n, k) of a split's responses, as a trained evaluator gives it: NaN for a missing negative."""
-        return score_as_samples(
-            candidates, split, lambda samples: self.components(samples, **reading).f, self.batch_samples
-        )
-
-    def f_unit(self, f: Floats) -> Floats:
-        """NaN: without training there are no bounds to scale f by."""
-        return np.full(f.shape, np.nan)
-
-    def _batches(self, samples: Sequence[Sample]) -> Iterator[list[int]]:
-        """Positions of the samples that have the reference, where one is needed, a batch at a time."""
-        rows: list[int] = []
-        characters = 0
-        for row, sample in enumerate(samples):
-            if "reference" in self.needs and sample.reference is None:
-                continue
-            size = len(sample.response) + len(sample.reference or "")
-            if rows and (len(rows) == self.batch_samples or characters + size > self.batch_characters):
-                yield rows
-                rows, characters = [], 0
-            rows.append(row)
-            characters += size
-        if rows:
-            yield rows
-
-    def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        if card is not None:
-            (folder / "card.json").write_text(json.dumps(card, indent=1, sort_keys=True), encoding="utf-8")
-        manifest = {"name": self.name, "settings": self.settings, "signature": self.signature}
-        (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True), encoding="utf-8")
-
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        manifest = read_json(folder / MANIFEST, ("name", "settings", "signature"))
-        if manifest["name"] != cls.name:
-            raise EvaluatorError(f"{folder} holds {manifest['name']!r}, not {cls.name}")
-        if not isinstance(manifest["settings"], dict):
-            raise EvaluatorError(
-                f"{folder / MANIFEST}: settings are no JSON object; save the evaluator again"
-            )
-        metric = cls(**manifest["settings"])
-        if metric.signature != manifest["signature"]:
-            raise EvaluatorError(
-                f"{folder} was saved as {manifest['signature']}, but scores now as {metric.signature}; "
-                "train it again, or install what it was saved with"
-            )
-        return metric
 
 
 def check_text(evaluator: str, name: str, value: object) -> None:

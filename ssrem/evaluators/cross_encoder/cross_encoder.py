@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Provider, Scores
-from ssrem.evaluators.core.candidate_columns import score_as_samples
 from ssrem.evaluators.core.fitted import Fitted
 from ssrem.evaluators.core.saved import TRANSFORMER, Saved, copy_transformer
 from ssrem.evaluators.core.state import NetworkState, Run
 from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
 from ssrem.negatives import load_generator
-from ssrem.samples import TEST, Candidates, Floats, Sample
+from ssrem.samples import Candidates, Floats, Sample
 from ssrem.training import Training
 
 if TYPE_CHECKING:
@@ -40,8 +39,7 @@ class CrossEncoder(Fitted[NetworkState]):
 
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     parts: ClassVar[tuple[str, ...]] = ("f",)
-    test_sample: ClassVar[int | None] = 200
-    shard: ClassVar[int] = 50
+    judged: ClassVar[int] = 200
     form: ClassVar[str] = "ssrem-cross-encoder-1"
     config: CrossEncoderConfig
     head: ClassVar[str]
@@ -87,9 +85,6 @@ class CrossEncoder(Fitted[NetworkState]):
     def compute(self, samples: Sequence[Sample]) -> Scores:
         f, truncated = self._f(samples)
         return Scores.of(truncated, f=f, f_unit=self.f_unit(f))
-
-    def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
-        return score_as_samples(candidates, split, lambda samples: self._f(samples)[0], _CHUNK)
 
     def _save_more(self, folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
         """The transformer, unless it can be loaded by name."""

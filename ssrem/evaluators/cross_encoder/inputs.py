@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ssrem.encoders import hub, pretrained
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.baselines.cosine import Cosine
+from ssrem.evaluators.baselines import Cosine
 from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
 from ssrem.samples import Rows, Sample
 

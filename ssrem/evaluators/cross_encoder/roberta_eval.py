@@ -43,7 +43,7 @@ class RobertaEval(CrossEncoder):
     name: ClassVar[str] = "roberta-eval"
     source: ClassVar[str] = "Zhao et al. 2020, section 5.2 and 5.3, with a prior"
     config_class: ClassVar[type[Any]] = RobertaEvalConfig
-    learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels"})
+    learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels", "candidates+labels"})
     head: ClassVar[str] = "mlp"
     config: RobertaEvalConfig
 

@@ -144,7 +144,7 @@ class Judge(Metric):
         """What scoring the samples would ask; nothing is sent. requests: still to be sent; answered_before: those whose
         answers are stored; prompt_tokens: about how many are sent, one for four characters; completion_tokens: how many
         come back at most."""
-        questions = [self._questions(sample) for sample in samples if self.lacks(sample) is None]
+        questions = [self._questions(sample) for sample in samples if not self.lacks(sample)]
         missing, all_keys = self._missing(questions), {one.key for own in questions for one in own}
         return {
             "requests": len(missing),
@@ -157,7 +157,7 @@ class Judge(Metric):
         """Every answer that the scores of the samples come from, as rows of the table `judgments`, with the position of
         the sample as `row`."""
         for row, sample in enumerate(samples):
-            for question in self._questions(sample) if self.lacks(sample) is None else ():
+            for question in self._questions(sample) if not self.lacks(sample) else ():
                 if answer := self.journal.get(question.key):
                     yield {
                         **{name: answer.get(name) for name in _KEPT},
@@ -326,7 +326,7 @@ def judgments(evaluator: Evaluator, samples: Sequence[Sample]) -> list[dict[str,
 def asked(evaluator: Evaluator, samples: Sequence[Sample]) -> dict[str, int]:
     """What scoring the samples would ask of endpoints, as `Judge.asked` counts it; zeros if it asks nothing."""
     total = dict.fromkeys(("requests", "answered_before", "prompt_tokens", "completion_tokens"), 0)
-    usable = [sample for sample in samples if evaluator.lacks(sample) is None]
+    usable = [sample for sample in samples if not evaluator.lacks(sample)]
     for judge in judges(evaluator):
         total = {name: total[name] + count for name, count in judge.asked(usable).items()}
     return total

@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,13 +18,11 @@ import numpy as np
 from ssrem import trusted_sources
 from ssrem.encoders.pretrained import BF16
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import MANIFEST
 from ssrem.evaluators.core.metric import Metric, Scored, check_whole
 from ssrem.evaluators.language_model.causal import CausalModel
-from ssrem.evaluators.language_model.gemma import GEMMA, gemma_folder, missing_packages
+from ssrem.evaluators.language_model.gemma import GEMMA, gemma_folder
 from ssrem.evaluators.language_model.language_model import LanguageModel, Tokens
 from ssrem.evaluators.language_model.masked import MaskedModel
-from ssrem.files import read_json
 from ssrem.samples import Floats, Sample
 
 # Below this, scores differ only by rounding.
@@ -65,7 +62,6 @@ class Likelihood(Metric):
     }
     range: ClassVar[tuple[float, float]] = (-math.inf, 0.0)
     batch_samples: ClassVar[int] = 2_048
-    test_sample: ClassVar[int | None] = 50
     model_class: ClassVar[type[LanguageModel]]
 
     def __init__(self, **settings: Any) -> None:
@@ -92,11 +88,6 @@ class Likelihood(Metric):
                 f"{cls.name}: aggregate is {chosen['aggregate']!r}; expected {' or '.join(_AGGREGATES)}"
             )
         return chosen
-
-    @classmethod
-    def missing_packages(cls, folder: Path) -> list[str]:
-        settings = read_json(folder / MANIFEST, ("settings",))["settings"]
-        return missing_packages() if settings["model"].removesuffix(BF16) == GEMMA else []
 
     @cached_property
     def model(self) -> LanguageModel:

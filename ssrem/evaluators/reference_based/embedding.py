@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.encoders import Encoder, load_encoder
-from ssrem.evaluators.bilinear.similarity import average_similarity, movers_similarity
 from ssrem.evaluators.core.metric import Metric, Scored, check_text
+from ssrem.evaluators.similarity import average_similarity, movers_similarity
 from ssrem.samples import Floats, Sample
 from ssrem.tokenize import sentences, words
 
@@ -85,7 +85,7 @@ class EmbeddingAverage(EncoderMetric):
         return [text]
 
     def _similarity(self, responses: list[str], references: list[str]) -> Floats:
-        return average_similarity(self._encoder, responses, references, self._encoder.encode)
+        return average_similarity(self._encoder, responses, references)
 
 
 class SentenceMovers(EncoderMetric):
@@ -99,7 +99,7 @@ class SentenceMovers(EncoderMetric):
         return sentences(text)
 
     def _similarity(self, responses: list[str], references: list[str]) -> Floats:
-        return movers_similarity(self._encoder, responses, references, self._encoder.encode)
+        return movers_similarity(self._encoder, responses, references)
 
 
 class _WordMetric(EncoderMetric):

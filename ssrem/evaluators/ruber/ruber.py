@@ -16,7 +16,7 @@ from ssrem.evaluators.core.scaling import unit_range
 from ssrem.evaluators.core.state import NetworkState, Run
 from ssrem.evaluators.ruber.config import COMBINATIONS, RuberConfig
 from ssrem.evaluators.ruber.referenced import pooled_cosine
-from ssrem.samples import TEST, Candidates, Encode, Floats, Sample
+from ssrem.samples import TEST, Candidates, Floats, Sample
 from ssrem.training import Training
 
 _CHUNK = 10_000
@@ -30,8 +30,8 @@ class RuberUnref(Encoding[NetworkState]):
     `context_turns` turns as one text, the second reads the response. f lies in (0, 1); it is 0.5 if the context or the
     response has no known word. A sample is `truncated` if its context has more than `context_words` known words (the
     last ones are read) or its response more than `response_words` (the first ones are read). Speakers are not read, so
-    a negative cannot be recognised by its speaker. `encode=` is not used: what is
-    read are the encoder's `units`.
+    a negative cannot be recognised by its speaker. What is read are the encoder's
+    `units`.
 
     `fine_tuned` is semi-supervised RUBER (Zhao et al. 2020, section 5.2); it needs a fitted evaluator.
     """
@@ -40,8 +40,7 @@ class RuberUnref(Encoding[NetworkState]):
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     source: ClassVar[str] = "Tao et al. 2018, unreferenced metric; turns and schedule of Zhao et al. 2020"
     parts: ClassVar[tuple[str, ...]] = ("f",)
-    learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels"})
-    candidates_first: ClassVar[bool] = True
+    learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "candidates+labels"})
     config_class: ClassVar[type[Any]] = RuberConfig
     form: ClassVar[str] = "ssrem-ruber-2"
     config: RuberConfig
@@ -66,13 +65,11 @@ class RuberUnref(Encoding[NetworkState]):
 
         return tune(self, annotated, scale, run)
 
-    def compute(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
+    def compute(self, samples: Sequence[Sample]) -> Scores:
         f, truncated = self._f(samples)
         return Scores.of(truncated, f=f, f_unit=self.f_unit(f))
 
-    def score_candidates(
-        self, candidates: Candidates, split: int | None = TEST, *, encode: Encode | None = None
-    ) -> dict[str, Floats]:
+    def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
         from ssrem.evaluators.ruber.model import lay_candidates, scores
 
         net = self.net
@@ -121,7 +118,7 @@ class Ruber(RuberUnref):
     parts: ClassVar[tuple[str, ...]] = ("f", "g", "h")
     source: ClassVar[str] = "Tao et al. 2018; Zhao et al. 2020, section 3 and 5.2"
 
-    def compute(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
+    def compute(self, samples: Sequence[Sample]) -> Scores:
         """All parts; g and h are NaN for samples without a reference."""
         f, truncated = self._f(samples)
         responses = [sample.response for sample in samples]
@@ -129,7 +126,14 @@ class Ruber(RuberUnref):
         g = pooled_cosine(responses, references, self.encoder)
         g[[sample.reference is None for sample in samples]] = np.nan
         f_unit, g_unit = self.f_unit(f), unit_range(g, self.state.bounds["g"])
-        return Scores(f, g, COMBINATIONS[self.config.combine](f_unit, g_unit), f_unit, g_unit, truncated)
+        return Scores.of(
+            truncated,
+            f=f,
+            g=g,
+            h=COMBINATIONS[self.config.combine](f_unit, g_unit),
+            f_unit=f_unit,
+            g_unit=g_unit,
+        )
 
     def _mixing(self) -> str:
         return f"|g:maxmin|h:{self.config.combine}"

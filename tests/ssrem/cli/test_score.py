@@ -102,17 +102,15 @@ def test_what_does_not_fit_together(responses: str, arguments: list[str], said: 
 def test_the_best_that_is_installed_is_used_and_named(
     responses: str, capsys: Capture, monkeypatch: Patch
 ) -> None:
-    from ssrem.evaluators.language_model import gemma
-
     monkeypatch.setitem(EXTRA_OF, "no_such_package", "lm")
-    monkeypatch.setattr(gemma, "_NEEDED", ("no_such_package",))
+    monkeypatch.setitem(BEST_PACKAGED, "blend", ("no_such_package",))
     best, missing = best_packaged()
-    assert best == "blend-fast" and missing == {"blend": ["no-such-package"]}
+    assert best == "blend-fast" and missing == {"blend": ["no_such_package"]}
     assert main(["score", responses]) == 0
     assert f"scoring with {best}, as packaged" in (error := capsys.readouterr().err)
     assert "blend needs pip install 'ssrem[lm]'" in error
-    monkeypatch.setattr(gemma, "_NEEDED", ("json",))
-    assert best_packaged() == (BEST_PACKAGED[0], {})
+    monkeypatch.setitem(BEST_PACKAGED, "blend", ("json",))
+    assert best_packaged() == ("blend", {})
 
 
 def test_an_empty_side_is_null_and_f_tells_degrees() -> None:

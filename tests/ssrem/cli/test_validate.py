@@ -20,7 +20,7 @@ def labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Long responses pass; two systems answer 40 contexts in turn."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SSREM_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("ssrem.evaluators.BASELINES", ("length",))  # cosine loads a transformer
+    monkeypatch.setattr("ssrem.evaluators.BASELINES", {"length": ()})  # cosine loads a transformer
     with Path("labels.csv").open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["context", "response", "model", "label", "stars"])

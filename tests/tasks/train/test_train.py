@@ -23,7 +23,7 @@ from ssrem.tasks.score import score_corpus
 from ssrem.tasks.settings import TrainSettings
 from ssrem.tasks.stage.stage import Stage
 from ssrem.tasks.train import train, train_all
-from ssrem.tasks.versions import promoted
+from ssrem.tasks.versions import SLOW, promoted
 from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import COMMON, Made
 from support.tiny_transformer import write_bert
@@ -31,7 +31,7 @@ from support.tiny_transformer import write_bert
 SHORT = TrainSettings(seed=7, set={"epochs": 1, "reference": "embedding-average"})
 TINY = ["contexts=12", "valid_contexts=6", "epochs=1", "max_tokens=12", "freeze=0"]
 TOPICS = "pizza guitar football plane cheese piano goal beach soup drum train apple"
-PARTS = ["--set", "parts=specificity+fluency+length"]
+PARTS = ["--set", "parts=fluency+length"]
 
 
 def rows(home: Warehouse) -> list[Any]:
@@ -302,9 +302,7 @@ def test_a_blend_takes_the_versions_in_use(copy: Warehouse) -> None:
 def test_a_training_that_was_broken_off_goes_on_and_is_scored_on_a_sample_if_slow(
     copy: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ssrem.evaluators.cross_encoder.retrieval import Retrieval
-
-    monkeypatch.setattr(Retrieval, "test_sample", 10)
+    monkeypatch.setitem(SLOW, "retrieval", (10, 50))
     settings = TrainSettings(set=TINY, negatives="random-1", init=str(write_bert(tmp_path / "bert")))
     with monkeypatch.context() as patch, pytest.raises(GateError):
         patch.setattr(Stage, "gate", lambda _: (_ for _ in ()).throw(GateError("stop")))

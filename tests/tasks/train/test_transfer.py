@@ -12,6 +12,7 @@ import pytest
 from ssrem.errors import EvaluatorError, HomeError
 from ssrem.evaluators import PACKAGED, best_packaged, comes_packaged, load_evaluator
 from ssrem.evaluators.reference_based.overlap import Bleu2
+from ssrem.files import write_json
 from ssrem.samples import Sample
 from ssrem.tasks.settings import TrainSettings
 from ssrem.tasks.train import train
@@ -135,7 +136,8 @@ def test_what_is_not_there_is_not_exported(copy: Warehouse, tmp_path: Path) -> N
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     folder = tmp_path / "saved"
-    Bleu2().save(folder, card={"evaluator": "bleu-2"})
+    Bleu2().save(folder)
+    write_json(folder / "card.json", {"evaluator": "bleu-2"})
     (folder / "encoder").mkdir()
     (folder / "encoder" / "encoder.json").write_text("{}")
     return folder

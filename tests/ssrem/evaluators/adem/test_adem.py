@@ -674,9 +674,9 @@ def test_saved_and_loaded(fitted: Adem, tmp_path: Path, kind: type[Adem], tuned:
     evaluator = of(kind, fitted)
     if tuned:
         evaluator = evaluator.fine_tuned(judged(), scale=(0, 10))
-    evaluator.save(tmp_path, card={"corpus": "topics"})
+    evaluator.save(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
-        "weights.safetensors", "evaluator.json", "card.json", "encoder"
+        "weights.safetensors", "evaluator.json", "encoder"
     }  # fmt: skip
     loaded = kind.load(tmp_path)
     assert loaded.signature == evaluator.signature and loaded.config == evaluator.config

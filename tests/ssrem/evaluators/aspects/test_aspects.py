@@ -1,4 +1,4 @@
-"""Novelty, own turn, fluency and specificity, worked out by hand."""
+"""Novelty, own turn and fluency, worked out by hand."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import pytest
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
-from ssrem.evaluators.aspects import word_counts
-from ssrem.evaluators.aspects.repetition import Novelty, OwnTurn
-from ssrem.evaluators.aspects.word_counts import Fluency, Specificity, WordCounts
-from ssrem.evaluators.core.metric import Metric
+from ssrem.evaluators.aspects import COUNTS, Fluency, Novelty, OwnTurn, WordCounts
+from ssrem.evaluators.metric import Metric
 from ssrem.samples import Sample
 from support.metric_checks import check_independent, check_parts, check_saved, odd_samples
 
@@ -65,7 +63,6 @@ def test_counts_by_hand() -> None:
     counts = WordCounts.of(TURNS)
     assert counts.texts == 6
     assert counts.occurrences == {" ": 6, "i": 3, "like": 4, "cats": 2, "you": 2, "yes": 2}  # dogs: once
-    assert counts.turns["like"] == 4 and counts.turns[" "] == 0
     assert counts.pairs[("i", "like")] == 3 and counts.pairs[("yes", " ")] == 2
     assert ("you", "like") not in counts.pairs
     total = 6 + 3 + 4 + 2 + 2 + 2
@@ -74,38 +71,31 @@ def test_counts_by_hand() -> None:
     assert counts.association("I like CATS!") == pytest.approx(expected)
     assert counts.association("cats like I") < 0 < counts.association("I like cats")
     assert counts.association("qwerty") == 0  # an unknown word is neutral
-    assert counts.rarity("qwerty") == 1 and counts.rarity("!") == 0
-    assert counts.rarity("like qwerty") == pytest.approx((1 - np.log(5) / np.log(7) + 1) / 2)
 
 
 def test_counts_are_saved_and_damage_is_noticed(tmp_path: Path) -> None:
     counts = WordCounts.of(TURNS)
     counts.save(tmp_path, "a test")
     loaded = WordCounts.load(tmp_path)
-    assert (loaded.texts, loaded.occurrences, loaded.turns, loaded.pairs) == (
-        counts.texts,
-        counts.occurrences,
-        counts.turns,
-        counts.pairs,
-    )
+    assert loaded.texts == counts.texts
+    assert (loaded.occurrences, loaded.pairs) == (counts.occurrences, counts.pairs)
     assert len(loaded.digest) == 12
     (tmp_path / "counts.safetensors").write_bytes(b"no")
     with pytest.raises(EvaluatorError, match="sha256"):
         WordCounts.load(tmp_path)
 
 
-def test_the_packaged_counts_know_order_and_rare_words() -> None:
-    fluency, specificity = Fluency(), Specificity()
+def test_the_packaged_counts_know_order() -> None:
+    fluency = Fluency()
     for right, scrambled in (
         ("I usually go hiking with my brother.", "hiking my go with brother usually I."),
         ("You can use my charger on the desk.", "charger you desk my the use on can."),
     ):
         assert one(fluency, response=right) > one(fluency, response=scrambled) + 1
-    assert one(specificity, response="Parched penguins") > one(specificity, response="I don't know") + 0.3
-    assert (word_counts.FOLDER / "card.json").is_file()
+    assert (COUNTS / "card.json").is_file()
 
 
-@pytest.mark.parametrize("name", ["novelty", "own-turn", "fluency", "specificity"])
+@pytest.mark.parametrize("name", ["novelty", "own-turn", "fluency"])
 def test_they_are_metrics_like_others(name: str, tmp_path: Path) -> None:
     kind = evaluator_class(name)
     evaluator = kind()  # type: ignore[call-arg]

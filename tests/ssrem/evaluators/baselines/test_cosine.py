@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.baselines.cosine import Cosine
+from ssrem.evaluators.baselines import Cosine
 from ssrem.samples import Sample
 from support.metric_checks import ODD, check_independent, check_parts, check_saved
 from support.tiny_transformer import write_bert
@@ -112,20 +112,19 @@ def test_truncated_where_a_text_does_not_fit(tmp_path: Path) -> None:
     assert Cosine(encoder=spec, context_turns=1).compute(samples).truncated.tolist() == alone
 
 
-def test_encode_stands_in_for_the_encoder(colours: str) -> None:
+def test_each_text_is_encoded_once(colours: str) -> None:
     evaluator = Cosine(encoder=colours)
+    samples = [Sample(("red", "blue"), "green"), Sample(("blue",), "green")]
+    expected = evaluator.score(samples)
     encoded: list[str] = []
 
     def cached(texts: Sequence[str]) -> NDArray[np.float32]:
         encoded.extend(texts)
-        return evaluator.encoder.encode(texts)
+        return evaluator.encoder.compute(texts)
 
-    samples = [Sample(("red", "blue"), "green"), Sample(("blue",), "green")]
-    assert np.array_equal(evaluator.score(samples, encode=cached), evaluator.score(samples))
-    assert sorted(encoded) == ["blue", "green", "red blue"]  # each text once
-    encoded.clear()
-    assert np.array_equal(evaluator.compute(samples, encode=cached).f, evaluator.score(samples))
-    assert encoded
+    evaluator.encoder.cache = cached
+    assert np.array_equal(evaluator.score(samples), expected)
+    assert sorted(encoded) == ["blue", "green", "red blue"]
 
 
 def test_nothing_depends_on_what_is_held_at_a_time(colours: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,11 +149,11 @@ def test_signature_follows_settings_and_encoder(colours: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"turns": 1}, "has no setting turns; it has encoder, context_turns, join"),
-        ({"context_turns": 0}, "context_turns is 0; expected a whole number from 1"),
-        ({"context_turns": True}, "context_turns is True"),
-        ({"join": "max"}, "no join 'max'; one of mean, text"),
-        ({"encoder": None}, "encoder is None; expected a name or a folder"),
+        ({"turns": 1}, "no setting turns; there are encoder, context_turns, join"),
+        ({"context_turns": 0}, "context_turns: input should be greater than or equal to 1, not 0"),
+        ({"context_turns": True}, "context_turns: input should be a valid integer, not True"),
+        ({"join": "max"}, "join: input should be 'mean' or 'text', not 'max'"),
+        ({"encoder": None}, "encoder: input should be a valid string, not None"),
         ({"encoder": "all-minilm-l6"}, "did you mean all-minilm-l6-v2"),
     ],
 )

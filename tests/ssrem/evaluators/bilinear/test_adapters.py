@@ -16,7 +16,7 @@ from ssrem.encoders.hub import MINILM
 from ssrem.encoders.transformer import DOWN, UP, AdaptedTransformer, Transformer
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import load_evaluator
-from ssrem.evaluators.baselines.cosine import Cosine
+from ssrem.evaluators.baselines import Cosine
 from ssrem.evaluators.bilinear.adapter_training import AdapterObjective
 from ssrem.evaluators.bilinear.adapters import SSREMMiniLM
 from ssrem.evaluators.bilinear.config import COPY_COST, AdapterConfig

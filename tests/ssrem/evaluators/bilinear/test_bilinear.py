@@ -167,7 +167,7 @@ def test_only_the_last_turns_count(fitted: SSREMPaper) -> None:
 
 
 def test_saved_and_loaded(fitted: SSREMPaper, tmp_path: Path) -> None:
-    fitted.save(tmp_path / "m", card={"corpus": "topics"})
+    fitted.save(tmp_path / "m")
     loaded = load_evaluator(tmp_path / "m")
     assert type(loaded) is SSREMPaper
     assert loaded.signature == fitted.signature
@@ -175,7 +175,6 @@ def test_saved_and_loaded(fitted: SSREMPaper, tmp_path: Path) -> None:
     assert loaded.training == replace(
         fitted.training, history=loaded.training.history, notes=loaded.training.notes
     )  # type: ignore[type-var, union-attr]
-    assert json.loads((tmp_path / "m" / "card.json").read_text()) == {"corpus": "topics"}
     with pytest.raises(EvaluatorError, match="expected rsrem"):
         RSREM.load(tmp_path / "m")
 
@@ -335,7 +334,9 @@ def test_an_encode_hook_stands_in_for_the_encoder(fitted: SSREMPaper) -> None:
 
     def encode(texts: Sequence[str]) -> np.ndarray:
         calls.append(len(texts))
-        return fitted.encoder.encode(texts)
+        return fitted.encoder.compute(texts)
 
-    assert np.array_equal(fitted.score(SAMPLES, encode=encode), fitted.score(SAMPLES))
+    expected, fitted.encoder.cache = fitted.score(SAMPLES), encode
+    assert np.array_equal(fitted.score(SAMPLES), expected)
+    fitted.encoder.cache = None
     assert calls == [16]

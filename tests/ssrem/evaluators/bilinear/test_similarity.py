@@ -8,7 +8,7 @@ import pytest
 from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.bilinear.config import BilinearConfig
-from ssrem.evaluators.bilinear.similarity import similarity
+from ssrem.evaluators.similarity import similarity
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from ssrem.agreement.correlate import spearman
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import EVALUATORS, PACKAGED, evaluator_class, load_evaluator
+from ssrem.evaluators import EVALUATORS, PACKAGED, load_evaluator
 from ssrem.evaluators.base import Evaluator
-from ssrem.evaluators.baselines.length import Length
+from ssrem.evaluators.baselines import Length
 from ssrem.evaluators.blend import members as blend_parts
 from ssrem.evaluators.blend.blend import Blend, BlendFast, BlendRef
 from ssrem.evaluators.blend.config import BlendConfig, BlendFastConfig, Part
@@ -306,7 +306,7 @@ def test_the_packaged_one_without_a_language_model(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.delattr(likelihood, "gemma_folder")
     blend = load_evaluator("blend-fast")
-    assert isinstance(blend, BlendFast) and BlendFast.missing_packages(PACKAGED / "blend-fast") == []
+    assert isinstance(blend, BlendFast)
     weights = blend.weights
     assert list(weights) == [part.name for part in BlendFastConfig().members]
     assert weights.pop("length") == 0
@@ -331,11 +331,11 @@ def test_parts_with_one_encoder_share_its_vectors(monkeypatch: pytest.MonkeyPatc
     for encoder in encoders.values():
         assert encoder is not None
 
-        def encode(texts: Sequence[str], encode: Encode = encoder.encode) -> NDArray[np.float32]:
+        def compute(texts: Sequence[str], compute: Encode = encoder.compute) -> NDArray[np.float32]:
             encoded.extend(texts)
-            return encode(texts)
+            return compute(texts)
 
-        monkeypatch.setattr(encoder, "encode", encode)
+        monkeypatch.setattr(encoder, "compute", compute)
     blend.members.scores([Sample(("do you like tea",), "yes"), Sample(("do you like tea",), "no")])
     assert sorted(encoded) == ["do you like tea", "no", "yes"]
 
@@ -422,7 +422,7 @@ def test_a_part_without_a_number_is_an_error() -> None:
 
 
 def test_score_candidates_equals_score(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ssrem.evaluators.blend.blend._CANDIDATES", 11)
+    monkeypatch.setattr("ssrem.evaluators.base._CANDIDATES", 11)
     candidates = planted([1.0])
     # Random turns that are context turns hold no number here.
     candidates = replace(candidates, negatives={"SC": candidates.negatives["SC"]})
@@ -504,7 +504,7 @@ def test_settings_that_cannot_be(settings: dict[str, Any], message: str) -> None
 def test_parts_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match="no evaluator 'numbr'; did you mean number"):
         Blend(None, BlendConfig(parts="numbr"))
-    with pytest.raises(EvaluatorError, match="number has no setting size"):
+    with pytest.raises(EvaluatorError, match="no setting size"):
         Blend(None, BlendConfig(parts="number", settings='{"number": {"size": 1}}'))
     with pytest.raises(EvaluatorError, match="part rsrem has to be trained first"):
         Blend(None, BlendConfig(parts="number+rsrem"))
@@ -647,7 +647,7 @@ def test_several_sets_teach_the_rule_that_they_share_whatever_their_scales() -> 
     sets = scored_sets(
         a=lambda one, two: one - two, b=lambda one, two: one - two, c=lambda one, two: one - two
     )
-    tuned = blend.fine_tuned_on(sets)
+    tuned = blend.tuned_on(sets)
     slopes = tuned.state.weights / tuned.state.spread
     assert slopes[0] == pytest.approx(-slopes[1], rel=0.1)
     figures = tuned.training.figures if tuned.training else {}
@@ -655,16 +655,16 @@ def test_several_sets_teach_the_rule_that_they_share_whatever_their_scales() -> 
     assert abs(figures["unlearned mean"]) < 0.3  # equal weights, where the parts pull apart
     f = [float(tuned.score(labels.samples).mean()) for labels in sets.values()]
     assert f == pytest.approx([0, 0, 0], abs=0.2)  # in standard deviations of a set
-    assert tuned.state.tuned == 360 and tuned.signature != blend.fine_tuned_on({"a": sets["a"]}).signature
+    assert tuned.state.tuned == 360 and tuned.signature != blend.tuned_on({"a": sets["a"]}).signature
 
 
 def test_a_set_left_out_is_judged_by_what_the_others_teach() -> None:
     blend = Blend(None, CONFIG, members=numbers("good", "noise"))
     rules = {name: (lambda one, two: one) for name in "abc"}
-    tuned = blend.fine_tuned_on(scored_sets(**rules, odd=lambda one, two: -one))
+    tuned = blend.tuned_on(scored_sets(**rules, odd=lambda one, two: -one))
     figures = tuned.training.figures if tuned.training else {}
     assert figures["left_out odd"] < -0.9 < 0.5 < min(figures[f"left_out {name}"] for name in "abc")
-    alone = blend.fine_tuned_on(scored_sets(odd=lambda one, two: -one, a=lambda one, two: one))
+    alone = blend.tuned_on(scored_sets(odd=lambda one, two: -one, a=lambda one, two: one))
     assert alone.training is not None and alone.training.figures["left_out odd"] < 0
 
 
@@ -672,14 +672,12 @@ def test_one_set_teaches_as_before_and_others_refuse_several() -> None:
     blend = Blend(None, CONFIG, members=numbers("good", "noise"))
     (labels,) = scored_sets(a=lambda one, two: one - two).values()
     assert (
-        blend.fine_tuned_on({"a": labels}).signature
+        blend.tuned_on({"a": labels}).signature
         == blend.fine_tuned(labels.pairs, scale=labels.scale).signature
     )
     few = Labels(labels.pairs[:9], labels.scale, "overall", 0)
     with pytest.raises(EvaluatorError, match="blend, few: 9 annotated responses"):
-        blend.fine_tuned_on({"a": labels, "few": few})
-    with pytest.raises(EvaluatorError, match="adem learns from one annotated set at a time"):
-        evaluator_class("adem").check_labels(2, alone=False)
+        blend.tuned_on({"a": labels, "few": few})
 
 
 def test_fine_tuned_without_a_fit_and_from_few_labels() -> None:
@@ -759,7 +757,7 @@ def test_blend_ref_reads_the_reference(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     blend = fitted(planted([1.0, 0.3]))
-    blend.save(tmp_path / "model", card={"figures": {"x": 1.0}})
+    blend.save(tmp_path / "model")
     return tmp_path / "model"
 
 
@@ -770,7 +768,6 @@ def test_saved_and_loaded(saved: Path) -> None:
     assert loaded.signature == blend.signature and loaded.weights == blend.weights
     assert np.array_equal(loaded.score(SAMPLES), blend.score(SAMPLES))
     assert loaded.training is not None and loaded.training.best_epoch == blend.training.best_epoch
-    assert json.loads((saved / "card.json").read_text()) == {"figures": {"x": 1.0}}
     assert json.loads((saved / "evaluator.json").read_text())["weights"] == blend.weights
     tuned = loaded.fine_tuned(human(lambda one, two: one), scale=(-1, 1))
     tuned.save(saved)
@@ -828,5 +825,5 @@ def test_nothing_is_loaded_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) 
     assert blend.members.names[1:3] == ("ssrem-minilm", "novelty")
     assert "evaluators" not in vars(blend.members)
     assert (Blend.parts, Blend.needs) == (("f",), frozenset({"context"}))
-    assert Blend.encoder_spec("word2vec") is None
-    assert Blend.learns_from == {"candidates", "labels"}
+    assert Blend.default_encoder is None
+    assert Blend.learns_from == {"candidates", "labels", "candidates+labels", "sets"}

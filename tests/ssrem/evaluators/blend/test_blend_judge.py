@@ -84,7 +84,7 @@ def test_several_sets_are_learned_without_what_the_judge_refuses(server: JudgeSe
         name: Labels(tuple(pairs), (1.0, 5.0), "overall", 0)
         for name, pairs in {"first": PAIRS[:15], "second": PAIRS[15:]}.items()
     }
-    training = Blend(None, settings(server)).fine_tuned_on(sets).training
+    training = Blend(None, settings(server)).tuned_on(sets).training
     assert training is not None and training.rows["train"] == 29
     assert "first: 1 of 15 responses are left out, part judge: refused 1" in training.notes
 

@@ -17,7 +17,7 @@ from safetensors.numpy import load_file
 from ssrem.encoders.hub import MINILM
 from ssrem.encoders.pretrained import tokenizer_hash
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.baselines.cosine import Cosine
+from ssrem.evaluators.baselines import Cosine
 from ssrem.evaluators.cross_encoder.fit import Examples, calibrate, losses
 from ssrem.evaluators.cross_encoder.model import CrossNet, logits
 from ssrem.evaluators.cross_encoder.retrieval import Retrieval, RetrievalConfig
@@ -405,7 +405,7 @@ def test_saved_and_loaded(bert: Path, tmp_path: Path) -> None:
     evaluator = Retrieval(None, config(own, contexts=40, epochs=1))
     evaluator.fit(coloured())
     folder = tmp_path / "saved"
-    evaluator.save(folder, card={"corpora": {}})
+    evaluator.save(folder)
     shutil.rmtree(own)
     loaded = Retrieval.load(folder)
     assert loaded.signature == evaluator.signature and loaded.training is not None
@@ -456,7 +456,7 @@ def test_what_is_refused(bert: Path) -> None:
         assert "\n" not in str(error.value)
         return str(error.value)
 
-    assert Retrieval.encoder_spec("word2vec") is None and Retrieval().config.model == MINILM
+    assert Retrieval.default_encoder is None and Retrieval().config.model == MINILM
     assert "takes no encoder" in message(lambda: Retrieval(object()))  # type: ignore[arg-type]
     assert "not trained yet" in message(lambda: Retrieval(None, config(bert)).score(SAMPLES))
     assert "from 4 to 12" in message(lambda: Retrieval(None, config(bert, max_tokens=13)).base)

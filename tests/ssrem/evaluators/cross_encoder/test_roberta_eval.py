@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.baselines.cosine import Cosine
+from ssrem.evaluators.baselines import Cosine
 from ssrem.evaluators.cross_encoder.roberta_eval import RobertaEval, RobertaEvalConfig
 from ssrem.samples import Candidates, Sample
 
@@ -63,7 +63,7 @@ def fitted(bert: Path) -> RobertaEval:
 def test_unsupervised(fitted: RobertaEval) -> None:
     f = fitted.score_candidates(candidates(), 1)
     assert (f["GT"] > f["Rand"]).mean() > 0.9
-    assert fitted.learns_from == {"candidates", "labels"}
+    assert fitted.learns_from == {"candidates", "labels", "candidates+labels"}
     assert {"inner.1.weight", "outer.weight", "slope"} < set(fitted.state.tensors)
     assert fitted.state.tuned == 0
 

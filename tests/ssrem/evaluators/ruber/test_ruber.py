@@ -449,9 +449,9 @@ def test_saved_and_loaded(fitted: Ruber, tmp_path: Path, tuned: bool) -> None:
         quick = Ruber(fitted.encoder, replace(CONFIG, tune_epochs=1))
         quick.set_state(fitted.state)
         evaluator = quick.fine_tuned(judged(fitted))
-    evaluator.save(tmp_path, card={"corpus": "topics"})
+    evaluator.save(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
-        "weights.safetensors", "evaluator.json", "card.json", "encoder"
+        "weights.safetensors", "evaluator.json", "encoder"
     }  # fmt: skip
     loaded = Ruber.load(tmp_path)
     assert loaded.signature == evaluator.signature and loaded.config == evaluator.config

@@ -9,23 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.encoders.base import Encoder
-from ssrem.samples import Encode, Floats
+from ssrem.samples import Floats
 
 
 def similarity(
-    metric: str,
-    encoder: Encoder,
-    responses: Sequence[str],
-    references: Sequence[str | None],
-    *,
-    encode: Encode | None = None,
+    metric: str, encoder: Encoder, responses: Sequence[str], references: Sequence[str | None]
 ) -> Floats:
     """g(r̂, r) of each pair by one of METRICS, float64 (n,); NaN where the reference is None."""
     result = np.full(len(responses), np.nan)
     pairs = [(response, ref) for response, ref in zip(responses, references, strict=True) if ref is not None]
     if pairs:
         result[[ref is not None for ref in references]] = METRICS[metric](
-            encoder, [response for response, _ in pairs], [ref for _, ref in pairs], encode or encoder.encode
+            encoder, [response for response, _ in pairs], [ref for _, ref in pairs]
         )
     return result
 
@@ -38,19 +33,15 @@ def row_cosines(left: NDArray[Any], right: NDArray[Any]) -> Floats:
     return cosines
 
 
-def average_similarity(
-    encoder: Encoder, responses: Sequence[str], references: Sequence[str], encode: Encode
-) -> Floats:
+def average_similarity(encoder: Encoder, responses: Sequence[str], references: Sequence[str]) -> Floats:
     """Embedding average (Liu et al. 2016) in [-1, 1]: cosine of the texts' vectors, 0 where one has no known word."""
     row = {text: at for at, text in enumerate(dict.fromkeys((*responses, *references)))}
-    vectors = encode(list(row))
+    vectors = encoder.encode(list(row))
     left, right = ([row[text] for text in texts] for texts in (responses, references))
     return np.clip(row_cosines(vectors[left], vectors[right]), -1, 1)  # of equal texts it may be 1 + 2e-16
 
 
-def movers_similarity(
-    encoder: Encoder, responses: Sequence[str], references: Sequence[str], encode: Encode
-) -> Floats:
+def movers_similarity(encoder: Encoder, responses: Sequence[str], references: Sequence[str]) -> Floats:
     """Sentence mover's similarity in [0, 1]: exp(-d), d the exact cost of moving one text's words and sentences.
 
     Words weigh as often as they occur, a sentence as many words as it has, each text 1 in all (Clark et al. 2019).
@@ -111,7 +102,7 @@ def moving_costs(moves: Sequence[tuple[Floats, Floats, Floats]]) -> Floats:
     return least.round(12)  # so that what is moved beside it does not show
 
 
-METRICS: dict[str, Callable[[Encoder, Sequence[str], Sequence[str], Encode], Floats]] = {
+METRICS: dict[str, Callable[[Encoder, Sequence[str], Sequence[str]], Floats]] = {
     "sms": movers_similarity,
     "embedding-average": average_similarity,
 }

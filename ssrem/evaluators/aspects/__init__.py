@@ -1,1 +1,0 @@
-"""Single properties of a response, without a language model: novelty, own turn, fluency and specificity."""

@@ -1,0 +1,113 @@
+"""Baselines that learn nothing: the similarity of a response to the last turns, and its length."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from ssrem.encoders import Encoder, load_encoder
+from ssrem.encoders.hub import MINILM
+from ssrem.evaluators.base import EvaluatorSettings
+from ssrem.evaluators.metric import Metric, Scored
+from ssrem.evaluators.similarity import row_cosines
+from ssrem.samples import Sample
+from ssrem.settings import Count
+
+
+class EncoderSettings(EvaluatorSettings):
+    """Settings of a metric over an encoder's vectors."""
+
+    encoder: str = Field(MINILM, min_length=1)
+    """a spec for `load_encoder`"""
+
+
+class CosineSettings(EncoderSettings):
+    """Settings of `Cosine`."""
+
+    context_turns: Count = 2
+    """how many of the last turns are read"""
+    join: Literal["mean", "text"] = "mean"
+    """text: the cosine with those turns joined to one text by a space; mean: the mean of that and of the cosine with
+    the last turn only"""
+
+
+class EncodedContext(Metric):
+    """A metric of context and response over an encoder's vectors."""
+
+    batch_samples: ClassVar[int] = 16_384
+    settings_model: ClassVar[type[EvaluatorSettings]] = EncoderSettings
+    encoder: Encoder
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.encoder = load_encoder(self.settings.encoder)
+
+    @property
+    def engine(self) -> str:
+        return self.encoder.signature
+
+
+class Cosine(EncodedContext):
+    """Cosine of the vectors of the last turns and of the response.
+
+    A response answers the last turn, but if that is "yes, I do", only the turn before shows the topic: the default,
+    'mean' of 2 turns, uses both, and was not tuned. Blank turns are skipped. The score is 0 if no turn is left, or the
+    encoder knows nothing in a text. A sample is `truncated` if one of its texts is longer than the encoder reads; its
+    end is left out.
+    """
+
+    name: ClassVar[str] = "cosine"
+    range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    source: ClassVar[str] = "a sentence encoder as it comes (Reimers and Gurevych 2019, section 3)"
+    settings_model: ClassVar[type[EvaluatorSettings]] = CosineSettings
+
+    def values(self, samples: Sequence[Sample]) -> Scored:
+        row: dict[str, int] = {}
+        responses = [row.setdefault(sample.response, len(row)) for sample in samples]
+        pairs = np.array(
+            [
+                (row.setdefault(query, len(row)), responses[position], position)
+                for position, sample in enumerate(samples)
+                for query in self._queries(sample.context)
+            ],
+            dtype=np.int64,
+        ).reshape(-1, 3)
+        query, response, position = pairs.T
+        vectors = self.encoder.encode(list(row))
+        cosines = np.clip(row_cosines(vectors[query], vectors[response]), -1, 1)
+        totals = np.bincount(position, weights=cosines, minlength=len(samples))
+        counts = np.bincount(position, minlength=len(samples))
+        long = self.encoder.truncated(list(row))
+        cut = long[responses]
+        np.logical_or.at(cut, position, long[query])
+        return Scored(totals / np.maximum(counts, 1), cut)
+
+    def _queries(self, context: Sequence[str]) -> list[str]:
+        """The texts to compare the response with; none if there is no turn."""
+        turns = [turn for turn in context if turn.strip()][-self.settings.context_turns :]
+        if not turns:
+            return []
+        joined = " ".join(turns)
+        return [turns[-1], joined] if self.settings.join == "mean" else [joined]
+
+
+class Length(Metric):
+    """log(1 + number of words, split at blanks): shows how well length alone agrees with human ratings.
+
+    Whether raters prefer long or short responses differs between annotated sets, even in sign, so an evaluator that
+    depends on the length agrees with some sets and not with others. A blend uses `length` as a control, see `Blend`.
+    """
+
+    name: ClassVar[str] = "length"
+    needs: ClassVar[frozenset[str]] = frozenset()
+    range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    source: ClassVar[str] = "ssrem: a control; correlation with length in Lowe et al. 2017, section 5.2"
+    engine = "words:blanks"
+
+    def values(self, samples: Sequence[Sample]) -> Scored:
+        words = np.array([len(sample.response.split()) for sample in samples], dtype=np.float64)
+        return Scored(np.log1p(words))

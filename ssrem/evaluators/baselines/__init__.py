@@ -1,1 +1,0 @@
-"""Baselines that learn nothing: cosine and length."""

@@ -1,0 +1,201 @@
+"""What evaluators learn from: responses of the candidates with their negatives, and human scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssrem.errors import EvaluatorError
+from ssrem.negatives.base import Case, Generator, Negative
+from ssrem.samples import (
+    CONTEXT_ATTACK,
+    SPLIT_NAMES,
+    TRAIN,
+    VALID,
+    Candidates,
+    Floats,
+    Rows,
+    Sample,
+    context_key,
+)
+
+_FEWEST_SAMPLES, _FEWEST_CONTEXTS = 10, 5
+
+
+@dataclass(frozen=True)
+class CandidateColumns:
+    """The candidates of a split's responses. rows (n,): the responses. start, stop (n,): their contexts.
+
+    joined (n, m): rows of the texts, kind by kind, -1 for a missing candidate. widths: kind → number of its columns.
+    """
+
+    rows: Rows
+    start: Rows
+    stop: Rows
+    joined: Rows
+    widths: dict[str, int]
+
+    @classmethod
+    def of(cls, candidates: Candidates, split: int | None) -> CandidateColumns:
+        """Of a split's responses, in order: GT, the kinds of `candidates.negatives` and Context (the last turn)."""
+        rows = candidates.rows(split)
+        start, stop = candidates.context_start[rows], candidates.context_stop[rows]
+        wanted = {"GT": candidates.response[rows, None]}
+        wanted |= {kind: negatives[rows] for kind, negatives in candidates.negatives.items()}
+        wanted[CONTEXT_ATTACK] = np.where(stop > start, stop - 1, -1)[:, None]
+        joined = np.concatenate(list(wanted.values()), axis=1)
+        return cls(rows, start, stop, joined, {kind: column.shape[1] for kind, column in wanted.items()})
+
+    def by_kind(self, values: Floats) -> dict[str, Floats]:
+        """Kind → its columns of `values` (n, m)."""
+        edges = np.cumsum(list(self.widths.values()))[:-1]
+        return dict(zip(self.widths, np.split(values, edges, axis=1), strict=True))
+
+
+def usable_rows(
+    name: str, candidates: Candidates, split: int, usable: NDArray[np.bool_], lacking: str
+) -> Rows:
+    """Positions of the split's responses that are `usable`, bool (all responses,).
+
+    lacking: what the others lack, for the EvaluatorError if none is usable.
+    """
+    rows = candidates.rows(split)
+    rows = rows[usable[rows]]
+    if len(rows) == 0:
+        raise EvaluatorError(
+            f"{name}: no response of the {SPLIT_NAMES[split]} split has {lacking}; more conversations are needed"
+        )
+    return rows
+
+
+def learned_and_valid(
+    name: str, candidates: Candidates, usable: NDArray[np.bool_], lacking: str, config: Any
+) -> tuple[Rows, Rows, list[str]]:
+    """Usable responses of the training split, and `config.max_valid` of the validation split's; notes on the latter."""
+    learned, valid = (usable_rows(name, candidates, split, usable, lacking) for split in (TRAIN, VALID))
+    drawn = draw(valid, config.max_valid, [config.seed, 5])
+    note = f"validation takes {len(drawn)} of {len(valid)} responses, drawn once (max_valid)"
+    return learned, drawn, [note] if len(drawn) < len(valid) else []
+
+
+def contents(texts: Sequence[str]) -> Rows:
+    """For each text the number of the first that differs from it in no more than case and spaces, int64 (n,)."""
+    same: dict[str, int] = {}
+    return np.array([same.setdefault(" ".join(text.lower().split()), at) for at, text in enumerate(texts)])
+
+
+def draw(rows: Rows, count: int, seed: Sequence[int]) -> Rows:
+    """A random sample of `count` rows, in order; all if there are no more."""
+    if len(rows) <= count:
+        return rows
+    return np.sort(np.random.default_rng(seed).choice(rows, count, replace=False))
+
+
+def negatives_by_response(
+    name: str, candidates: Candidates, split: int, rows: Rows, generator: Generator, seed: int
+) -> list[tuple[Sample, list[Negative]]]:
+    """True response and negatives of those `rows` of a split that have a negative; EvaluatorError if none has."""
+    by_row: dict[int, list[Negative]] = {int(row): [] for row in rows}
+    for batch in generator.generate(candidates, rows, seed=seed):
+        for negative in batch:
+            by_row[negative.response].append(negative)
+    if not any(by_row.values()):
+        raise EvaluatorError(
+            f"{name}: no response of the {SPLIT_NAMES[split]} split has a negative from {generator.name}; "
+            "more conversations are needed, or other negatives"
+        )
+    cases = ((Case(candidates, row), negatives) for row, negatives in by_row.items() if negatives)
+    return [(Sample(case.context, case.response), negatives) for case, negatives in cases]
+
+
+@dataclass(frozen=True)
+class HeldOutSplit:
+    """Annotated samples, of which some are held out; sorted, so that their order in a file has no effect.
+
+    unit: float64 (n,), the human scores scaled to the unit range. held_out: bool (n,), the samples that choose the
+    epoch, with contexts that no other sample has. note: a remark for the record of the training.
+    """
+
+    samples: Sequence[Sample]
+    unit: Floats
+    held_out: NDArray[np.bool_]
+    note: str
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        annotated: Sequence[tuple[Sample, float]],
+        scale: tuple[float, float],
+        *,
+        share: float,
+        seed: Sequence[int],
+        kind: str = "annotated responses",
+    ) -> HeldOutSplit:
+        """The annotated samples, of whose contexts a share is held out, one at least. kind: names them in messages.
+
+        EvaluatorError for scores beyond the scale, or fewer than 10 samples or 5 contexts.
+        """
+        low, high = scale
+        ordered = sorted(
+            annotated, key=lambda pair: (pair[0].context, pair[0].response, pair[0].reference or "", pair[1])
+        )
+        scores = on_scale(name, ordered, scale)
+        samples = [sample for sample, _ in ordered]
+        check_enough(name, samples, kind)
+        keys = [context_key(sample.context) for sample in samples]
+        contexts = list(dict.fromkeys(keys))
+        order = np.random.default_rng(seed).permutation(len(contexts))
+        chosen = {contexts[at] for at in order[: max(1, round(share * len(contexts)))].tolist()}
+        held_out = np.array([key in chosen for key in keys], dtype=bool)
+        note = f"learned from human scores from {low:g} to {high:g}; validation has contexts of its own"
+        return cls(samples, (scores - low) / (high - low), held_out, note)
+
+    @property
+    def split(self) -> tuple[Rows, Rows]:
+        """Positions of the samples that are learned from, and of those held out."""
+        return np.flatnonzero(~self.held_out), np.flatnonzero(self.held_out)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Numbers of samples that are learned from and held out, and of all contexts."""
+        valid = int(self.held_out.sum())
+        contexts = number_of_contexts(self.samples)
+        return {"train": len(self.samples) - valid, "valid": valid, "contexts": contexts}
+
+
+def on_scale(name: str, annotated: Sequence[tuple[Sample, float]], scale: tuple[float, float]) -> Floats:
+    """The human scores, float64 (n,); EvaluatorError if one lies beyond the scale."""
+    low, high = scale
+    scores = np.array([score for _, score in annotated], dtype=np.float64)
+    if not low < high or not (np.isfinite(scores) & (scores >= low) & (scores <= high)).all():
+        raise EvaluatorError(
+            f"{name}: human scores must lie on the scale, which is {low:g} to {high:g}; "
+            "give the lowest and the highest score that a rater could choose as scale"
+        )
+    return scores
+
+
+def number_of_contexts(samples: Sequence[Sample]) -> int:
+    """How many contexts the samples have, by `context_key`."""
+    return len({context_key(sample.context) for sample in samples})
+
+
+def enough(samples: Sequence[Sample]) -> bool:
+    """Whether there are at least 10 samples with at least 5 contexts."""
+    contexts = number_of_contexts(samples)
+    return len(samples) >= _FEWEST_SAMPLES and contexts >= _FEWEST_CONTEXTS
+
+
+def check_enough(name: str, samples: Sequence[Sample], kind: str = "annotated responses") -> None:
+    """EvaluatorError unless there are `enough`."""
+    if not enough(samples):
+        contexts = number_of_contexts(samples)
+        raise EvaluatorError(
+            f"{name}: {len(samples)} {kind} to {contexts} contexts are too few to learn from; "
+            f"give {_FEWEST_SAMPLES} to {_FEWEST_CONTEXTS} contexts or more"
+        )

@@ -1,0 +1,137 @@
+"""Evaluators that learn nothing: settings and samples in, scores out."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators import MANIFEST, source_hash
+from ssrem.evaluators.base import Evaluator, Provider, Scores
+from ssrem.files import read_json, write_json
+from ssrem.samples import Floats, Sample
+
+# How far a score may lie outside of its range, relative to its bounds: sums of float32 are off by about as much.
+_ROUNDING = 1e-5
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a metric gives: values float64 (n,), and whether it left out some of a sample's text, bool (n,).
+
+    reasons: of each sample why its value is NaN, "" where it is a number; empty where all are numbers.
+    """
+
+    values: Floats
+    truncated: NDArray[np.bool_] | bool = False
+    reasons: Sequence[str] = ()
+
+
+class Metric(Evaluator):
+    """An evaluator without training: f where it reads the context, g where it reads the reference.
+
+    Its settings, the keyword arguments, determine its scores; they are saved and part of the signature.
+    """
+
+    batch_samples: ClassVar[int] = 20_000
+    batch_characters: ClassVar[float] = math.inf
+    """How many samples, and characters of their responses and references, a batch holds; one sample may be longer."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.parts = ("g",) if "reference" in cls.needs else ("f",)
+
+    def __init__(self, **settings: Any) -> None:
+        self.settings: Any = self.settings_model(**settings)
+
+    @classmethod
+    def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
+        return cls(**settings)
+
+    @property
+    @abstractmethod
+    def engine(self) -> str:
+        """What computes it, with its version or weights' hash: the part of the signature that settings do not hold."""
+
+    @abstractmethod
+    def values(self, samples: Sequence[Sample]) -> Scored:
+        """Scores of one batch of samples that have what is needed, in order, independent of one another: finite, or NaN
+        with a reason.
+
+        A context may be empty. EvaluatorError from `compute` for one outside `range` by more than rounding.
+        """
+
+    @property
+    def signature(self) -> str:
+        settings = "".join(f"|{name}:{value}" for name, value in sorted(self.settings.model_dump().items()))
+        return f"{self.name}{settings}|{self.engine}{source_hash(type(self))}"
+
+    def compute(self, samples: Sequence[Sample]) -> Scores:
+        values, truncated = np.full(len(samples), np.nan), np.zeros(len(samples), dtype=bool)
+        reasons = [""] * len(samples)
+        for rows in self._batches(samples):
+            scored = self.values([samples[row] for row in rows])
+            values[rows], truncated[rows] = self._in_range(scored.values), scored.truncated
+            for row, reason in zip(rows, scored.reasons, strict=False):  # there may be none
+                reasons[row] = reason
+        return Scores.of(truncated, reasons, **{self.parts[0]: values})
+
+    def f_unit(self, f: Floats) -> Floats:
+        return np.full(f.shape, np.nan)
+
+    def save(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        settings = self.settings.model_dump(mode="json")
+        write_json(folder / MANIFEST, {"name": self.name, "settings": settings, "signature": self.signature})
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        manifest = read_json(folder / MANIFEST, ("name", "settings", "signature"))
+        if manifest["name"] != cls.name:
+            raise EvaluatorError(f"{folder} holds {manifest['name']!r}, not {cls.name}")
+        if not isinstance(manifest["settings"], dict):
+            raise EvaluatorError(
+                f"{folder / MANIFEST}: settings are no JSON object; save the evaluator again"
+            )
+        metric = cls(**manifest["settings"])
+        if metric.signature != manifest["signature"]:
+            raise EvaluatorError(
+                f"{folder} was saved as {manifest['signature']}, but scores now as {metric.signature}; "
+                "train it again, or install what it was saved with"
+            )
+        return metric
+
+    def _in_range(self, values: Floats) -> Floats:
+        """The values, those that rounding took beyond `range` at its bound; EvaluatorError for one farther outside."""
+        low, high = self.range
+        allowed = _ROUNDING * max(1.0, *(abs(bound) for bound in self.range if math.isfinite(bound)), 0.0)
+        outside = (values < low - allowed) | (values > high + allowed)
+        if outside.any():
+            raise EvaluatorError(
+                f"{self.name} gave the score {values[outside][0]:g}, outside of its range from {low:g} to {high:g}; "
+                "correct the range of its class, or what computes the score"
+            )
+        return np.clip(values, low, high)
+
+    def _batches(self, samples: Sequence[Sample]) -> Iterator[list[int]]:
+        """Positions of the samples that have the reference, where one is needed, a batch at a time."""
+        rows: list[int] = []
+        characters = 0
+        for row, sample in enumerate(samples):
+            if "reference" in self.needs and sample.reference is None:
+                continue
+            size = len(sample.response) + len(sample.reference or "")
+            if rows and (len(rows) == self.batch_samples or characters + size > self.batch_characters):
+                yield rows
+                rows, characters = [], 0
+            rows.append(row)
+            characters += size
+        if rows:
+            yield rows
