@@ -11,12 +11,21 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from ssrem.annotation import page
-from ssrem.annotation.answers import Answer, read_answers
-from ssrem.annotation.draw import EDGES, contexts_needed, draw_batch, length_balanced
-from ssrem.annotation.items import ON_TOPIC, TRUE_SYSTEM, Batch, Context, Plan
-from ssrem.annotation.retrieval import NAME as BM25
-from ssrem.annotation.retrieval import Retrieval
+from ssrem.annotation import sheets
+from ssrem.annotation.batch import (
+    BM25,
+    EDGES,
+    ON_TOPIC,
+    TRUE_SYSTEM,
+    Batch,
+    Context,
+    Plan,
+    Retrieval,
+    contexts_needed,
+    draw_batch,
+    length_balanced,
+)
+from ssrem.annotation.sheets import Answer, read_answers
 from ssrem.errors import AnnotationError, HomeError
 from ssrem.files import read_text
 from ssrem.responses import read_samples
@@ -79,10 +88,10 @@ def export_batch(
     batch = draw_batch(name, split, plan, contexts, systems)
     files = {
         KEY: batch.as_json(),
-        "contexts.jsonl": page.contexts_jsonl(batch),
-        "raters/page.html": page.render(batch),
-        "raters/items.jsonl": page.as_jsonl(batch),
-        **{f"raters/{rater}.csv": page.as_csv(batch, rater) for rater in batch.sheets},
+        "contexts.jsonl": sheets.contexts_jsonl(batch),
+        "raters/page.html": sheets.render(batch),
+        "raters/items.jsonl": sheets.as_jsonl(batch),
+        **{f"raters/{rater}.csv": sheets.as_csv(batch, rater) for rater in batch.sheets},
     }
     with whole_folder(folder) as draft:
         draft.chmod(0o700)

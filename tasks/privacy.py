@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import HomeError, PrivacyError
 from ssrem.privacy.key import CONVERSATION, SPEAKER, PseudonymKey, key_at_hand
-from ssrem.privacy.traces import SHORTEST_WORDS, Traces, digest
+from ssrem.privacy.people import SHORTEST_WORDS, Traces, digest
 from ssrem.readers.rows import PROBLEMS
 from ssrem.registry import did_you_mean
 from ssrem.schemas import LANDED
@@ -121,7 +121,7 @@ def private(
     seats = speakers == "conversation"
     if not forgotten.people and key is None:
         return lambda: reader
-    from ssrem.privacy.record_batches import pseudonymised, speakers_of, without
+    from ssrem.privacy.people import pseudonymised, speakers_of, without
 
     listed = {
         id
@@ -247,7 +247,7 @@ def _publish_without(
 def _land_again(stage: Stage, landed: dict[str, Any], ids: Sequence[str]) -> None:
     """Stage the tables of a landed corpus, a row of `corpora`, as an ingest without these people would: its tables are
     read as a dump is."""
-    from ssrem.privacy.record_batches import FORGOTTEN, without
+    from ssrem.privacy.people import FORGOTTEN, without
 
     corpus, execute = landed["corpus"], stage.connection.execute
     said = execute(

@@ -21,8 +21,8 @@ from typing import Any
 
 import pytest
 
-from ssrem.annotation.items import Batch
-from ssrem.annotation.page import ANSWERS_FORMAT
+from ssrem.annotation.batch import Batch
+from ssrem.annotation.sheets import ANSWERS_FORMAT
 from ssrem.cli import UsageError
 from ssrem.cli.main import VERBS, app, main, parsed
 from ssrem.errors import SsremError

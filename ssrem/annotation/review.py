@@ -23,8 +23,8 @@ from ssrem.agreement.raters import (
     rating_table,
     split_half,
 )
-from ssrem.annotation.answers import Answer
-from ssrem.annotation.items import ON_TOPIC, Batch
+from ssrem.annotation.batch import ON_TOPIC, Batch
+from ssrem.annotation.sheets import Answer
 from ssrem.errors import AnnotationError
 
 

@@ -194,7 +194,7 @@ def validate(
     from ssrem.evaluators import evaluator_class, usable_baselines
     from ssrem.responses import read_responses
     from ssrem.tasks.warehouse.home import utc_now
-    from ssrem.validation import page, passing, validation
+    from ssrem.validation import passing, validation
 
     (source,) = tasks.annotated.annotated_files(call.home, [file], sets.layout, sets.map)
     data = passing.labelled_set(source.read.rows, criterion, pass_)
@@ -227,9 +227,9 @@ def validate(
             one: judged.scores if one == name else evaluator_class(one)().score(data.samples)
             for one in usable_baselines()
         }
-        result = validation.validate(data, judged, compared, validation.Settings(precision, own, responses))
+        result = validation.validate(data, judged, compared, precision=precision, own=own, changed=responses)
     now = f"{utc_now():%Y-%m-%d %H:%M} UTC"
-    text = page.render(
+    text = validation.render(
         result, dataset=source.name, data=data, scores=judged.scores, required=require, generated_at=now
     )
     output.write(target, text)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from ssrem import tasks
-from ssrem.annotation.items import Plan
+from ssrem.annotation.batch import Plan
 from ssrem.cli import output
 from ssrem.cli.options import Call, StageCall, Verb
 from ssrem.errors import AnnotationError
@@ -20,7 +20,7 @@ from ssrem.settings import Share, by_key
 from ssrem.tasks.settings import AgreementSettings, AnnotatedSets, AskingSettings
 
 if TYPE_CHECKING:
-    from ssrem.annotation.items import Batch
+    from ssrem.annotation.batch import Batch
     from ssrem.annotation.review import Review
 
 

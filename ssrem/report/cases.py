@@ -108,14 +108,12 @@ def chosen(points: Rows) -> list[Case]:
     picked: list[Case] = []
     for place in range(EACH):
         for reason, of_kind in clearest:
-            if place >= len(of_kind):
-                continue
-            case = of_kind[place]
-            if not case.picks:
-                if len(picked) == CASES_A_PAGE:
+            for case in of_kind[place : place + 1]:
+                if not case.picks and len(picked) < CASES_A_PAGE:
+                    picked.append(case)
+                elif not case.picks:
                     continue
-                picked.append(case)
-            case.picks.append(reason)
+                case.picks.append(reason)
     return picked
 
 

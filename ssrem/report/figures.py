@@ -80,12 +80,14 @@ class Panel:
     rows: Rows = field(repr=False)
     figure: Figure = field(repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        self.figure.draw_without_rendering()  # lays it out, once for all files, and makes the ticks
+        self.figure.set_layout_engine("none")
+
     def svg(self) -> str:
         """The figure as an `<svg>` element with ids of its own, in the page's typeface; the same text each time."""
         buffer, own = io.StringIO(), f"{crc32(self.file.encode()):x}"
         with styled({"svg.hashsalt": own, "svg.fonttype": "none"}):
-            self.figure.draw_without_rendering()  # lays it out, and makes the ticks
-            self.figure.set_layout_engine("none")
             for number, artist in enumerate(self.figure.findobj()):
                 artist.set_gid(f"{own}-{number}")
             nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
@@ -161,9 +163,15 @@ def _canvas(height: float) -> tuple[Figure, Axes]:
     return figure, figure.add_subplot()
 
 
-def _shortened(name: object) -> str:
-    text = str(name)
-    return text if len(text) <= 24 else text[:23] + "…"
+def _lines(names: Sequence[str], axis: str, more: float = 0.0) -> tuple[Figure, Axes]:
+    """An empty figure with a line for each name, and `more` inches below; axis: label of the x axis."""
+    figure, axes = _canvas(0.8 + 0.22 * len(names) + more)
+    axes.set_yticks(range(len(names)), [one if len(one) <= 24 else f"{one[:23]}…" for one in names])
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.grid(axis="x")
+    axes.margins(x=0.08)
+    axes.set_xlabel(axis)
+    return figure, axes
 
 
 Mark = tuple[str, float, Any, Any, str]
@@ -174,7 +182,7 @@ def _marks(
     marks: Sequence[Mark], axis: str, lines: Sequence[tuple[str, float, str, Any]] = ()
 ) -> tuple[Figure, Axes]:
     """A row for each mark with its interval; lines: (label, place, colour, dashes) of vertical lines."""
-    figure, axes = _canvas(0.8 + 0.22 * len(marks) + 0.3 * bool(lines))
+    figure, axes = _lines([name for name, *_ in marks], axis, 0.3 * bool(lines))
     for place, (_, value, low, high, colour) in enumerate(marks):
         known = is_figure(low) and is_figure(high)
         ends = [[max(value - low, 0.0)], [max(high - value, 0.0)]] if known else None
@@ -183,11 +191,6 @@ def _marks(
         axes.axvline(at, color=colour, linestyle=dashes, linewidth=1.2, label=name, zorder=0)
     if lines:
         figure.legend(loc="outside lower center", ncols=3)
-    axes.set_yticks(range(len(marks)), [_shortened(name) for name, *_ in marks])
-    axes.set_ylim(len(marks) - 0.4, -0.6)
-    axes.grid(axis="x")
-    axes.margins(x=0.08)
-    axes.set_xlabel(axis)
     return figure, axes
 
 
@@ -208,21 +211,13 @@ def forest(correlations: Rows, title: Namer) -> list[Panel]:
         for row in rows:
             if (name := row["evaluator"]) in BASELINES:
                 lines.append((name, row["spearman"], COLOURS["second"], _DASHES[list(BASELINES).index(name)]))
-        lines = [(name, at, *look) for name, at, *look in lines if is_figure(at)]
-        marks = [
-            (
-                title(row["evaluator"], row["version"]),
-                row["spearman"],
-                row["spearman_low"],
-                row["spearman_high"],
-            )
-            for row in trained
-        ]
-        figure, _ = _marks(
-            [(*mark, COLOURS["accent"]) for mark in marks],
-            "Spearman correlation with people",
-            [(f"{name} {fixed(at)}", at, *look) for name, at, *look in lines],
-        )
+        lines = [line for line in lines if is_figure(line[1])]
+        marks: list[Mark] = []
+        for row in trained:
+            interval = (row["spearman"], row["spearman_low"], row["spearman_high"])
+            marks.append((title(row["evaluator"], row["version"]), *interval, COLOURS["accent"]))
+        legend = [(f"{name} {fixed(at)}", at, *look) for name, at, *look in lines]
+        figure, _ = _marks(marks, "Spearman correlation with people", legend)
         values = ", ".join(f"{name} {real(at)}" for name, at, *_ in (*marks, *lines))
         label = f"Spearman correlation with 95% intervals: {values}"
         file, note = file_name("agreement", dataset, criterion), f"{criterion}, n = {rows[0]['n']:,}"
@@ -277,16 +272,12 @@ def identification(rows: Rows, title: Namer) -> list[Panel]:
             measured = _measured(group)
             if not measured:
                 continue
-            colour = {"GT": COLOURS["accent"], "Context": COLOURS["warn"]}  # the copied context is an attack
-            marks = [
-                (
-                    f"{row['kind']}  {percent(row['gt_above'])}"
-                    if is_figure(row["gt_above"])
-                    else row["kind"],
-                    *(row["mean"], row["low"], row["high"], colour.get(row["kind"], COLOURS["second"])),
-                )
-                for row in measured
-            ]
+            colours = {"GT": COLOURS["accent"], "Context": COLOURS["warn"]}  # the copied context is an attack
+            marks: list[Mark] = []
+            for row in measured:
+                share = f" {percent(row['gt_above'])}" if is_figure(row["gt_above"]) else ""
+                colour = colours.get(row["kind"], COLOURS["second"])
+                marks.append((f"{row['kind']}{share}", row["mean"], row["low"], row["high"], colour))
             figure, axes = _marks(marks, "mean f")
             margin = 0.08 * (max(ends) - min(ends)) or 0.05
             axes.set_xlim(min(ends) - margin, max(ends) + margin)
@@ -335,18 +326,14 @@ def sources(rows: Rows, title: Namer) -> list[Panel]:
         for (evaluator, version), unordered in grouped(of_dataset, "evaluator", "version").items():
             group = sorted(unordered, key=lambda row: (place.get(row["source"], 0.0), row["source"]))
             of_people = evaluator == PEOPLE
-            figure, axes = _canvas(0.8 + 0.22 * len(group))
+            axis = "human score" if of_people else "score"
+            figure, axes = _lines([str(row["source"]) for row in group], axis)
             colour = COLOURS["line" if of_people else "accent"]
             for at, row in enumerate(group):
                 axes.plot([row["q05"], row["q95"]], [at, at], color=colour, linewidth=1.1, zorder=1)
                 width, left = row["q75"] - row["q25"], row["q25"]
                 axes.barh(at, width, 0.55, left, color=colour, alpha=0.35, zorder=2)
                 axes.plot([row["median"]] * 2, [at - 0.27, at + 0.27], color=colour, linewidth=2, zorder=3)
-            axes.set_yticks(range(len(group)), [_shortened(row["source"]) for row in group])
-            axes.set_ylim(len(group) - 0.4, -0.6)
-            axes.grid(axis="x")
-            axes.margins(x=0.05)
-            axes.set_xlabel("human score" if of_people else "score")
             heading = PEOPLE if of_people else title(evaluator, version)
             note = group[0]["criterion"] if of_people else ""
             medians = ", ".join(f"{row['source']} {real(row['median'])}" for row in group)

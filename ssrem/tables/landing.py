@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from ssrem.privacy.record_batches import FORGOTTEN
+from ssrem.privacy.people import FORGOTTEN
 from ssrem.readers.people import is_placeholder
 from ssrem.readers.rows import RAW_SCHEMA
 from ssrem.schemas import TABLES

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ssrem.privacy.record_batches import FORGOTTEN
+from ssrem.privacy.people import FORGOTTEN
 from ssrem.readers.people import DELETED_ACCOUNTS
 
 if TYPE_CHECKING:

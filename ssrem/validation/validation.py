@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ssrem import __version__
 from ssrem.agreement.correlate import Floats, Responses, View
 from ssrem.agreement.figures import RESAMPLES, SEED, figure
 from ssrem.agreement.raters import OneRater, one_rater
@@ -16,7 +17,10 @@ from ssrem.agreement.resample import Difference, paired_bootstrap
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.judge.judge import judgments
-from ssrem.report.text import fixed, percent
+from ssrem.report import cases, figures
+from ssrem.report.data import COLUMNS
+from ssrem.report.page import render_page
+from ssrem.report.text import Row, fixed, percent
 from ssrem.samples import Sample
 from ssrem.studies.attacks import Score, TrueResponses, copying, injection, noting, once
 from ssrem.studies.estimates import Estimate
@@ -44,17 +48,6 @@ class Judged:
     score: Score | None
     unlabelled: Floats | None = None
     preferred: Floats | None = None
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Settings of a validation. precision: that a threshold is to have. own: systems of the evaluator's own model
-    family. changed: how many good responses are changed, to see what that does to their scores; seed: draws them."""
-
-    precision: float | None = None
-    own: Sequence[str] = ()
-    changed: int = CHANGED
-    seed: int = SEED
 
 
 @dataclass(frozen=True)
@@ -116,27 +109,37 @@ class Validation:
 
 
 def validate(
-    data: LabelledSet, judged: Judged, baselines: Mapping[str, Floats], settings: Settings
+    data: LabelledSet,
+    judged: Judged,
+    baselines: Mapping[str, Floats],
+    *,
+    precision: float | None = None,
+    own: Sequence[str] = (),
+    changed: int = CHANGED,
 ) -> Validation:
-    """The validation of an evaluator. baselines: name to scores (n,). EvaluatorError if it scores no response."""
+    """The validation of an evaluator. EvaluatorError if it scores no response.
+
+    baselines: name to scores (n,). precision: that a threshold is to have. own: systems of the evaluator's own model
+    family. changed: how many good responses are changed, to see what that does to their scores.
+    """
     scored = ~np.isnan(judged.scores)
     if not scored.any():
         raise EvaluatorError(f"{judged.name} has no score for any of the {len(scored)} labelled responses")
-    usable, own = data.part(scored), judged.scores[scored]
+    usable, scores = data.part(scored), judged.scores[scored]
     others = {name: values[scored] for name, values in baselines.items() if name != judged.name}
     agreement: dict[str, dict[str, Estimate]] = {}
-    for name, scores in {judged.name: own, **others}.items():
-        responses = Responses(scores, usable.human, usable.contexts)
+    for name, values in {judged.name: scores, **others}.items():
+        responses = Responses(values, usable.human, usable.contexts)
         for coefficient in ("spearman", "pearson", "kendall"):
             one = figure(responses, View(coefficient), resamples=RESAMPLES, seed=SEED)
             estimate = Estimate(one.statistic, one.low, one.high, one.n, one.reason)
             agreement.setdefault(name, {})[coefficient] = estimate
     against = {
         name: paired_bootstrap(
-            *(own, values, usable.human, usable.contexts),
+            *(scores, values, usable.human, usable.contexts),
             view=View("spearman"),
             resamples=RESAMPLES,
-            seed=settings.seed,
+            seed=SEED,
         )
         for name, values in others.items()
     }
@@ -155,20 +158,25 @@ def validate(
         agreement,
         against,
         one_rater(usable.ratings),
-        pass_or_fail(usable, own, settings.precision, judged.unlabelled),
-        list(biases(usable, own, judged.score, preferred, settings)),
+        pass_or_fail(usable, scores, precision, judged.unlabelled),
+        list(biases(usable, scores, judged.score, preferred, own, changed)),
         3 * labels if has_interval else None,  # half the width takes four times the contexts
         3 * contexts if has_interval else None,
     )
 
 
 def biases(
-    data: LabelledSet, scores: Floats, score: Score | None, preferred: Floats | None, settings: Settings
+    data: LabelledSet,
+    scores: Floats,
+    score: Score | None,
+    preferred: Floats | None,
+    own: Sequence[str],
+    changed: int,
 ) -> Iterator[Bias]:
-    """Each study of what else than quality the scores (n,), finite, depend on; the other parameters are as in `Judged`.
+    """Each study of what else than quality the scores (n,), finite, depend on.
 
-    The responses that are changed are drawn from those that people pass, or where labels have no two classes from the
-    better half.
+    The other parameters are those of `Judged` and `validate`. The responses that are changed are drawn from those that
+    people pass, or where labels have no two classes from the better half.
     """
     words = np.array([len(sample.response.split()) for sample in data.samples], dtype=np.float64)
     kept_back = "The evaluator scores by the true response, which this keeps back."
@@ -182,16 +190,16 @@ def biases(
     if score is not None:
         good = data.human >= np.median(data.human) if data.passed is None else data.passed
         at = np.flatnonzero(good).tolist()
-        chosen = sorted(random.Random(settings.seed).sample(at, min(len(at), settings.changed)))
+        chosen = sorted(random.Random(SEED).sample(at, min(len(at), changed)))
         inputs[injection] = inputs[copying] = TrueResponses(
             [data.samples[one] for one in chosen], once(score)
         )
     if len({*data.systems} - {None}) > 1:
-        inputs[systems] = Ranked(scores, data.human, data.systems, data.clusters, settings.own)
+        inputs[systems] = Ranked(scores, data.human, data.systems, data.clusters, own)
     if preferred is not None:
         inputs[position] = Compared(preferred, data.clusters)
     for study, of in inputs.items():
-        found = [] if isinstance(of, str) else study(of, settings.seed)
+        found = [] if isinstance(of, str) else study(of, SEED)
         reason = (
             of if isinstance(of, str) else "" if found else "No two responses were compared in both orders."
         )
@@ -201,7 +209,7 @@ def biases(
 def changed(data: LabelledSet, most: int) -> list[Sample]:
     """The samples that `biases` scores, beside the labelled ones."""
     samples: dict[Sample, None] = {}
-    list(biases(data, data.human, noting(samples), None, Settings(changed=most)))
+    list(biases(data, data.human, noting(samples), None, (), most))
     return list(samples)
 
 
@@ -264,3 +272,48 @@ def unmet(validation: Validation, required: Mapping[str, float]) -> list[str]:
         elif value < wanted if least else value > wanted:
             words.append(f"{name} is {value:.3f}, not {REQUIRABLE[name]} {wanted:g}")
     return words
+
+
+def render(
+    validation: Validation,
+    *,
+    dataset: str,
+    data: LabelledSet,
+    scores: Floats,
+    required: dict[str, float],
+    generated_at: str,
+) -> str:
+    """The page; the same arguments give the same text.
+
+    scores (n,): of the labelled responses, NaN for none. required: measure to the value that it has to have.
+    generated_at: as the heading prints it.
+    """
+    common = {"version": None, "dataset": dataset, "criterion": validation.criterion}
+    raters = (~np.isnan(data.ratings)).sum(axis=0)
+    points, texts = [], []
+    for at, (sample, system) in enumerate(zip(data.samples, data.systems, strict=True)):
+        about = {**common, "response_id": str(at + 1), "evaluator": validation.evaluator, "part": ""}
+        values = {"human": float(data.human[at]), "raters": int(raters[at]), "score": float(scores[at])}
+        own = {"context": sample.context, "response": sample.response, "reference": sample.reference}
+        points.append({**about, **values})
+        texts.append({**about, **own, "system": system})
+    correlations: list[Row] = []
+    for name, coefficients in validation.agreement.items():
+        one = coefficients["spearman"]
+        row = dict.fromkeys(COLUMNS["correlations"]) | common | {"evaluator": name, "score": "f", "n": one.n}
+        row |= {"aggregation": "mean", "level": "segment", "outcome": "ok", "spearman": one.value}
+        row |= {"spearman_low": one.low, "spearman_high": one.high, "ceiling": validation.rater.statistic}
+        correlations.append(row)
+    return render_page(
+        "validation.html",
+        cases.with_texts(cases.chosen(points), texts),
+        title=lambda name, _: name,
+        v=validation,
+        dataset=dataset,
+        sentence=verdict(validation),
+        panels=[*figures.forest(correlations, lambda name, _: name), *figures.scatter(points)],
+        required=required,
+        unmet=unmet(validation, required),
+        version=__version__,
+        generated_at=generated_at,
+    )

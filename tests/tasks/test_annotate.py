@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ssrem.annotated_sets import read_set
-from ssrem.annotation.items import Batch
-from ssrem.annotation.page import ANSWERS_FORMAT
+from ssrem.annotation.batch import Batch
+from ssrem.annotation.sheets import ANSWERS_FORMAT
 from ssrem.cli.main import main
 from ssrem.tasks.warehouse.home import Warehouse
 from support.paths import ROOT

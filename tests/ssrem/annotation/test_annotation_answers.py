@@ -11,11 +11,9 @@ import pytest
 
 from ssrem.agreement.raters import krippendorff_alpha
 from ssrem.annotated_sets import read_set
-from ssrem.annotation.answers import Answer, read_answers
-from ssrem.annotation.draw import contexts_needed, draw_batch
-from ssrem.annotation.items import Batch, Context, Plan
-from ssrem.annotation.page import ANSWERS_FORMAT, as_csv
+from ssrem.annotation.batch import Batch, Context, Plan, contexts_needed, draw_batch
 from ssrem.annotation.review import annotated_rows, record, review
+from ssrem.annotation.sheets import ANSWERS_FORMAT, Answer, as_csv, read_answers
 from ssrem.errors import AnnotationError
 
 PLAN = Plan(contexts=6, raters=4, redundancy=4, checks=2)

@@ -9,17 +9,19 @@ from collections import Counter
 
 import pytest
 
-from ssrem.annotation.draw import (
+from ssrem.annotation.batch import (
     EDGES,
+    Batch,
+    Context,
+    Plan,
+    Retrieval,
     contexts_needed,
     draw_batch,
     gibberish,
     instructed,
     length_balanced,
 )
-from ssrem.annotation.items import Batch, Context, Plan
-from ssrem.annotation.page import as_csv, as_jsonl, raters_view, render
-from ssrem.annotation.retrieval import Retrieval
+from ssrem.annotation.sheets import as_csv, as_jsonl, raters_view, render
 from ssrem.errors import AnnotationError
 from ssrem.samples import context_key
 

@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from ssrem.annotation.answers import Answer, read_answers
-from ssrem.annotation.draw import contexts_needed, draw_batch
-from ssrem.annotation.items import Batch, Context, Plan
-from ssrem.annotation.page import render
+from ssrem.annotation.batch import Batch, Context, Plan, contexts_needed, draw_batch
+from ssrem.annotation.sheets import Answer, read_answers, render
 from support.browser import CONTRAST, browser, opened
 
 pytestmark = pytest.mark.xdist_group("browser")

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssrem.privacy.record_batches import speakers_of, without
-from ssrem.privacy.traces import Traces, digest
+from ssrem.privacy.people import Traces, digest, speakers_of, without
 from ssrem.readers.rows import RAW_SCHEMA
 
 ANN = Traces(["ann_1", "7"])

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from ssrem.errors import PrivacyError
 from ssrem.privacy.key import PseudonymKey, key_at_hand, load_key
-from ssrem.privacy.masks import EMAIL, PHONE, USER, mask_texts
-from ssrem.privacy.mentions import Mentions
-from ssrem.privacy.record_batches import pseudonymised, ratings_alone, speakers_of
+from ssrem.privacy.people import pseudonymised, ratings_alone, speakers_of
+from ssrem.privacy.text import EMAIL, PHONE, USER, Mentions, mask_texts
 from ssrem.readers.rows import RAW_SCHEMA
 
 SECRET = "0123456789abcdef" * 4

@@ -13,15 +13,14 @@ from ssrem.annotated_sets.annotated import Annotated
 from ssrem.errors import AnnotationError, EvaluatorError
 from ssrem.evaluators.judge.judge import JudgeRef
 from ssrem.samples import Sample
-from ssrem.validation.page import render
 from ssrem.validation.passing import LabelledSet, labelled_set
 from ssrem.validation.validation import (
     CHANGED,
     Judged,
-    Settings,
     Validation,
     changed,
     preferences,
+    render,
     unmet,
     validate,
     verdict,
@@ -66,7 +65,7 @@ def of(data: LabelledSet, scores: np.ndarray, **settings: Any) -> Validation:
 
     words = np.array([float(len(one.response.split())) for one in data.samples])
     judged = Judged("mine", "mine/1", scores, score, settings.pop("unlabelled", None))
-    return validate(data, judged, {"length": words}, Settings(**settings))
+    return validate(data, judged, {"length": words}, **settings)
 
 
 def test_a_context_stays_in_its_half_when_labels_are_added(quality: np.ndarray) -> None:
@@ -218,7 +217,7 @@ def test_equal_copies_are_scored_once(quality: np.ndarray) -> None:
         return np.arange(len(samples), dtype=np.float64)
 
     rows = [replace(row, context=("Hi!", "Hello.")) for row in annotated(quality)]
-    validate(labelled_set(rows), Judged("mine", "mine/1", quality, score), {}, Settings())
+    validate(labelled_set(rows), Judged("mine", "mine/1", quality, score), {})
     assert len(asked) == len(set(asked)) and set(asked) == set(changed(labelled_set(rows), CHANGED))
     assert sum(one.response == "Hello." for one in asked) == 1
 
@@ -236,7 +235,7 @@ def test_the_order_of_two_responses_may_sway_a_comparison(quality: np.ndarray) -
     data = labelled_set(annotated(quality))
     preferred = preferences(Comparing(model="m", base_url="http://localhost/v1"), data.samples)
     judged = Judged("both", "both/1", quality, None, preferred=preferred)
-    position = next(one for one in validate(data, judged, {}, Settings()).bias if one.name == "position")
+    position = next(one for one in validate(data, judged, {}).bias if one.name == "position")
     lean, swayed = position.findings
     assert swayed.value == 0.5 and swayed.low is not None and swayed.low < 0.5
     assert lean.value == pytest.approx((0 + 0 - 1 + 1.5) / 4)
@@ -244,7 +243,7 @@ def test_the_order_of_two_responses_may_sway_a_comparison(quality: np.ndarray) -
 
 
 def test_an_evaluator_that_needs_a_reference_is_not_attacked(quality: np.ndarray) -> None:
-    result = validate(labelled_set(annotated(quality)), Judged("ref", "ref/1", quality, None), {}, Settings())
+    result = validate(labelled_set(annotated(quality)), Judged("ref", "ref/1", quality, None), {})
     assert "true response" in result.measures()["copied"].reason
 
 

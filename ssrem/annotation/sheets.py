@@ -1,20 +1,104 @@
-"""Raters' answers: files that the rating page saved, or spreadsheets that were filled in."""
+"""What raters get, a page that works offline or a CSV sheet each, and the answers that they hand in.
+
+Neither page nor sheet reveals systems or attention checks.
+"""
 
 from __future__ import annotations
 
+import base64
 import csv
+import hashlib
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ssrem.annotation.items import ON_TOPIC, Batch
-from ssrem.annotation.page import ANSWERS_FORMAT
+from ssrem.annotation.batch import ON_TOPIC, Batch
 from ssrem.errors import AnnotationError
 from ssrem.files import read_text
+from ssrem.report.text import no_formula
+
+ANSWERS_FORMAT = "ssrem-answers-1"
+COLUMNS = ("batch", "rater", "item", "conversation", "response", "score")
+
+
+def render(batch: Batch) -> str:
+    """The batch as a self-contained HTML document; equal batches give equal text."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("ssrem.annotation", "."), autoescape=True, undefined=StrictUndefined
+    )
+    script = _resource("page.js")
+    data = json.dumps(raters_view(batch), ensure_ascii=False, separators=(",", ":"))
+    return environment.get_template("page.html").render(
+        plan=batch.plan,
+        style=_resource("page.css"),
+        script=script,
+        # The content security policy allows this script only, and no network access.
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        data=data.replace("<", "\\u003c"),  # no text can end the script element
+    )
+
+
+def raters_view(batch: Batch) -> dict[str, Any]:
+    """The part of the batch that raters may see."""
+    return {
+        "format": ANSWERS_FORMAT,
+        "batch": batch.id,
+        "scale": batch.plan.scale,
+        "criteria": list(batch.plan.questions),
+        "items": {
+            item.id: {
+                "turns": item.context.turns,
+                "responder": item.context.responder,
+                "response": item.response,
+            }
+            for item in batch.items
+        },
+        "sheets": batch.sheets,
+    }
+
+
+def as_csv(batch: Batch, rater: str) -> str:
+    """A rater's sheet; they fill in its last column, the score, or the last two."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    more = list(batch.plan.questions)[1:]
+    writer.writerow([*COLUMNS, *more])
+    items = batch.by_id
+    for one in batch.sheets[rater]:
+        item = items[one]
+        conversation = "\n".join(f"{seat}: {text}" for seat, text in item.context.turns)
+        writer.writerow(
+            [batch.id, rater, one, conversation, no_formula(item.response), "", *([""] * len(more))]
+        )
+    return text.getvalue()
+
+
+def as_jsonl(batch: Batch) -> str:
+    """The items, one a line, without what raters must not know."""
+    return _json_lines(
+        {"item": item.id, "context": item.context.texts, "response": item.response} for item in batch.items
+    )
+
+
+def contexts_jsonl(batch: Batch) -> str:
+    """The distinct contexts, one a line, to which a system has to respond to take part in a batch of this seed."""
+    contexts = {item.context.response_id: item.context for item in batch.items}
+    return _json_lines({"context": contexts[one].texts} for one in sorted(contexts))
+
+
+def _json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def _resource(name: str) -> str:
+    return files("ssrem.annotation").joinpath(name).read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -61,7 +145,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Any, Any, Any, Any, Any]]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise AnnotationError(f"{path} cannot be read as UTF-8 text ({reason})") from None
-    yield from _page_rows(path, text) if text.lstrip().startswith(("{", "[")) else _table_rows(path, text)
+    return _page_rows(path, text) if text.lstrip().startswith(("{", "[")) else _table_rows(path, text)
 
 
 def _page_rows(path: Path, text: str) -> Iterator[tuple[str, Any, Any, Any, Any, Any]]:
