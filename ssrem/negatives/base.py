@@ -98,7 +98,7 @@ class Generator(ABC):
     settings_class: ClassVar[type[Settings]] = Settings
 
     def __init__(self, settings: Settings | None = None) -> None:
-        self.settings = settings or self.settings_class()
+        self.settings: Any = settings or self.settings_class()
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
@@ -133,8 +133,6 @@ class Generator(ABC):
         chosen = np.asarray(candidates.rows(None) if rows is None else list(rows), dtype=np.int64)
         if chosen.size and (chosen.min() < 0 or chosen.max() >= len(candidates)):
             raise EvaluatorError(f"negatives: a row lies outside the {len(candidates)} responses")
-        if batch_size < 1:
-            raise EvaluatorError(f"batch_size is {batch_size}; expected 1 or more")
         self.check(candidates)
 
         def batch(first: int) -> list[Negative]:
@@ -143,15 +141,6 @@ class Generator(ABC):
 
         return map(batch, range(0, len(chosen), batch_size))
 
-    def replaced(self, case: Case, k: int, text: str) -> Negative:
-        """The k-th negative of a response, all of whose words `text` replaces."""
-        words = len(case.response.split())
-        return Negative(case.row, self.name, k, text, words, words)
-
-    def admitted(self, case: Case, seed: int) -> Iterable[Negative]:
-        """One response's negatives that pass the check, in order of k."""
-        return (negative for negative in self.negatives(case, seed) if case.admits(negative.text))
-
     def check(self, candidates: Candidates) -> None:
         """Raise EvaluatorError if `candidates` lack what the generator draws from."""
         return
@@ -159,6 +148,15 @@ class Generator(ABC):
     @abstractmethod
     def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
         """One response's negatives in order of k; `admitted` drops those that the case does not admit."""
+
+    def admitted(self, case: Case, seed: int) -> Iterable[Negative]:
+        """One response's negatives that pass the check, in order of k."""
+        return (negative for negative in self.negatives(case, seed) if case.admits(negative.text))
+
+    def replaced(self, case: Case, k: int, text: str) -> Negative:
+        """The k-th negative of a response, all of whose words `text` replaces."""
+        words = len(case.response.split())
+        return Negative(case.row, self.name, k, text, words, words)
 
 
 class Mixture(Generator):
@@ -173,10 +171,10 @@ class Mixture(Generator):
         super().__init__()
         self.parts = tuple(parts)
         self.name = "+".join(part.name for part in self.parts)
-        twice = [name for name, times in Counter(part.name for part in self.parts).items() if times > 1]
-        if twice:
+        name, times = Counter(part.name for part in self.parts).most_common(1)[0]
+        if times > 1:
             raise EvaluatorError(
-                f"negatives {self.name}: {twice[0]} is named twice; name it once, as {twice[0]}-2 for two negatives"
+                f"negatives {self.name}: {name} is named twice; name it once, as {name}-2 for two negatives"
             )
 
     @property
@@ -188,12 +186,10 @@ class Mixture(Generator):
             part.check(candidates)
 
     def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
-        for part in self.parts:
-            yield from part.negatives(case, seed)
+        """Those that each part admits."""
+        return (negative for part in self.parts for negative in part.admitted(case, seed))
 
-    def admitted(self, case: Case, seed: int) -> Iterable[Negative]:
-        for part in self.parts:
-            yield from part.admitted(case, seed)
+    admitted = negatives
 
 
 def share_of(share: float, n: int) -> int:

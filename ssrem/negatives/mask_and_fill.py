@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from ssrem.encoders.pretrained import BF16
@@ -48,22 +46,6 @@ class MaskAndFillSettings(Settings):
     """a response of fewer words, split at blanks, gets no negative"""
 
 
-@dataclass(frozen=True)
-class ScoredTokens:
-    """A response's tokens and their scores, float64 (t,), -inf for a token that cannot be replaced."""
-
-    tokens: tuple[str, ...]
-    scores: Floats
-
-
-@dataclass(frozen=True)
-class Written:
-    """A token as it is written. starts_word: whether it starts a word, not continues the token before it."""
-
-    text: str
-    starts_word: bool
-
-
 class MaskAndFill(Generator):
     """The response with its context-dependent words replaced by words that fit without the context.
 
@@ -78,7 +60,6 @@ class MaskAndFill(Generator):
     name = "mask-and-fill"
     source: ClassVar[str] = "Park et al. 2021, section 3; its variants section 4.2.2"
     settings_class: ClassVar[type[Settings]] = MaskAndFillSettings
-    settings: MaskAndFillSettings
     fixed: ClassVar[Mapping[str, str]] = {}
     """The settings that make a variant."""
 
@@ -126,18 +107,16 @@ class MaskAndFill(Generator):
                 f"max_tokens is {self.settings.max_tokens}, but the model reads {longest} tokens at most"
             )
 
-    def score(self, context: Sequence[str], response: str) -> ScoredTokens:
-        """The score, which `select` compares with the threshold, of each token of the response that is read."""
-        pieces, _ = self._read(response)
-        names = tuple(self.lm.vocabulary.texts[id_] for id_ in pieces.ids)
-        return ScoredTokens(names, self._scores(pieces, self._history(context, pieces)[0]))
+    def score(self, context: Sequence[str], response: str) -> Floats:
+        """The score of each token of the response that is read, (t,), which is compared with the threshold; -inf for a
+        token that cannot be replaced."""
+        pieces, history, _ = self._read(context, response)
+        return self._scores(pieces, history)
 
     def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
         if len(case.response.split()) < self.settings.min_words:
             return
-        pieces, cut = self._read(case.response)
-        history, history_cut = self._history(case.context, pieces)
-        truncated = cut or history_cut
+        pieces, history, truncated = self._read(case.context, case.response)
         for k in range(self.settings.count):
             selected = self._select(pieces, history, case, seed, k)
             if len(selected) == 0:
@@ -145,15 +124,14 @@ class MaskAndFill(Generator):
             text = self._fill(case.response, pieces, history, selected)
             yield Negative(case.row, self.name, k, text, len(selected), len(pieces), truncated)
 
-    def _read(self, response: str) -> tuple[Pieces, bool]:
-        """The tokens of the response that are read, and whether it was truncated."""
-        pieces, n = self.lm.pieces(response), self.settings.response_tokens
-        return Pieces(pieces.ids[:n], pieces.spans[:n], pieces.usable[:n]), len(pieces) > n
-
-    def _history(self, context: Sequence[str], pieces: Pieces) -> tuple[list[int], bool]:
-        """The last turns' tokens, each turn followed by [SEP], as many as fit, and whether some were dropped."""
+    def _read(self, context: Sequence[str], response: str) -> tuple[Pieces, list[int], bool]:
+        """The tokens of the response that are read, those of the last turns that fit, [SEP] after each turn; and whether
+        any were dropped."""
+        whole, n = self.lm.pieces(response), self.settings.response_tokens
+        pieces = Pieces(whole.ids[:n], whole.spans[:n], whole.usable[:n])
         turns = (self.lm.pieces(turn).ids for turn in context[-self.settings.context_turns :])
-        return joined_turns(turns, self.lm.end, self.settings.max_tokens - len(pieces) - 2)
+        history, cut = joined_turns(turns, self.lm.end, self.settings.max_tokens - len(pieces) - 2)
+        return pieces, history, cut or len(whole) > n
 
     def _select(self, pieces: Pieces, history: list[int], case: Case, seed: int, k: int) -> list[int]:
         """Positions in `pieces` of the tokens to replace, in order."""
@@ -165,36 +143,33 @@ class MaskAndFill(Generator):
             selected = np.sort(case.random(seed, self.name, k).choice(usable, count, replace=False))
         else:
             selected = usable
-        return [int(position) for position in selected]
+        return selected.tolist()
 
     def _scores(self, pieces: Pieces, history: list[int]) -> Floats:
         """Equation 1, or only its second term; -inf for tokens that cannot be replaced."""
         scores = np.full(len(pieces), -np.inf)
         usable = np.flatnonzero(pieces.usable)
-        scores[usable] = -self._log_p(pieces, [], usable)
+
+        def log_p(before: list[int]) -> Floats:
+            ids = [self.lm.start, *before, *pieces.ids, self.lm.end]
+            return self.lm.log_p(ids, usable + 1 + len(before))
+
+        scores[usable] = -log_p([])
         if self.settings.select == "context":
-            scores[usable] += self._log_p(pieces, history, usable)
+            scores[usable] += log_p(history)
         return scores
-
-    def _log_p(self, pieces: Pieces, history: list[int], at: NDArray[np.int64]) -> Floats:
-        ids, first = self._input(pieces, history)
-        return self.lm.log_p(ids, [first + int(i) for i in at])
-
-    def _input(self, pieces: Pieces, history: list[int]) -> tuple[list[int], int]:
-        """The model's input and where the response begins in it."""
-        return [self.lm.start, *history, *pieces.ids, self.lm.end], 1 + len(history)
 
     def _fill(self, response: str, pieces: Pieces, history: list[int], selected: Sequence[int]) -> str:
         """The response with the selected tokens replaced."""
-        ids, first = self._input(pieces, history if self.settings.fill == "with-history" else [])
-        vocabulary = self.lm.vocabulary
-        logits = self.lm.logits_at(ids, [first + i for i in selected])
+        before = history if self.settings.fill == "with-history" else []
+        ids, vocabulary = [self.lm.start, *before, *pieces.ids, self.lm.end], self.lm.vocabulary
+        logits = self.lm.logits_at(ids, [1 + len(before) + i for i in selected])
         logits[:, ~vocabulary.writable] = -np.inf
-        replacements: dict[int, Written] = {}
+        replacements: dict[int, tuple[str, bool]] = {}
         for row, i in zip(logits, selected, strict=True):
             row[self.lm.twins(pieces.ids[i])] = -np.inf
             best = int(row.argmax())
-            replacements[i] = Written(vocabulary.texts[best], vocabulary.starts_word[best])
+            replacements[i] = vocabulary.texts[best], vocabulary.starts_word[best]
         starts = [vocabulary.starts_word[id_] for id_ in pieces.ids]
         return rewrite(response, pieces.spans, starts, replacements, capitals=self.lm.lower_cased)
 
@@ -224,29 +199,28 @@ def rewrite(
     text: str,
     spans: Sequence[tuple[int, int]],
     starts_word: Sequence[bool],
-    replacements: Mapping[int, Written],
+    replacements: Mapping[int, tuple[str, bool]],
     *,
     capitals: bool,
 ) -> str:
     """`text` with the tokens at `replacements` replaced; everything else, including case and blanks, is unchanged.
 
-    spans, starts_word: of every token in order. A continuation is joined to the token before it, a word is separated
-    from its neighbours, and a closing mark loses the blank before it. capitals: whether the replacement of a token
-    that opened the text or a sentence with a capital gets a capital too.
+    spans, starts_word: of every token in order. replacements: new text, and whether that starts a word. A continuation is
+    joined to the token before it, a word is separated from its neighbours, and a closing mark loses the blank before it.
+    capitals: whether the replacement of a token that opened the text or a sentence with a capital gets one too.
     """
     parts: list[str] = []
     end = 0
     for i, (start, stop) in enumerate(spans):
-        gap, new = text[end:start], replacements.get(i)
-        word = text[start:stop] if new is None else new.text
-        starts = starts_word[i] if new is None else new.starts_word
-        if new is not None and capitals and starts and text[start].isupper():
+        gap, new = text[end:start], i in replacements
+        word, starts = replacements.get(i, (text[start:stop], starts_word[i]))
+        if new and capitals and starts and text[start].isupper():
             before = text[:start].rstrip(" \t\"'\u201c\u2018(")
             if not before or before[-1] in _SENTENCE_END:
                 word = word[:1].upper() + word[1:]
-        if i > 0 and (new is not None or i - 1 in replacements):
+        if i > 0 and (new or i - 1 in replacements):
             left, right = "".join(parts)[-1:], word[:1]
-            if new is not None and (not starts or right in _CLOSING):
+            if new and (not starts or right in _CLOSING):
                 gap = ""
             elif not gap and starts and left.isalnum() and right.isalnum():
                 gap = " "

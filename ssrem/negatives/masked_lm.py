@@ -130,12 +130,12 @@ class MaskedLM(pretrained.Pretrained):
         """All tokens with the characters of `id_` in any case, itself included."""
         return self._twins[self.vocabulary.texts[id_].casefold()]
 
-    def log_p(self, ids: Sequence[int], at: Sequence[int]) -> Floats:
+    def log_p(self, ids: Sequence[int], at: NDArray[np.int64]) -> Floats:
         """log p(ids[i] | ids with position i alone masked) for every i of `at`; (len(at),)."""
         import torch
 
         values: list[float] = []
-        rows, places = max(1, _TOKENS_AT_ONCE // len(ids)), torch.tensor(at, dtype=torch.long)
+        rows, places = max(1, _TOKENS_AT_ONCE // len(ids)), torch.from_numpy(at)
         for first in range(0, len(at), rows):
             part = places[first : first + rows]
             each = torch.arange(len(part))

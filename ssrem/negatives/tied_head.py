@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -98,8 +97,7 @@ def fine_tune(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         head = TiedHead(candidates, settings)
-        before = head.held_out_loss()
-        device = head.model.device
+        before, device = head.validate(0), head.model.device
         plan = Plan(
             1, settings.seed, weight_decay=0.01, decoupled=True, warmup=0.1, bf16=device, one_thread=False
         )
@@ -113,12 +111,13 @@ def fine_tune(
     with hub.quiet():
         head.model.save_pretrained(folder)
         head.tokenizer.save_pretrained(folder)
-    figures = {"before": before, "after": curve.best.get("valid_loss", math.nan), "seconds": curve.seconds}
-    figures["train_loss"] = curve.best["train_loss"]
+    losses = {"before": before.get("valid_loss"), "after": curve.best.get("valid_loss")}
     about = {
         "settings": asdict(settings),
         "responses": len(head.rows),
-        **{name: value for name, value in figures.items() if math.isfinite(value)},
+        **{name: loss for name, loss in losses.items() if loss is not None},
+        "seconds": curve.seconds,
+        "train_loss": curve.best["train_loss"],
         "weights": pretrained.weights_hash(head.model),
     }
     write_json(folder / CARD, about)
@@ -158,25 +157,26 @@ class TiedHead:
         self.frozen = freeze(self.model, settings.freeze, settings.encoder)
         if not _has_head(settings.encoder):
             self._start()
-        self.held_out = self._held_out(candidates.rows(VALID))
+        # Masked once, so that all losses are of the same masks.
+        random, size, rows = (
+            np.random.default_rng([settings.seed, 1]),
+            settings.batch_size,
+            candidates.rows(VALID),
+        )
+        rows = rows[np.sort(random.choice(len(rows), min(settings.held_out, len(rows)), replace=False))]
+        parts = (rows[first : first + size] for first in range(0, len(rows), size))
+        self.held_out = [batch for part in parts for batch in self._batches(part, random)]
 
     def groups(self) -> list[Group]:
         named = {name: value for name, value in self.model.named_parameters() if value.requires_grad}
         head = {name: value for name, value in named.items() if name.startswith("cls.")}
         encoder = {name: value for name, value in named.items() if name not in head}
-        return [
-            Group(encoder, self.settings.learning_rate),
-            Group(head, self.settings.head_learning_rate),
-        ]
+        return [Group(encoder, self.settings.learning_rate), Group(head, self.settings.head_learning_rate)]
 
     def data(self) -> list[Rows]:
-        """The data that must be the same for a training to be resumed: the responses to draw from and the held-out
-        ones."""
-        return [
-            self.rows,
-            self.candidates.response[self.rows],
-            *(batch.ids.numpy(force=True) for batch in self.held_out),
-        ]
+        """What must be the same for a training to be resumed: the responses to draw from and the held-out ones."""
+        held_out = (batch.ids.numpy(force=True) for batch in self.held_out)
+        return [self.rows, self.candidates.response[self.rows], *held_out]
 
     def epochs(self) -> Iterator[list[Rows]]:
         random, size = np.random.default_rng([self.settings.seed, 0]), self.settings.batch_size
@@ -188,37 +188,28 @@ class TiedHead:
         self.model.train()
         for part in self.frozen:
             part.eval()  # no dropout in frozen parts
-        summed = [self._summed_loss(batch) for batch in self._batches(rows, random)]
-        masked = sum(count for _, count in summed)
+        batches = self._batches(rows, random)
+        masked = sum(len(batch.truth) for batch in batches)
         if masked == 0:
             raise EvaluatorError(
                 f"tied head: at step {step.number + 1} no response has a token that the encoder knows; "
                 f"{self.settings.encoder} does not fit this corpus"
             )
-        mean = torch.stack([total for total, _ in summed]).sum() / masked
-        return Loss.averaged(mean, len(rows))
+        summed = torch.stack([self._summed_loss(batch) for batch in batches]).sum()
+        return Loss.averaged(summed / masked, len(rows))
 
     def validate(self, epoch: int) -> dict[str, float]:
-        """The loss on the held-out responses; nothing where there are none."""
-        loss = self.held_out_loss()
-        return {"valid_loss": loss} if math.isfinite(loss) else {}
-
-    def held_out_loss(self) -> float:
-        """Mean -log p over the masked tokens of the held-out responses; NaN where there is none."""
+        """Mean -log p over the masked tokens of the held-out responses; nothing where there is none."""
         self.model.eval()
-        total = masked = 0.0
+        masked = sum(len(batch.truth) for batch in self.held_out)
         with torch.inference_mode():
-            for batch in self.held_out:
-                loss, count = self._summed_loss(batch)
-                total, masked = total + float(loss), masked + count
-        return total / masked if masked else math.nan
+            total = sum(float(self._summed_loss(batch)) for batch in self.held_out)
+        return {"valid_loss": total / masked} if masked else {}
 
-    def _summed_loss(self, batch: _Batch) -> tuple[torch.Tensor, int]:
-        """The sum of -log p of the tokens behind the masks, and their number."""
-        if not len(batch.truth):
-            return torch.zeros((), device=self.model.device), 0
+    def _summed_loss(self, batch: _Batch) -> torch.Tensor:
+        """The sum of -log p of the tokens behind the masks."""
         logits = masked_logits(self.model, *batch[:4]).float()
-        return cross_entropy(logits, batch.truth, reduction="sum"), len(batch.truth)
+        return cross_entropy(logits, batch.truth, reduction="sum")
 
     def _start(self) -> None:
         """Set the head's weights before training; its output weights are the input embeddings themselves."""
@@ -236,21 +227,10 @@ class TiedHead:
     def _frequencies(self) -> Floats:
         """Relative frequency of each token in a sample of the responses, with one added to each count; (v,)."""
         counts = np.ones(self.model.config.vocab_size)
-        sampled = self.rows[:: max(1, len(self.rows) // 20_000)]
-        for first in range(0, len(sampled), 1000):
-            texts = [Case(self.candidates, int(row)).response for row in sampled[first : first + 1000]]
-            for ids in self._tokens(texts):
-                np.add.at(counts, ids, 1)
-        counts /= counts.sum()
-        return counts
-
-    def _held_out(self, rows: Rows) -> list[_Batch]:
-        """Batches of responses of the valid split, masked once, so that both losses are of the same masks."""
-        random = np.random.default_rng([self.settings.seed, 1])
-        size, n = self.settings.batch_size, min(self.settings.held_out, len(rows))
-        chosen = rows[np.sort(random.choice(len(rows), n, replace=False))] if n else rows
-        firsts = range(0, n, size)
-        return [batch for first in firsts for batch in self._batches(chosen[first : first + size], random)]
+        sampled = self.rows[:: max(1, len(self.rows) // 20_000)].tolist()
+        for ids in self._tokens([Case(self.candidates, row).response for row in sampled]):
+            np.add.at(counts, ids, 1)
+        return counts / counts.sum()
 
     def _batches(self, rows: Rows, random: np.random.Generator) -> list[_Batch]:
         """The responses at `rows`, first those read alone, then those read after their context, which are longer."""
@@ -294,7 +274,6 @@ def _has_head(spec: str) -> bool:
     """Whether the weights of a model hold the head of a masked language model."""
     for file in hub.local_folder(spec).glob("*.safetensors"):
         with safe_open(file, framework="np") as weights:
-            names = list(weights.keys())
-        if any(name.endswith(_HEAD) for name in names):
-            return True
+            if any(name.endswith(_HEAD) for name in list(weights.keys())):
+                return True
     return False
