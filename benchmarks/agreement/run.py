@@ -99,7 +99,7 @@ def run_of(entry: Entry, seed: int, bench: Bench) -> dict[str, Any]:
         if entry.learns_from == RESPONSES and bench.responses is not None:
             above = true_above_false(evaluator, bench.responses)
             run["dailydialog_plusplus"] = {kind: float(wins.mean()) for kind, wins in above.items()}
-            if evaluator.config.prior == "cosine":
+            if evaluator.settings.prior == "cosine":
                 run["gains"] += _gains_over_prior(above, bench.responses)
     results, kept_scores, scored, seconds = {}, {}, 0, 0.0
     for name in [entry.target] if entry.target else list(bench.sets):

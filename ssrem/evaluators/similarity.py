@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.encoders.base import Encoder
+from ssrem.encoders.recurrent import Words
 from ssrem.samples import Floats
 
 
@@ -106,3 +107,22 @@ METRICS: dict[str, Callable[[Encoder, Sequence[str], Sequence[str]], Floats]] = 
     "sms": movers_similarity,
     "embedding-average": average_similarity,
 }
+
+
+def pooled_cosine(responses: Sequence[str], references: Sequence[str], encoder: Encoder) -> Floats:
+    """Cosine of [max; min] over the word vectors of each response and reference, float64 (n,) in [-1, 1].
+
+    0 if a text has no known word (Tao et al. 2018, referenced metric).
+    """
+    texts = list(dict.fromkeys([*responses, *references]))
+    place = {text: row for row, text in enumerate(texts)}
+    words = Words.of(texts, encoder)
+    pooled = np.zeros((len(texts), 2 * words.vectors.shape[1]))
+    for row in range(len(texts)):
+        vectors = words.text(row)
+        if len(vectors):
+            both = np.concatenate([vectors.max(axis=0), vectors.min(axis=0)])
+            pooled[row] = both / np.linalg.norm(both)
+    pairs = zip(responses, references, strict=True)
+    cosines = np.array([pooled[place[one]] @ pooled[place[other]] for one, other in pairs], dtype=np.float64)
+    return np.clip(cosines, -1.0, 1.0)

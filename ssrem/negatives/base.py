@@ -115,7 +115,8 @@ class Generator(ABC):
 
     def _determinants(self) -> dict[str, Any]:
         """Key → value of what determines the negatives besides the seed."""
-        return self.settings.model_dump()
+        values: dict[str, Any] = self.settings.model_dump()
+        return values
 
     def generate(
         self,

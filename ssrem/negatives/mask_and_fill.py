@@ -125,8 +125,8 @@ class MaskAndFill(Generator):
             yield Negative(case.row, self.name, k, text, len(selected), len(pieces), truncated)
 
     def _read(self, context: Sequence[str], response: str) -> tuple[Pieces, list[int], bool]:
-        """The tokens of the response that are read, those of the last turns that fit, [SEP] after each turn; and whether
-        any were dropped."""
+        """The tokens of the response that are read, those of the last turns that fit, [SEP] after each, and whether any
+        were dropped."""
         whole, n = self.lm.pieces(response), self.settings.response_tokens
         pieces = Pieces(whole.ids[:n], whole.spans[:n], whole.usable[:n])
         turns = (self.lm.pieces(turn).ids for turn in context[-self.settings.context_turns :])
@@ -205,9 +205,9 @@ def rewrite(
 ) -> str:
     """`text` with the tokens at `replacements` replaced; everything else, including case and blanks, is unchanged.
 
-    spans, starts_word: of every token in order. replacements: new text, and whether that starts a word. A continuation is
-    joined to the token before it, a word is separated from its neighbours, and a closing mark loses the blank before it.
-    capitals: whether the replacement of a token that opened the text or a sentence with a capital gets one too.
+    spans, starts_word: of every token in order. replacements: new text, and whether that starts a word. A continuation
+    is joined to the token before it, a word is separated from its neighbours, and a closing mark loses the blank before
+    it. capitals: whether the replacement of a token that opened the text or a sentence with a capital gets one too.
     """
     parts: list[str] = []
     end = 0

@@ -230,7 +230,7 @@ class TiedHead:
         sampled = self.rows[:: max(1, len(self.rows) // 20_000)].tolist()
         for ids in self._tokens([Case(self.candidates, row).response for row in sampled]):
             np.add.at(counts, ids, 1)
-        return counts / counts.sum()
+        return np.asarray(counts / counts.sum())
 
     def _batches(self, rows: Rows, random: np.random.Generator) -> list[_Batch]:
         """The responses at `rows`, first those read alone, then those read after their context, which are longer."""

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ssrem.config import Config
 from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
-from ssrem.samples import Candidates, Progress, Rows, Sample
+from ssrem.samples import Candidates, Labels, Progress, Rows, Sample
 
 
 class KilledError(Exception):
@@ -97,8 +96,20 @@ def check_before_training(evaluator: Any, candidates: Candidates, samples: Seque
             use()
 
 
-def check_settings_are_refused(config: type[Config], messages: Mapping[tuple[str, Any], str]) -> None:
+def check_settings_are_refused(settings: Any, messages: Mapping[tuple[str, Any], str]) -> None:
     """messages: setting and value → part of the error."""
     for (setting, value), message in messages.items():
         with pytest.raises(EvaluatorError, match=message):
-            config.of({setting: value})
+            settings.of({setting: value}) if hasattr(settings, "of") else settings(**{setting: value})
+
+
+def changed(settings: Any, **values: Any) -> Any:
+    """The settings with other values."""
+    return settings.model_copy(update=values)
+
+
+def one_set(
+    pairs: Sequence[tuple[Sample, float]], scale: tuple[float, float] = (1.0, 5.0)
+) -> dict[str, Labels]:
+    """The human scores as an annotated set."""
+    return {"set": Labels(tuple(pairs), scale, "overall", 0)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,9 @@ import pytest
 import torch
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.adem.adem import AdemUnref
-from ssrem.evaluators.adem.config import AdemConfig
-from ssrem.evaluators.bilinear.bilinear import SSREMPaper
-from ssrem.evaluators.bilinear.config import BilinearConfig, TableConfig
-from ssrem.evaluators.bilinear.table import SSREM
-from ssrem.evaluators.ruber.config import RuberConfig
-from ssrem.evaluators.ruber.ruber import RuberUnref
+from ssrem.evaluators import EVALUATORS
+from ssrem.evaluators.base import Trained
+from ssrem.registry import registered
 from ssrem.samples import Candidates, Rows
 from ssrem.training.checkpoint import Checkpoint
 from ssrem.training.trainer import Group, Loss, Plan, Step, has_bf16, shuffled_epochs, train
@@ -145,25 +140,31 @@ def candidates(count: int) -> Candidates:
     return topical_candidates(count, 4, negatives)
 
 
+def untrained(name: str, **settings: Any) -> Any:
+    kind, encoder = registered(EVALUATORS[name]), topical_encoder(4)
+    if issubclass(kind, Trained):
+        return kind(kind.settings_model(**settings), encoder)
+    return kind(encoder, kind.config_class.of(settings))
+
+
 @pytest.mark.parametrize(
-    ("kind", "config"),
+    ("name", "sizes"),
     [
-        (SSREM, TableConfig(epochs=3, batch_size=32, seed=1)),
-        (SSREMPaper, BilinearConfig(epochs=3, batch_size=32, seed=1)),
-        (RuberUnref, RuberConfig(hidden=4, mlp=4, epochs=3, batch_size=32, seed=1)),
-        (AdemUnref, AdemConfig(utterance=6, context=6, decoder=6, latent=2, epochs=3, batch_size=32, seed=1)),
+        ("ssrem", {}),
+        ("ssrem-paper", {}),
+        ("ruber-unref", {"hidden": 4, "mlp": 4}),
+        ("adem-unref", {"utterance": 6, "context": 6, "decoder": 6, "latent": 2}),
     ],
-    ids=["ssrem", "ssrem-paper", "ruber-unref", "adem-unref"],
 )
-def test_an_evaluator_continues_its_training(kind: Any, config: Any, tmp_path: Path) -> None:
-    encoder, corpus = topical_encoder(4), candidates(100)
-    unbroken = kind(encoder, config)
+def test_an_evaluator_continues_its_training(name: str, sizes: dict[str, int], tmp_path: Path) -> None:
+    corpus, settings = candidates(100), {"epochs": 3, "batch_size": 32, **sizes}
+    unbroken = untrained(name, seed=1, **settings)
     unbroken.fit(corpus)
     with pytest.raises(KilledError):
-        kind(encoder, config).fit(corpus, progress=killed_at(5), checkpoint=tmp_path)
-    broken, steps = kind(encoder, config), list[int]()
+        untrained(name, seed=1, **settings).fit(corpus, progress=killed_at(5), checkpoint=tmp_path)
+    broken, steps = untrained(name, seed=1, **settings), list[int]()
     broken.fit(corpus, progress=lambda done, _: steps.append(done), checkpoint=tmp_path)
     assert steps[0] == 4  # three batches an epoch
     assert broken.signature == unbroken.signature
     with pytest.raises(EvaluatorError, match="other settings or data"):
-        kind(encoder, replace(config, seed=2)).fit(corpus, checkpoint=tmp_path)
+        untrained(name, seed=2, **settings).fit(corpus, checkpoint=tmp_path)

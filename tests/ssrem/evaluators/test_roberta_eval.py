@@ -11,8 +11,9 @@ import pytest
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.baselines import Cosine
-from ssrem.evaluators.cross_encoder.roberta_eval import RobertaEval, RobertaEvalConfig
+from ssrem.evaluators.cross_encoder import RobertaEval, RobertaEvalSettings
 from ssrem.samples import Candidates, Sample
+from support.trained import changed, one_set
 
 COLOURS = ("red", "blue", "green")
 FIRST = ("runs", "sat", "the", "runs sat", "sat runs", "the sat", "runs .", "sat .")
@@ -21,14 +22,14 @@ FIRST = ("runs", "sat", "the", "runs sat", "sat runs", "the sat", "runs .", "sat
 pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.xdist_group("roberta-eval")]
 
 
-def config(bert: Path, **settings: Any) -> RobertaEvalConfig:
+def config(bert: Path, **settings: Any) -> RobertaEvalSettings:
     usual = {
         "model": str(bert), "max_tokens": 12, "freeze": 1, "contexts": 60, "valid_contexts": 20, "epochs": 1,
         "learning_rate": 1e-2, "head_learning_rate": 1e-2, "tune_epochs": 16, "tune_batch_size": 8, "patience": 10,
         "tune_learning_rate": 1e-2, "tune_head_learning_rate": 1e-2, "dropout": 0.0, "device": "cpu",
         "bf16": "off", "seed": 4,
     }  # fmt: skip
-    return RobertaEvalConfig(**{**usual, **settings})
+    return RobertaEvalSettings(**{**usual, **settings})
 
 
 def candidates(n: int = 100) -> Candidates:
@@ -55,7 +56,7 @@ SAMPLES, HUMAN = [sample for sample, _ in ANNOTATED], np.array([score for _, sco
 
 @pytest.fixture(scope="module")
 def fitted(bert: Path) -> RobertaEval:
-    evaluator = RobertaEval(None, config(bert, epochs=10, batch_size=8))
+    evaluator = RobertaEval(config(bert, epochs=10, batch_size=8))
     evaluator.fit(candidates())
     return evaluator
 
@@ -64,13 +65,13 @@ def test_unsupervised(fitted: RobertaEval) -> None:
     f = fitted.score_candidates(candidates(), 1)
     assert (f["GT"] > f["Rand"]).mean() > 0.9
     assert fitted.learns_from == {"candidates", "labels", "candidates+labels"}
-    assert {"inner.1.weight", "outer.weight", "slope"} < set(fitted.state.tensors)
-    assert fitted.state.tuned == 0
+    assert {"inner.1.weight", "outer.weight", "slope"} < set(fitted.tensors)
+    assert fitted.tuned == 0
 
 
 def test_supervised_without_a_fit(bert: Path) -> None:
-    fresh = RobertaEval(None, config(bert))
-    tuned = fresh.fine_tuned(ANNOTATED, scale=(1.0, 5.0))
+    fresh = RobertaEval(config(bert))
+    tuned = fresh.tuned_on(one_set(ANNOTATED, (1.0, 5.0)))
     with pytest.raises(EvaluatorError, match="not trained yet"):
         fresh.score(SAMPLES)
     f = tuned.score(SAMPLES)
@@ -84,7 +85,7 @@ def test_supervised_without_a_fit(bert: Path) -> None:
     assert len(losses) == 17 and training.best_epoch == int(np.argmin(losses)) > 0
     assert training.figures == {"valid_loss": min(losses), "prior_valid_loss": losses[0]}
     assert "|tuned:48|" in tuned.signature
-    low, high = tuned.state.bounds["f"].low, tuned.state.bounds["f"].high
+    low, high = tuned.bounds["f"].low, tuned.bounds["f"].high
     assert (low, high) == pytest.approx((f.min(), f.max()), abs=1e-6)
     assert tuned.components(SAMPLES).f_unit == pytest.approx((f - low) / (high - low), abs=1e-5)
 
@@ -93,73 +94,71 @@ def test_semi_supervised(fitted: RobertaEval) -> None:
     """What was fitted is where it starts, and stays as it was."""
     before, f = fitted.signature, fitted.score(SAMPLES)
     assert np.corrcoef(f, HUMAN)[0, 1] < -0.9  # the corpus likes dogs
-    tuned = fitted.fine_tuned(ANNOTATED)
+    tuned = fitted.tuned_on(one_set(ANNOTATED))
     assert fitted.signature == before and np.array_equal(fitted.score(SAMPLES), f)
     assert np.corrcoef(tuned.score(SAMPLES), HUMAN)[0, 1] > 0.9
     # A second corpus of opinions, those of the first turned around: epoch 0 has what the fit knew.
     turned = [(sample, 6 - score) for sample, score in ANNOTATED]
     still = RobertaEval(
-        None, replace(fitted.config, tune_epochs=1, tune_learning_rate=0.0, tune_head_learning_rate=1e-9)
+        changed(fitted.settings, tune_epochs=1, tune_learning_rate=0.0, tune_head_learning_rate=1e-9)
     )
     still.base = fitted.base
-    still.set_state(fitted.state)
-    agreed = still.fine_tuned(turned)
+    still.take(fitted.tensors, fitted.bounds)
+    agreed = still.tuned_on(one_set(turned))
     assert agreed.training is not None and agreed.training.history[0]["valid_loss"] < 0.05
     assert np.corrcoef(agreed.score(SAMPLES), f)[0, 1] > 0.95
 
 
 def test_starts_from_the_prior(bert: Path) -> None:
-    still = RobertaEval(
-        None, config(bert, tune_epochs=1, tune_learning_rate=0.0, tune_head_learning_rate=1e-9)
-    )
+    still = RobertaEval(config(bert, tune_epochs=1, tune_learning_rate=0.0, tune_head_learning_rate=1e-9))
     cosine = Cosine(encoder=f"hf:{bert}").score(SAMPLES)
     liked = [(sample, 3 + score / 2) for sample, score in zip(SAMPLES, cosine, strict=True)]
-    f = still.fine_tuned(liked).score(SAMPLES)
+    f = still.tuned_on(one_set(liked)).score(SAMPLES)
     assert np.corrcoef(f, cosine)[0, 1] > 0.99
     assert f == pytest.approx((2 + cosine / 2) / 4, abs=0.01)
 
 
 def test_without_a_prior(bert: Path) -> None:
-    tuned = RobertaEval(None, config(bert, prior="none", pooling="cls", freeze=0, tune_epochs=2)).fine_tuned(
-        ANNOTATED
+    tuned = RobertaEval(config(bert, prior="none", pooling="cls", freeze=0, tune_epochs=2)).tuned_on(
+        one_set(ANNOTATED)
     )
     assert tuned.training is not None and tuned.training.history[0]["epoch"] == 1
-    assert np.isfinite(tuned.score(SAMPLES)).all() and "slope" not in tuned.state.tensors
-    assert any("embeddings" in name for name in tuned.state.tensors)
+    assert np.isfinite(tuned.score(SAMPLES)).all() and "slope" not in tuned.tensors
+    assert any("embeddings" in name for name in tuned.tensors)
 
 
 def test_seeded_whatever_the_order_of_rows(bert: Path) -> None:
     settings = config(bert, tune_epochs=1, dropout=0.2)
     order = np.random.default_rng(0).permutation(len(ANNOTATED))
-    first = RobertaEval(None, settings).fine_tuned(ANNOTATED)
+    first = RobertaEval(settings).tuned_on(one_set(ANNOTATED))
     assert (
-        RobertaEval(None, settings).fine_tuned([ANNOTATED[at] for at in order]).signature == first.signature
+        RobertaEval(settings).tuned_on(one_set([ANNOTATED[at] for at in order])).signature == first.signature
     )
-    other = RobertaEval(None, replace(settings, seed=1)).fine_tuned(ANNOTATED)
+    other = RobertaEval(changed(settings, seed=1)).tuned_on(one_set(ANNOTATED))
     assert other.signature.split("|w:")[1] != first.signature.split("|w:")[1]
 
 
 def test_saved_and_loaded(fitted: RobertaEval, tmp_path: Path) -> None:
-    fitted.config = replace(fitted.config, tune_epochs=1)
-    tuned = fitted.fine_tuned(ANNOTATED[:20])
+    fitted.settings = changed(fitted.settings, tune_epochs=1)
+    tuned = fitted.tuned_on(one_set(ANNOTATED[:20]))
     tuned.save(tmp_path / "m")
     loaded = RobertaEval.load(tmp_path / "m")
-    assert loaded.signature == tuned.signature and loaded.state.tuned == 20
+    assert loaded.signature == tuned.signature and loaded.tuned == 20
     assert np.array_equal(loaded.score(SAMPLES), tuned.score(SAMPLES))
     # A loaded one can learn on.
-    assert "|tuned:48|" in loaded.fine_tuned(ANNOTATED).signature
+    assert "|tuned:48|" in loaded.tuned_on(one_set(ANNOTATED)).signature
 
 
 def test_what_is_refused(bert: Path) -> None:
-    evaluator = RobertaEval(None, config(bert))
+    evaluator = RobertaEval(config(bert))
     with pytest.raises(EvaluatorError, match="scale, which is 1 to 4"):
-        evaluator.fine_tuned(ANNOTATED, scale=(1, 4))
+        evaluator.tuned_on(one_set(ANNOTATED, (1, 4)))
     with pytest.raises(EvaluatorError, match="scale, which is 1 to 5"):
-        evaluator.fine_tuned([*ANNOTATED, (SAMPLES[0], float("nan"))], scale=(1, 5))
+        evaluator.tuned_on(one_set([*ANNOTATED, (SAMPLES[0], float("nan"))]))
     with pytest.raises(EvaluatorError, match="too few"):
-        evaluator.fine_tuned(ANNOTATED[:9])
+        evaluator.tuned_on(one_set(ANNOTATED[:9]))
     one_context = [(replace(sample, context=("red",)), score) for sample, score in ANNOTATED]
     with pytest.raises(EvaluatorError, match="48 annotated responses to 1 contexts"):
-        evaluator.fine_tuned(one_context)
+        evaluator.tuned_on(one_set(one_context))
     with pytest.raises(EvaluatorError, match="tune_epochs"):
         config(bert, tune_epochs=0)

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ssrem.evaluators.core.candidate_columns import draw, negatives_by_response
-from ssrem.evaluators.core.human_scores import HeldOutSplit
-from ssrem.evaluators.core.scaling import Bounds
-from ssrem.evaluators.core.state import NetworkState, Run
-from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
-from ssrem.evaluators.cross_encoder.inputs import Inputs
-from ssrem.evaluators.cross_encoder.model import CrossNet, logits, sigmoid
+from ssrem.evaluators.base import Bounds
+from ssrem.evaluators.cross_encoder_network import CrossNet, Inputs, logits, sigmoid
+from ssrem.evaluators.learning import HeldOutSplit, draw, negatives_by_response
 from ssrem.negatives.base import Generator
-from ssrem.samples import TRAIN, VALID, Candidates, Floats, Progress, Rows, Sample
+from ssrem.samples import TRAIN, VALID, Candidates, Floats, Labels, Progress, Rows, Sample
 from ssrem.training import Training
 from ssrem.training.checkpoint import Checkpoint
 from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, shuffled_epochs, train
@@ -29,30 +27,30 @@ _STEPS_A_STATE = 50
 
 
 def fit(
-    name: str,
-    net: CrossNet,
+    evaluator: Any,
     candidates: Candidates,
     generator: Generator,
-    run: Run,
-) -> tuple[NetworkState, Training]:
-    """Next-utterance prediction (Park et al. 2021, section 4.1.2; Zhao et al. 2020, section 5.2); `net` learns.
+    progress: Progress | None,
+    checkpoint: Path | None,
+) -> Training:
+    """Next-utterance prediction (Park et al. 2021, section 4.1.2; Zhao et al. 2020, section 5.2).
 
     With a prior, its slope and offset are fitted first; that is epoch 0, which can be the best one.
     """
-    config, counts = net.config, {TRAIN: net.config.contexts, VALID: net.config.valid_contexts}
+    began, net, settings = time.perf_counter(), evaluator.fresh_net(), evaluator.settings
+    counts = {TRAIN: settings.contexts, VALID: settings.valid_contexts}
     learned, valid = (
-        _examples(name, candidates, split, counts[split], generator, net) for split in (TRAIN, VALID)
+        _examples(evaluator.name, candidates, split, count, generator, net) for split, count in counts.items()
     )
-    prior = config.prior == "cosine"
+    prior = settings.prior == "cosine"
     if prior:
         calibrate(net, learned.inputs.prior.astype(np.float64), learned.targets)
-    settings = [name, asdict(replace(config, device="auto")), net.base.fingerprint]
+    key = [evaluator.name, settings.model_dump(), net.base.fingerprint]
     data = [*learned.data(), *valid.data()]
-    unfinished = run.unfinished(settings, data, every=_STEPS_A_STATE)
+    unfinished = Checkpoint(checkpoint, key, data, every=_STEPS_A_STATE) if checkpoint else None
     learned, valid = (replace(part, inputs=net.with_frozen_output(part.inputs)) for part in (learned, valid))
-    curve = CrossObjective(net, learned, valid, config, config.loss).learn(
-        run.progress, unfinished, from_0=prior
-    )
+    objective = CrossObjective(net, learned, valid, settings, settings.loss)
+    curve = objective.learn(progress, unfinished, from_0=prior)
     names = ("valid_loss", "valid_gt_above")
     figures = {figure: curve.best[figure] for figure in names}
     if prior:
@@ -66,27 +64,23 @@ def fit(
         if examples.inputs.truncated.any()
     ]
     if curve.best_epoch == 0:
-        notes.append(f"no epoch of {config.epochs} was better than the prior alone, which is kept")
-    state = NetworkState(net.weights(), {"f": Bounds.of(sigmoid(logits(net, valid.inputs)))})
-    return state, curve.training(run.began, rows, figures, notes)
+        notes.append(f"no epoch of {settings.epochs} was better than the prior alone, which is kept")
+    evaluator.take(net.weights(), {"f": Bounds.of(sigmoid(logits(net, valid.inputs)))})
+    return curve.training(began, rows, figures, notes)
 
 
-def tune(
-    name: str,
-    net: CrossNet,
-    config: CrossEncoderConfig,
-    annotated: Sequence[tuple[Sample, float]],
-    scale: tuple[float, float],
-    run: Run,
-    *,
-    from_0: bool,
-) -> tuple[NetworkState, Training]:
-    """Mean squared error of f on human scores scaled to the unit range (Zhao et al. 2020, eq. 6); `net` learns.
+def tune(evaluator: Any, labels: Labels, progress: Progress | None) -> Training:
+    """Mean squared error of f on human scores scaled to the unit range (Zhao et al. 2020, eq. 6).
 
-    A tenth of the contexts is held out. from_0: slope and offset of the logit are fitted to the scores first; that is
-    epoch 0, which can be the best one.
+    A tenth of the contexts is held out. After a fit, or with a prior, slope and offset of the logit are fitted to the
+    scores first; that is epoch 0, which can be the best one.
     """
-    human = HeldOutSplit.of(name, annotated, scale, share=_HELD_OUT, seed=[config.seed, 6])
+    began, net, chosen = time.perf_counter(), evaluator.fresh_net(), evaluator.settings
+    if evaluator.tensors:
+        net.take(evaluator.tensors)
+    from_0 = bool(evaluator.tensors) or chosen.prior == "cosine"
+    seed = [chosen.seed, 6]
+    human = HeldOutSplit.of(evaluator.name, labels.pairs, labels.scale, share=_HELD_OUT, seed=seed)
     inputs = net.with_frozen_output(net.base.read(human.samples))
     learned, valid = (
         Examples(inputs.part(rows), human.unit[rows].astype(np.float32), np.arange(len(rows)))
@@ -94,13 +88,16 @@ def tune(
     )
     if from_0:
         calibrate(net, logits(net, learned.inputs), learned.targets)
-    curve = CrossObjective(net, learned, valid, config, "squared").learn(run.progress, None, from_0=from_0)
+    tuning = chosen.model_copy(
+        update={name.removeprefix("tune_"): value for name, value in chosen if name.startswith("tune_")}
+    )
+    curve = CrossObjective(net, learned, valid, tuning, "squared").learn(progress, None, from_0=from_0)
     figures = {"valid_loss": curve.best["valid_loss"]}
     if from_0:
         figures["prior_valid_loss"] = curve.history[0]["valid_loss"]
-    training = curve.training(run.began, human.counts, figures, [human.note])
     bounds = Bounds.of(sigmoid(logits(net, inputs)))
-    return NetworkState(net.weights(), {"f": bounds}, tuned=len(annotated)), training
+    evaluator.take(net.weights(), {"f": bounds}, tuned=len(labels.pairs))
+    return curve.training(began, human.counts, figures, [human.note])
 
 
 @dataclass(frozen=True)
@@ -122,15 +119,6 @@ class Examples:
         """Samples of each group, int64 (n,)."""
         return np.diff(self.starts, append=len(self))
 
-    def rows(self, groups: Rows) -> Rows:
-        """Samples of `groups`, group by group."""
-        return np.concatenate([np.arange(self.starts[g], self.starts[g] + self.sizes[g]) for g in groups])
-
-    @cached_property
-    def lengths(self) -> Rows:
-        """Tokens of the longest sample of each group, int64 (n,)."""
-        return np.maximum.reduceat(self.inputs.lengths, self.starts)
-
     def data(self) -> list[NDArray[Any]]:
         """Tokens, targets and groups."""
         tokens = np.concatenate([np.array(ids, dtype=np.int64) for ids in self.inputs.ids])
@@ -141,25 +129,24 @@ class Examples:
 class CrossObjective:
     """`net`, learned from `learned` and judged on `valid`. kind: of the loss, 'binary', 'softmax' or 'squared'.
 
-    config: its epochs, batch size (in groups) and rates.
+    settings: its epochs, batch size (in groups) and rates.
     """
 
     net: CrossNet
     learned: Examples
     valid: Examples
-    config: CrossEncoderConfig
+    settings: Any
     kind: str
 
     def learn(self, progress: Progress | None, checkpoint: Checkpoint | None, *, from_0: bool) -> Curve:
         """Warm-up and decay, gradients clipped to norm 1; `net` ends in the state of the best epoch."""
-        config = self.config
         plan = Plan(
-            config.epochs,
-            config.seed,
-            patience=config.patience,
+            self.settings.epochs,
+            self.settings.seed,
+            patience=self.settings.patience,
             from_0=from_0,
-            warmup=config.warmup,
-            bf16=self.net.base.device if config.bf16 == "auto" else None,
+            warmup=self.settings.warmup,
+            bf16=self.net.base.device if self.settings.bf16 == "auto" else None,
             one_thread=False,
         )
         curve = train(self, plan, progress=progress, checkpoint=checkpoint)
@@ -170,14 +157,18 @@ class CrossObjective:
         trained = self.net.trained
         body = {name: value for name, value in trained.items() if name.startswith("model.")}
         head = {name: value for name, value in trained.items() if name not in body}
-        return [Group(head, self.config.head_learning_rate), Group(body, self.config.learning_rate)]
+        return [Group(head, self.settings.head_learning_rate), Group(body, self.settings.learning_rate)]
 
     def epochs(self) -> Iterator[Sequence[Rows]]:
-        lengths = self.learned.lengths
-        return shuffled_epochs(len(lengths), self.config.batch_size, [self.config.seed, 3], lengths=lengths)
+        lengths = np.maximum.reduceat(
+            self.learned.inputs.lengths, self.learned.starts
+        )  # of each group's longest
+        seed = [self.settings.seed, 3]
+        return shuffled_epochs(len(lengths), self.settings.batch_size, seed, lengths=lengths)
 
     def loss(self, rows: Rows, step: Step) -> Loss:
-        samples, sizes = self.learned.rows(rows), self.learned.sizes[rows]
+        starts, sizes = self.learned.starts[rows], self.learned.sizes[rows]
+        samples = np.concatenate([np.arange(s, s + size) for s, size in zip(starts, sizes, strict=True)])
         targets = torch.from_numpy(self.learned.targets[samples]).to(self.net.base.device)
         self.net.train()
         z = self.net(**self.net.base.batch(self.learned.inputs, samples))
@@ -238,7 +229,7 @@ def _examples(
     name: str, candidates: Candidates, split: int, count: int, generator: Generator, net: CrossNet
 ) -> Examples:
     """`count` responses of the split, drawn once, each with its negatives; responses without one are left out."""
-    rows, seed = candidates.rows(split), net.config.seed
+    rows, seed = candidates.rows(split), net.settings.seed
     rows = rows[candidates.context_stop[rows] > candidates.context_start[rows]]
     rows = draw(rows, count, [seed, 5, split])
     samples: list[Sample] = []

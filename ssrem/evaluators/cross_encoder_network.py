@@ -1,0 +1,297 @@
+"""The network of a cross-encoder: what its transformer reads of a sample, its layers, and its logits."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ssrem.encoders import hub, pretrained
+from ssrem.encoders.layers import divided, freeze
+from ssrem.encoders.transformer import pool
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators.baselines import Cosine
+from ssrem.samples import Floats, Rows, Sample
+
+_MOST_HELD = 1 << 30
+"""Limit in bytes of the frozen layers' output that is kept in memory; above it, the layers are run for every batch."""
+_TOKENS_AT_ONCE = {"cpu": 2_048, "mps": 8_192, "cuda": 65_536}
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """n samples as the network reads them.
+
+    ids: tokens. first (n,): number of tokens before the response. prior, float32 (n,): cosines, 0 without a prior.
+    truncated (n,): whether tokens were left out. states: the frozen layers' output for each sample, float32 (tokens, d)
+    on the CPU; None: it is computed whenever it is needed.
+    """
+
+    ids: tuple[tuple[int, ...], ...]
+    first: Rows
+    prior: NDArray[np.float32]
+    truncated: NDArray[np.bool_]
+    states: tuple[torch.Tensor, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def lengths(self) -> Rows:
+        """Tokens of each sample, int64 (n,)."""
+        return np.array([len(row) for row in self.ids], dtype=np.int64)
+
+    def part(self, rows: Rows) -> Inputs:
+        """The samples at `rows`."""
+        ids = tuple(self.ids[row] for row in rows.tolist())
+        states = self.states and tuple(self.states[row] for row in rows.tolist())
+        return Inputs(ids, self.first[rows], self.prior[rows], self.truncated[rows], states)
+
+
+class Base:
+    """A transformer before training: tokenizer, weights, and the cosine of its sentence vectors.
+
+    folder: its folder; None: as `settings.model` says. named: whether it can be loaded again by name. Training does not
+    change it.
+    """
+
+    def __init__(self, name: str, settings: Any, folder: Path | None = None) -> None:
+        spec = str(folder) if folder else settings.model
+        plain = spec.removeprefix("hf:")
+        self.folder = hub.local_folder(spec)
+        self.named = folder is None and (plain == hub.MINILM or not Path(hub.model_folder(spec)).is_dir())
+        self.cosine: Cosine | None = None
+        if settings.prior == "cosine":
+            self.cosine = Cosine(encoder=plain if plain == hub.MINILM else f"hf:{plain}")
+            encoder: Any = self.cosine.encoder
+            self.tokenizer, self.model = encoder.tokenizer, encoder.model
+            self.model.to(pretrained.pick_device(settings.device))
+        else:
+            self.tokenizer, self.model = pretrained.load(spec, "AutoModel", device=settings.device)
+        self.turns, self.max_tokens = settings.context_turns, settings.max_tokens
+        self.frame = _frame(name, settings.model, self.tokenizer)
+        longest = pretrained.max_tokens(self.tokenizer, self.model) or pretrained.USUAL_TOKENS
+        least = sum(map(len, self.frame)) + 1
+        if not least <= settings.max_tokens <= longest:
+            raise EvaluatorError(
+                f"{name}: max_tokens is {settings.max_tokens}; {settings.model} takes from {least} to {longest}"
+            )
+        self.typed = getattr(self.model.config, "type_vocab_size", 0) > 1
+
+    @property
+    def device(self) -> torch.device:
+        """The device that the transformer is on."""
+        device: torch.device = self.model.device
+        return device
+
+    @property
+    def budget(self) -> int:
+        """Tokens that are read at once."""
+        return _TOKENS_AT_ONCE.get(self.device.type, 2_048)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hashes of the weights and of the tokenizer."""
+        return f"{pretrained.weights_hash(self.model)}+{pretrained.tokenizer_hash(self.tokenizer)}"
+
+    def read(self, samples: Sequence[Sample]) -> Inputs:
+        """[CLS] turn [SEP] … turn [SEP] response [SEP] with the last turns that are not blank.
+
+        Of a sample that is too long, the oldest tokens of the context are dropped first, then the response's last ones.
+        """
+        before, between, after = self.frame
+        room = self.max_tokens - len(before) - len(between) - len(after)
+        ids = self._ids(samples)
+        rows, first = [], np.zeros(len(samples), dtype=np.int64)
+        prior = np.zeros(len(samples), dtype=np.float32)
+        truncated = np.zeros(len(samples), dtype=bool)
+        for at, sample in enumerate(samples):
+            context: list[int] = []
+            for turn in sample.last_turns(self.turns):
+                context += [*(between if context else ()), *ids[turn]]
+            all_ids = ids[sample.response]
+            response_ids = all_ids[:room]
+            context_ids = context[max(len(context) + len(response_ids) - room, 0) :]
+            rows.append((*before, *context_ids, *between, *response_ids, *after))
+            first[at] = len(before) + len(context_ids) + len(between)
+            truncated[at] = len(context_ids) < len(context) or len(response_ids) < len(all_ids)
+        if self.cosine is not None:
+            output = self.cosine.compute(samples)
+            prior, truncated = output.f.astype(np.float32), truncated | output.truncated
+        return Inputs(tuple(rows), first, prior, truncated)
+
+    def batch(self, inputs: Inputs, rows: Rows) -> dict[str, torch.Tensor]:
+        """The arguments of `CrossNet`, padded at the right to the longest of `rows`."""
+        width = int(inputs.lengths[rows].max())
+        place = np.arange(width)
+        mask = place < inputs.lengths[rows, None]
+        ids = np.full((len(rows), width), self.tokenizer.pad_token_id or 0, dtype=np.int64)
+        for at, row in enumerate(rows.tolist()):
+            ids[at, : inputs.lengths[row]] = inputs.ids[row]
+        arrays: dict[str, NDArray[Any]] = {"ids": ids, "mask": mask, "prior": inputs.prior[rows]}
+        if self.typed:
+            arrays["types"] = (mask & (place >= inputs.first[rows, None])).astype(np.int64)
+        output = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        if inputs.states is not None:
+            held = [inputs.states[row] for row in rows.tolist()]
+            output["states"] = torch.nn.utils.rnn.pad_sequence(held, batch_first=True)
+        return {name: tensor.to(self.device) for name, tensor in output.items()}
+
+    def _ids(self, samples: Sequence[Sample]) -> dict[str, list[int]]:
+        """Text → its tokens; a special token written in a text is read as plain characters."""
+        texts = list(dict.fromkeys(t for s in samples for t in (*s.last_turns(self.turns), s.response)))
+        if not texts:
+            return {}
+        # The tokenizer works on UTF-8, which cannot express half a surrogate pair.
+        known = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        with hub.quiet():
+            output = self.tokenizer(
+                known, add_special_tokens=False, split_special_tokens=True, padding=False, truncation=False,
+                verbose=False,
+            )["input_ids"]  # fmt: skip
+        return dict(zip(texts, output, strict=True))
+
+
+def _frame(name: str, spec: str, tokenizer: Any) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Special tokens before the context, between context and response, after the response."""
+    start, end = tokenizer.cls_token_id, tokenizer.sep_token_id
+    if start is None or end is None:
+        raise EvaluatorError(
+            f"{name}: the tokenizer of {spec} has no tokens that frame a pair of texts; "
+            "name an encoder such as bert-base-uncased"
+        )
+    pair = tokenizer("a", "a", add_special_tokens=True)["input_ids"]
+    # RoBERTa and its relatives put two separators between the texts.
+    between = (end, end) if any(pair[at : at + 2] == [end, end] for at in range(len(pair))) else (end,)
+    return (start,), between, (end,)
+
+
+class CrossNet(torch.nn.Module):
+    """logit = slope · cos + head(pooled states of context and response, read together).
+
+    head: 'linear', or 'mlp': dropout, linear, tanh, dropout, linear. With a prior the head's last layer starts as zero,
+    so that training starts from the prior, and `calibrate` sets the slope and the offset.
+    """
+
+    def __init__(self, base: Base, settings: Any, head: str) -> None:
+        super().__init__()
+        self.base, self.settings = base, settings
+        self.model = copy.deepcopy(base.model)
+        if getattr(self.model, "pooler", None) is not None:
+            self.model.pooler = None
+        self._frozen = freeze(self.model, settings.freeze, settings.model)
+        self._parts = divided(self.model, settings.freeze)
+        size = int(self.model.config.hidden_size)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(settings.seed)
+            inner = (torch.nn.Dropout(settings.dropout), torch.nn.Linear(size, size), torch.nn.Tanh())
+            self.inner = torch.nn.Sequential(*(inner if head == "mlp" else ()))
+            self.dropout = torch.nn.Dropout(settings.dropout)
+            self.outer = torch.nn.Linear(size, 1)
+        prior = settings.prior == "cosine"
+        self.slope = torch.nn.Parameter(torch.full((1,), float(prior)), requires_grad=prior)
+        if prior:
+            torch.nn.init.zeros_(self.outer.weight)
+            torch.nn.init.zeros_(self.outer.bias)
+        self.to(base.device).eval()
+
+    def train(self, mode: bool = True) -> CrossNet:
+        super().train(mode)
+        for part in self._frozen:
+            part.eval()  # no dropout in frozen parts
+        return self
+
+    def forward(
+        self,
+        ids: torch.Tensor,
+        mask: torch.Tensor,
+        prior: torch.Tensor,
+        types: torch.Tensor | None = None,
+        states: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Logits (b,) of tokens (b, t), their mask, the cosines (b,) and segments (b, t).
+
+        states: the output of `held`, float32 (b, t, d), which replaces tokens and segments.
+        """
+        if states is None or self._parts is None:
+            arguments = {"input_ids": ids} if types is None else {"input_ids": ids, "token_type_ids": types}
+            states = self.model(**arguments, attention_mask=mask.long()).last_hidden_state
+        else:
+            states = self._parts[1](inputs_embeds=states, attention_mask=mask.long()).last_hidden_state
+        pooled = pool(states, self.settings.pooling, mask.to(states.dtype))
+        added: torch.Tensor = self.outer(self.dropout(self.inner(pooled)))[:, 0]
+        return added.float() + self.slope * prior
+
+    @property
+    def trained(self) -> dict[str, torch.nn.Parameter]:
+        """The parameters that learn, by name."""
+        return {name: value for name, value in self.named_parameters() if value.requires_grad}
+
+    def with_frozen_output(self, inputs: Inputs) -> Inputs:
+        """The inputs with the frozen layers' output; unchanged if there is no such layer or too little memory."""
+        size = int(self.model.config.hidden_size)
+        if self._parts is None or int(inputs.lengths.sum()) * size * 4 > _MOST_HELD:
+            return inputs
+        states: list[torch.Tensor] = [torch.empty(0)] * len(inputs)
+        with torch.no_grad():
+            for rows in pretrained.similar_lengths(inputs.lengths, self.base.budget):
+                arguments = self.base.batch(inputs, rows)
+                segments = {"token_type_ids": arguments["types"]} if "types" in arguments else {}
+                mask = arguments["mask"].long()
+                output = self._parts[0](
+                    input_ids=arguments["ids"], attention_mask=mask, **segments
+                ).last_hidden_state
+                for at, row in enumerate(rows.tolist()):
+                    states[row] = output[at, : inputs.lengths[row]].cpu().clone()
+        return replace(inputs, states=tuple(states))
+
+    def weights(self) -> dict[str, NDArray[np.float32]]:
+        """A copy of everything that was learned."""
+        return {name: value.detach().cpu().numpy().copy() for name, value in self.trained.items()}
+
+    def take(self, weights: Mapping[str, NDArray[Any]]) -> None:
+        """Load learned weights; EvaluatorError if names or shapes are not those of this network."""
+        trained = self.trained
+        if {name: tuple(value.shape) for name, value in trained.items()} != {
+            name: array.shape for name, array in weights.items()
+        }:
+            raise EvaluatorError(
+                "a cross-encoder's weights do not fit its settings and model; copy or train it again"
+            )
+        with torch.no_grad():
+            for name, array in weights.items():
+                trained[name].copy_(torch.from_numpy(np.ascontiguousarray(array)))
+
+    def rescale(self, slope: float, offset: float) -> None:
+        """Replace every logit z by slope · z + offset."""
+        with torch.no_grad():
+            for value in (self.slope, self.outer.weight, self.outer.bias):
+                value.mul_(slope)
+            self.outer.bias.add_(offset)
+
+
+def logits(net: CrossNet, inputs: Inputs) -> Floats:
+    """Logits of all inputs, float64 (n,), computed in float32; batches are of about one length."""
+    output = np.zeros(len(inputs))
+    net.eval()
+    with torch.inference_mode():
+        if not net.outer.weight.any():  # the logit is the prior alone
+            return inputs.prior.astype(np.float64) * float(net.slope) + float(net.outer.bias)
+        for rows in pretrained.similar_lengths(inputs.lengths, net.base.budget):
+            output[rows] = net(**net.base.batch(inputs, rows)).double().cpu().numpy()
+    if not np.isfinite(output).all():
+        raise EvaluatorError("a cross-encoder gives scores that are not finite; its weights are broken")
+    return output
+
+
+def sigmoid(values: Floats) -> Floats:
+    """1 / (1 + exp(-x)), without overflow."""
+    result: Floats = 0.5 * (1 + np.tanh(0.5 * values))
+    return result
