@@ -148,13 +148,15 @@ class _Dump:
             path, archive = unpacked(path)
             self.held.append(archive)
             if (archive.folder / "[Content_Types].xml").exists():
-                raise _foreign(where, "an office document")
+                raise DumpError(f"{where}: is an office document; save its table as CSV")
         file = DumpFile(path, self._encoding)
         if path.is_dir():
             if not files_of(path):
                 raise DumpError(f"{path}: the folder is empty; give a folder or file with a dump in it")
         elif kind := file.foreign:
-            raise _foreign(where, kind)
+            raise DumpError(
+                f"{where}: is {kind}, which no reader takes; export its conversations as CSV or JSON lines"
+            )
         elif not any(chunk.strip() for chunk in DumpFile(path).chunks()):
             raise DumpError(f"{path}: the file is empty; give a file with conversations in it")
         if format := self._format_of(file):
@@ -241,12 +243,6 @@ class _Dump:
                 f"format: give those of one, such as '{file.path.parent / '*'}{file.path.suffix}', or give --format"
             )
         return first
-
-
-def _foreign(path: Path, kind: str) -> DumpError:
-    return DumpError(
-        f"{path}: is {kind}, which no reader takes; export its conversations as CSV or JSON lines"
-    )
 
 
 def _formats() -> str:

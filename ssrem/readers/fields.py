@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,7 @@ def turn_text(turn: Any) -> Any:
     return "\n".join(filter(None, parts)) if all(isinstance(part, str) for part in parts) else turn
 
 
+@lru_cache(4096)
 def normalise(name: str) -> str:
     """A column's name in the form of well-known names: lower case, with `_` for each run of other characters."""
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
@@ -190,15 +192,13 @@ class Layout:
             aliases = {**aliases, "conversation": ()}
         self.unwrapped = unwrapped
         self.times = Times()
-        self._aliases = aliases
+        self._ranks = {
+            field: {name: rank for rank, name in enumerate(names)} for field, names in aliases.items()
+        }
         self._ignored = frozenset(ignored)
         self._plans: dict[tuple[str, ...], Plan] = {}
         self.passed_over: set[str] = {""}
         self.map(self.mapping)
-
-    def known(self, field: str, columns: Iterable[str]) -> list[str]:
-        """The columns that are taken for the field by well-known names, best first; none where `--map` names some."""
-        return [] if field in self.mapping else self._known(field, self._by_name(columns))
 
     def pass_over(self, columns: Iterable[str]) -> None:
         """Take these columns for no field from now on, since their values contradict their names."""
@@ -216,40 +216,28 @@ class Layout:
         """The fields of NEEDED that must have columns."""
         return [field for field in NEEDED if field != "conversation" or not self.of_file]
 
+    def known(self, field: str, columns: Iterable[str]) -> list[str]:
+        """The columns that are taken for the field by well-known names, best first; none where `--map` names some."""
+        ranks = {} if field in self.mapping else self._ranks.get(field, {})
+        free = set(columns) - self._mapped - self._ignored - self.passed_over
+        known = [column for column in free if normalise(column) in ranks]
+        return sorted(known, key=lambda c: (ranks[normalise(c)], c != normalise(c), c))
+
     def plan(self, columns: tuple[str, ...]) -> Plan:
         """The Plan for rows with these columns."""
-        plan = self._plans.get(columns)
-        if plan is None:
-            plan = self._make(columns)
-            if len(self._plans) < 1024:  # rows that always have new keys must not fill the memory
-                self._plans[columns] = plan
-        return plan
-
-    def _by_name(self, columns: Iterable[str]) -> dict[str, list[str]]:
-        by_name: dict[str, list[str]] = {}
-        free = set(columns) - self._mapped - self._ignored - self.passed_over
-        for column in sorted(free, key=lambda c: (c != normalise(c), c)):  # an exact name first
-            by_name.setdefault(normalise(column), []).append(column)
-        return by_name
-
-    def _known(self, field: str, by_name: Mapping[str, list[str]]) -> list[str]:
-        return [column for name in self._aliases.get(field, ()) for column in by_name.get(name, ())]
-
-    def _make(self, columns: tuple[str, ...]) -> Plan:
-        by_name = self._by_name(columns)
-        sources: dict[str, tuple[str, ...]] = {}
-        ambiguous = False
-        for field in FIELDS:
-            if field in self.mapping:
-                if set(self.mapping[field]) <= set(columns):
-                    sources[field] = self.mapping[field]
-                continue
-            if known := self._known(field, by_name):
-                sources[field] = (known[0],)
-                ambiguous |= len(known) > 1
+        if plan := self._plans.get(columns):
+            return plan
+        known = {field: self.known(field, columns) for field in FIELDS}
+        sources: dict[str, tuple[str, ...]]
+        sources = {field: (names[0],) for field, names in known.items() if names}
+        sources |= {field: names for field, names in self.mapping.items() if set(names) <= set(columns)}
         used = {column for parts in sources.values() for column in parts}
-        rest = set(columns) - used - self._mapped - self._ignored - {""}
-        return Plan(sources, tuple(sorted(rest)), ambiguous)
+        rest = sorted(set(columns) - used - self._mapped - self._ignored - {""})
+        ordered = {field: sources[field] for field in FIELDS if field in sources}
+        plan = Plan(ordered, tuple(rest), any(len(names) > 1 for names in known.values()))
+        if len(self._plans) < 1024:  # rows that always have new keys must not fill the memory
+            self._plans[columns] = plan
+        return plan
 
 
 def check_header(
@@ -298,7 +286,7 @@ def listed(header: Sequence[str]) -> str:
 def weigh(layout: Layout, rows: Sequence[Mapping[str, Any]], conversations: Sequence[object]) -> None:
     """Make the layout pass over columns that its well-known names take for a field, but whose values contradict.
 
-    A text is no list or object. An addressee is somebody who speaks. An id is that of one message of its conversation.
+    Most texts are no lists or objects. Most addressees speak. Most messages of a conversation have an id of their own.
     Of several columns for the speaker, the first is taken in which most conversations have several speakers, or else an
     id that names the same people. conversations: shape (rows,), what tells the conversations of the rows apart where no
     column does.
@@ -312,18 +300,28 @@ def weigh(layout: Layout, rows: Sequence[Mapping[str, Any]], conversations: Sequ
 
     known_as = zip(conversations, values("conversation"), strict=True)
     of = [one if known is None else known for one, known in known_as]
+
+    def are_texts(name: str) -> bool:
+        kinds = [isinstance(row[name], list | dict) for row in rows if row.get(name) is not None]
+        return len(kinds) < FEW or 2 * sum(kinds) <= len(kinds)
+
+    def are_ids(_: str) -> bool:
+        given = [(one, id) for one, id in zip(of, values("id"), strict=True) if id is not None]
+        return len(given) < FEW or 2 * len(set(given)) > len(given)
+
+    def speak(name: str) -> bool:
+        pairs = zip(values("speaker"), values("addressee"), strict=True)
+        told = [(str(by), str(to)) for by, to in pairs if to is not None]
+        known = set(map(str, values("speaker")))
+        # Numbers of something else than people, such as channels, may be those of speakers by chance.
+        chance = normalise(name) in _VAGUE and 50 * sum(to == by for by, to in told) >= len(told)
+        return len(told) < FEW or (2 * sum(to in known for _, to in told) >= len(told) and not chance)
+
     candidates = layout.known("speaker", columns)
     if len(candidates) > 1:
         chosen = _speaker({name: [_plain(row.get(name)) for row in rows] for name in candidates}, of)
         layout.pass_over(name for name in candidates[: candidates.index(chosen)])
-    fits: dict[str, Callable[[str], bool]] = {
-        "text": lambda name: _are_texts([row.get(name) for row in rows]),
-        "addressee": lambda name: _are_speakers(
-            values("addressee"), values("speaker"), normalise(name) in _VAGUE
-        ),
-        "id": lambda _: _are_ids(values("id"), of),
-    }
-    for field, fit in fits.items():
+    for field, fit in {"text": are_texts, "addressee": speak, "id": are_ids}.items():
         while (known := layout.known(field, columns)) and not fit(known[0]):
             layout.pass_over(known[:1])
 
@@ -335,46 +333,22 @@ def _plain(value: Any) -> Any:
 
 def _speaker(candidates: Mapping[str, list[Any]], conversations: Sequence[object]) -> str:
     """The column that names the speaker."""
-    several = [name for name in candidates if _differs(candidates[name], conversations)]
+
+    def differ(name: str) -> bool:
+        of: dict[object, list[Any]] = defaultdict(list)
+        for conversation, value in zip(conversations, candidates[name], strict=True):
+            of[conversation].append(value)
+        long = [said for said in of.values() if len(said) > 1]
+        return 2 * sum(len(set(said)) > 1 for said in long) >= max(1, len(long))
+
+    several = list(filter(differ, candidates))
     chosen = several[0] if several else next(iter(candidates))
     for name in several:
         if normalise(name).endswith("id") and not normalise(chosen).endswith("id"):
-            names = defaultdict(set)
-            for id, shown in zip(candidates[name], candidates[chosen], strict=True):
-                names[id].add(shown)
-            if all(len(one) == 1 for one in names.values()):
+            pairs = set(zip(candidates[name], candidates[chosen], strict=True))
+            if len(pairs) == len({id for id, _ in pairs}):  # an id has one name
                 return name
     return chosen
-
-
-def _differs(values: Sequence[Any], conversations: Sequence[object]) -> bool:
-    """Whether there are several values in most of the conversations with several rows."""
-    of: dict[object, list[Any]] = defaultdict(list)
-    for conversation, value in zip(conversations, values, strict=True):
-        of[conversation].append(value)
-    long = [said for said in of.values() if len(said) > 1]
-    return 2 * sum(len(set(said)) > 1 for said in long) >= max(1, len(long))
-
-
-def _are_texts(values: Sequence[Any]) -> bool:
-    """Whether most of the values, nulls aside, are neither lists nor objects."""
-    given = [value for value in values if value is not None]
-    return len(given) < FEW or 2 * sum(isinstance(value, list | dict) for value in given) <= len(given)
-
-
-def _are_speakers(named: Sequence[Any], speakers: Sequence[Any], vague: bool) -> bool:
-    """Whether most of those who are addressed speak; where the name is vague, to others than themselves, since numbers
-    of something else may be those of speakers by chance."""
-    told = [(str(by), str(to)) for by, to in zip(speakers, named, strict=True) if to is not None]
-    known = set(map(str, speakers))
-    speak, selves = sum(to in known for _, to in told), sum(to == by for by, to in told)
-    return len(told) < FEW or (2 * speak >= len(told) and not (vague and 50 * selves >= len(told)))
-
-
-def _are_ids(ids: Sequence[Any], conversations: Sequence[object]) -> bool:
-    """Whether most messages of a conversation have an id of their own."""
-    given = [(one, id) for one, id in zip(conversations, ids, strict=True) if id is not None]
-    return len(given) < FEW or 2 * len(set(given)) > len(given)
 
 
 def told(sources: Mapping[str, Sequence[str]], unused: Sequence[str]) -> str:

@@ -14,8 +14,6 @@ from ssrem.readers.files.streams import DumpFile
 from ssrem.readers.rows import escaped
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from ssrem.readers.base import Reader
 
 Columns = Mapping[str, str | Sequence[str]]
@@ -54,12 +52,20 @@ def reader_of(data: Any, columns: Columns | None, reading: Mapping[str, Any], fo
 def _written(data: Any, layout: Layout, path: Path) -> tuple[Path, str | None]:
     """The file that the data are written to, and its format."""
     if hasattr(data, "__arrow_c_stream__"):
+        import pyarrow as pa
         import pyarrow.parquet
 
-        table = _table(data)
-        lists = [field for field in table.schema if field.name in _LISTS and "list" in str(field.type)]
-        if not lists:
-            _check_types(table, layout)
+        try:
+            table = pa.table(data)
+        except (pa.ArrowException, TypeError) as error:
+            raise DumpError(f"a column of the frame holds values of several types: {error}") from error
+        kinds = {field.name: str(field.type) for field in table.schema}
+        if not any("list" in kinds.get(name, "") for name in _LISTS):
+            for name in layout.plan(tuple(kinds)).sources.get("text", ()):
+                if "string" not in kinds[name]:
+                    raise DumpError(
+                        f"the column {name!r} of the texts holds values of type {kinds[name]}, not texts"
+                    )
             pyarrow.parquet.write_table(table, path)
             return path, "parquet"
         data = table.to_pylist()
@@ -73,22 +79,6 @@ def in_python(message: str) -> str:
     for option, argument in _ARGUMENTS:
         message = re.sub(option, argument, message)
     return message
-
-
-def _table(data: Any) -> pa.Table:
-    import pyarrow as pa
-
-    try:
-        return pa.table(data)
-    except (pa.ArrowException, TypeError) as error:
-        raise DumpError(f"a column of the frame holds values of several types: {error}") from error
-
-
-def _check_types(table: pa.Table, layout: Layout) -> None:
-    for name in layout.plan(tuple(table.column_names)).sources.get("text", ()):
-        kind = table.schema.field(name).type
-        if "string" not in str(kind):
-            raise DumpError(f"the column {name!r} of the texts holds values of type {kind}, not texts")
 
 
 def _rows(data: Any, layout: Layout) -> Iterator[Mapping[str, Any]]:

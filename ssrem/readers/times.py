@@ -8,10 +8,9 @@ have a time of the day, AM or PM, and a zone (UTC by default). Years 1 to 9999.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ssrem.errors import DumpError
@@ -59,57 +58,47 @@ class _UndecidedError(DumpError):
     """Dates may have the day or the month first."""
 
 
-class DateOrder:
-    """Decides whether the day or the month comes first in dates such as 03/04/2020, from the first dates of a dump.
+Date = tuple[int, int, int, str]
+"""The numbers of a date, the year last, and its text."""
 
-    A number above 12 is a day, and messages are in chronological order.
+
+def day_or_month(
+    dates: Sequence[Date], what: str, way_out: str, chosen: str | None = None
+) -> tuple[str, str | None]:
+    """`day` or `month`, which comes first in dates such as 03/04/2020, and the reason if the user should check it.
+
+    A number above 12 is a day, dots stand in dates that begin with the day, and messages are in chronological order.
+    what, way_out: the dump, and what the user can do, for messages. chosen: the order that the user states. DumpError
+    if the dates contradict it or each other, or if they do not decide.
     """
-
-    def __init__(self) -> None:
-        self._dates: list[tuple[int, int, int, str]] = []
-
-    def add(self, first: int, second: int, year: int, written: str) -> None:
-        """Count a date with these numbers. written: its text."""
-        if min(first, second) <= 12:
-            self._dates.append((first, second, year, written))
-
-    def decision(self, what: str, way_out: str, chosen: str | None = None) -> tuple[str, str | None]:
-        """`day` or `month`, and the reason if the user should check it.
-
-        what, way_out: the dump, and what the user can do, for messages. chosen: the order that the user states.
-        DumpError if the dates contradict it or each other, or if they do not decide.
-        """
-        above: dict[str, str] = {}  # order → a date that is valid only in this order
-        for first, second, _, written in self._dates:
-            if max(first, second) > 12:
-                above.setdefault("day" if first > 12 else "month", written)
-        if len(above) == 2:
-            raise DumpError(
-                f"{what}: {above['day']} has the day first, but {above['month']} the month; make one dump of each "
-                f"form, or {way_out}"
-            )
-        if chosen or all(first == second for first, second, *_ in self._dates):
-            if against := next((written for order, written in above.items() if order != chosen), None):
-                raise DumpError(f"{what}: {against} is not {chosen} first; leave out --map")
-            return chosen or "day", None
-        for order, decisive in above.items():
-            return order, f"dates are read with the {order} first, because of {decisive}"
-        example = self._dates[0][-1]
-        if all("." in written for *_, written in self._dates):
-            return "day", f"dates with dots, such as {example}, are read with the day first"
-        days = [(year, second, first) for first, second, year, _ in self._dates]
-        months = [(year, first, second) for first, second, year, _ in self._dates]
-        if _is_sorted(days) != _is_sorted(months):
-            order, other = ("day", "month") if _is_sorted(days) else ("month", "day")
-            why = f"with the {other} first time would run backwards"
-            return order, f"dates are read with the {order} first, because {why}"
-        raise _UndecidedError(
-            f"{what}: dates such as {example} may have the day or the month first, and none of them decides; {way_out}"
+    dates = [date for date in dates if min(date[:2]) <= 12]
+    above: dict[str, str] = {}  # order → a date that is valid only in this order
+    for first, second, _, written in dates:
+        if max(first, second) > 12:
+            above.setdefault("day" if first > 12 else "month", written)
+    if len(above) == 2:
+        raise DumpError(
+            f"{what}: {above['day']} has the day first, but {above['month']} the month; make one dump of each form, or "
+            f"{way_out}"
         )
-
-
-def _is_sorted(dates: Iterable[tuple[int, int, int]]) -> bool:
-    return all(earlier <= later for earlier, later in pairwise(dates))
+    if chosen or all(first == second for first, second, *_ in dates):
+        if against := next((written for order, written in above.items() if order != chosen), None):
+            raise DumpError(f"{what}: {against} is not {chosen} first; leave out --map")
+        return chosen or "day", None
+    for order, decisive in above.items():
+        return order, f"dates are read with the {order} first, because of {decisive}"
+    example = dates[0][-1]
+    if all("." in written for *_, written in dates):
+        return "day", f"dates with dots, such as {example}, are read with the day first"
+    days = [(year, second, first) for first, second, year, _ in dates]
+    months = [(year, first, second) for first, second, year, _ in dates]
+    if (days == sorted(days)) != (months == sorted(months)):
+        order, other = ("day", "month") if days == sorted(days) else ("month", "day")
+        why = f"with the {other} first time would run backwards"
+        return order, f"dates are read with the {order} first, because {why}"
+    raise _UndecidedError(
+        f"{what}: dates such as {example} may have the day or the month first, and none of them decides; {way_out}"
+    )
 
 
 class Times:
@@ -142,35 +131,31 @@ class Times:
     def notes(self) -> list[str]:
         """Why day or month is first, and how many values are not times, in a sentence each."""
         notes = [self._why] if self._why else []
-        if not self.failures:
-            return notes
-        what = "value is no time" if self.failures == 1 else "values are no times"
-        way_out = "--time-format says how times are written"
-        if re.match(r"'\d\d?:\d\d(?!.*\d{4})", self._example):
-            way_out = "a time of the day needs a date: --map time=DATE+TIME joins two columns"
-        return [
-            *notes,
-            f"{self.failures:,} {what} and became null, such as {self._example} ({self._place}); their text is in the "
-            f"metadata, and {way_out}",
-        ]
+        if self.failures:
+            what = "value is no time" if self.failures == 1 else "values are no times"
+            way_out = "--time-format says how times are written"
+            if re.match(r"'\d\d?:\d\d(?!.*\d{4})", self._example):
+                way_out = "a time of the day needs a date: --map time=DATE+TIME joins two columns"
+            notes.append(
+                f"{self.failures:,} {what} and became null, such as {self._example} ({self._place}); their text is in "
+                f"the metadata, and {way_out}"
+            )
+        return notes
 
     def decide(self, values: Iterable[object], *, later: bool = False) -> None:
         """Decide whether day or month is first by the first times of a dump; DumpError if they do not decide, unless
         `later` ones may."""
-        dates = DateOrder()
-        for value in values if not self.format else ():
-            for word in _BLANKS.split(value.strip()) if isinstance(value, str) else ():
-                date = _NUMERIC.fullmatch(word)
-                if date and len(date[1]) < 3 and date[2] != ".":
-                    dates.add(int(date[1]), int(date[3]), int(date[4]), word)
+        texts = [value for value in values if isinstance(value, str)] if not self.format else []
+        found = (_NUMERIC.fullmatch(word) for text in texts for word in _BLANKS.split(text.strip()))
+        dates = [
+            (int(date[1]), int(date[3]), int(date[4]), date[0])
+            for date in found
+            if date and len(date[1]) < 3 and date[2] != "."
+        ]
         ways = "'%d/%m/%Y %H:%M' or '%m/%d/%Y %H:%M'"
         way_out = f"say which with --time-format (in Python time_format=…), such as {ways}"
-        try:
-            order, why = dates.decision(self.dump, way_out)
-        except _UndecidedError:
-            if not later:
-                raise
-        else:
+        with suppress(*([_UndecidedError] if later else [])):
+            order, why = day_or_month(dates, self.dump, way_out)
             self.order, self._why = (order, why) if why else ("", "")
 
     def parse(self, value: object) -> int | None:
@@ -200,12 +185,23 @@ class Times:
             values = pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
         with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
             if number:
-                return _from_numbers(values)
-            if not text:
-                return _from_timestamps(values)
-            if not self.format:
-                zulu = pc.all(pc.ends_with(values, "Z")).as_py()
-                return _from_timestamps(pc.utf8_slice_codeunits(values, 0, -1) if zulu else values)
+                numbers = values.cast(pa.float64(), safe=False)
+                low, high = pc.min_max(numbers).as_py().values()
+                seconds = low is None or (low > 22e6 and high < 19e10)  # none may be a date without dashes
+                if seconds or (low > _LATEST_S and high < 9e12):  # whose microseconds float64 holds exactly
+                    micros = pc.multiply(numbers, 1e6 if seconds else 1e3)
+                    whole = pc.round(micros, round_mode="half_to_even").cast(pa.int64())
+                    return whole.cast(pa.timestamp("us"))
+            elif not (text and self.format):
+                zulu = text and pc.all(pc.ends_with(values, "Z")).as_py()
+                moments = pc.utf8_slice_codeunits(values, 0, -1) if zulu else values
+                # Timestamps with a zone are stored in UTC, so removing the zone leaves UTC; casting ns truncates.
+                utc = pa.timestamp("us", getattr(kind, "tz", None))
+                times = moments.cast(utc, safe=getattr(kind, "unit", None) != "ns").cast(pa.timestamp("us"))
+                ends = pc.min_max(times.cast(pa.int64())).as_py().values()
+                if not all(end is None or _EARLIEST_S <= end / 1e6 < _LATEST_S + 1 for end in ends):
+                    raise NotVectorisableError
+                return times
         if not (text or number):
             raise NotVectorisableError
         try:
@@ -290,33 +286,3 @@ def _micros(moment: datetime) -> int | None:
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     micros = (moment - _EPOCH) // timedelta(microseconds=1)
     return micros if _EARLIEST_S <= micros / 1e6 < _LATEST_S + 1 else None
-
-
-def _from_timestamps(values: pa.Array) -> pa.Array:
-    """Timestamps, dates or texts in ISO 8601 without a zone; ArrowInvalid for other texts, NotVectorisableError outside
-    of the years 1 to 9999."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    # Timestamps with a zone are stored in UTC, so removing the zone leaves UTC.
-    zone = getattr(values.type, "tz", None)
-    finer = getattr(values.type, "unit", None) == "ns"  # casting ns truncates; casting others may overflow
-    times = values.cast(pa.timestamp("us", zone), safe=not finer).cast(pa.timestamp("us"))
-    ends = pc.min_max(times.cast(pa.int64())).as_py().values()
-    if not all(_EARLIEST_S <= micros / 1e6 < _LATEST_S + 1 for micros in ends if micros is not None):
-        raise NotVectorisableError
-    return times
-
-
-def _from_numbers(values: pa.Array) -> pa.Array:
-    """Seconds or milliseconds since 1970, of which none may be a date without dashes; else ArrowInvalid."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    numbers = values.cast(pa.float64(), safe=False)
-    low, high = pc.min_max(numbers).as_py().values()
-    seconds = low is None or (low > 22e6 and high < 19e10)
-    if not seconds and not (low > _LATEST_S and high < 9e12):  # whose microseconds float64 holds exactly
-        raise pa.ArrowInvalid
-    micros = pc.round(pc.multiply(numbers, 1e6 if seconds else 1e3), round_mode="half_to_even")
-    return micros.cast(pa.int64()).cast(pa.timestamp("us"))

@@ -12,7 +12,7 @@ from ssrem.readers.base import Reader, Record, malformed, problem
 from ssrem.readers.fields import Layout
 from ssrem.readers.files.streams import LONGEST_ROW, DumpFile, is_utf8, too_long
 from ssrem.readers.people import DELETED
-from ssrem.readers.times import DateOrder
+from ssrem.readers.times import day_or_month
 
 _INVISIBLE = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _HEADER = re.compile(
@@ -148,7 +148,7 @@ class WhatsappReader(Reader):
             raise DumpError(
                 "--map of a whatsapp chat takes time=day-first or time=month-first, and nothing else"
             )
-        dates = DateOrder()
+        dates: list[tuple[int, int, int, str]] = []
         last: _Date | None = None
         for block in file.blocks():
             for line in block.decode("utf-8", "replace").split("\n"):
@@ -156,10 +156,13 @@ class WhatsappReader(Reader):
                 if header and len(header["first"]) < 3:
                     date = header.group("first", "second", "third", "sign")
                     if date != last:
-                        dates.add(int(date[0]), int(date[1]), _year(date), _written(date))
+                        dates.append((int(date[0]), int(date[1]), _year(date), _written(date)))
                         last = date
-        order, why = dates.decision(
-            str(file.path), "say which with --map time=day-first or --map time=month-first", wanted[columns]
+        order, why = day_or_month(
+            dates,
+            str(file.path),
+            "say which with --map time=day-first or --map time=month-first",
+            wanted[columns],
         )
         self.notes += [why] if why else []
         return order

@@ -22,7 +22,7 @@ import pyarrow.parquet
 from ssrem.errors import DumpError, one_line
 from ssrem.readers.base import BATCH_BYTES, Reader, Record, problem
 from ssrem.readers.cells import OPEN, Row, cells_of, delimiter_of, first_line, names_delimiter, rows_of_cells
-from ssrem.readers.fields import check_header, unknown_columns
+from ssrem.readers.fields import check_header
 from ssrem.readers.files.streams import SAMPLE_ROWS, UTF8_BOM, DumpFile, excerpt, is_utf8
 from ssrem.readers.paths import Paths
 from ssrem.readers.rows import Integers, python_values, raw_batch
@@ -111,8 +111,6 @@ class CsvReader(Reader):
                 f"{file.path}: line 1 is a row, not a header: {excerpt(raw)}; add a line before it that names the "
                 f"columns, such as {names!r}"
             )
-        if missing := [field for field in self.layout.needed if field not in fields]:
-            raise unknown_columns(file.path, header, missing, DumpError)
 
     def sample(self, file: DumpFile) -> Iterator[tuple[object, Mapping[str, Any]]]:
         number, content, _ = self._body(file)
@@ -230,9 +228,6 @@ class ParquetReader(Reader):
         with _opened(file) as parquet:
             columns = parquet.schema_arrow.names
             check_header(file.path, columns, self.mapping, DumpError)
-            sources = self.layout.plan(tuple(columns)).sources
-            if missing := [field for field in self.layout.needed if field not in sources]:
-                raise unknown_columns(file.path, columns, missing, DumpError)
             if not parquet.metadata.num_rows:
                 raise DumpError(
                     f"{file.path}: there are columns but no row; give a file with conversations in it"

@@ -98,21 +98,6 @@ def test_errors_while_it_is_read_name_the_archive_too(tmp_path: Path, files: Fil
     assert tempfile.gettempdir() not in str(raised.value).replace(str(path), "")
 
 
-@pytest.mark.parametrize(
-    "files",
-    [
-        {"a/one.jsonl": LINE, "b/two.jsonl": LINE},
-        {"README.md": b"# two, of one kind\n", "a/one.jsonl": LINE, "a/two.jsonl": LINE},
-        {"index.html": b"<html><body>hi</body></html>\n", "a/one.jsonl": LINE, "a/b/two.jsonl": LINE},
-    ],
-)
-def test_subfolders_of_an_archive_are_read_as_those_of_a_folder(tmp_path: Path, files: Files) -> None:
-    archived = open_dump(write_dump({"": _zip(files)}, tmp_path / "export.zip"))
-    unpacked = open_dump(write_dump(files, tmp_path / "folder"))
-    assert rows_of(archived) == rows_of(unpacked) and len(rows_of(archived)) == 2
-    assert archived.notes == unpacked.notes
-
-
 def test_the_temporary_folder_goes_with_the_reader(tmp_path: Path) -> None:
     path = write_dump({"": _zip(SLACK)}, tmp_path / "export.zip")
     reader = open_dump(path)
@@ -142,10 +127,6 @@ os.kill(os.getpid(), signal.SIGKILL)
     reader = open_dump(path)
     assert len(rows_of(reader)) == 1
     assert not abandoned.exists() and len(list(temporary.iterdir())) == 1
-
-
-def test_bzip2(tmp_path: Path) -> None:
-    assert len(rows_of(open_dump(write_dump({"": bz2.compress(LINE * 3)}, tmp_path / "dump.jsonl.bz2")))) == 3
 
 
 def _link() -> bytes:
@@ -214,13 +195,6 @@ def test_an_address_of_a_file_here_is_refused(tmp_path: Path) -> None:
         open_dump(f"file://{path}")
 
 
-def test_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "MOST_FILES", 2)
-    path = write_dump({"": _zip(SLACK)}, tmp_path / "export")
-    with pytest.raises(DumpError, match="more than 2 files"):
-        open_dump(path)
-
-
 def test_a_folder_of_an_export_with_its_pictures(tmp_path: Path) -> None:
     folder = write_dump({"result.json": TELEGRAM[""], "photos/a.jpg": b"\xff\xd8"}, tmp_path / "ChatExport")
     for format in (None, "telegram"):
@@ -237,3 +211,10 @@ def test_a_folder_of_several_dumps_names_them(tmp_path: Path) -> None:
     ):
         open_dump(folder)
     assert open_dump(folder, format="irc").format == "irc"
+
+
+def test_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "MOST_FILES", 2)
+    path = write_dump({"": _zip(SLACK)}, tmp_path / "export")
+    with pytest.raises(DumpError, match="more than 2 files"):
+        open_dump(path)

@@ -131,18 +131,6 @@ def test_a_value_that_would_take_the_memory_is_refused_with_a_way_out(
     )
 
 
-def test_a_cornell_line_without_an_end_is_one_line(
-    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streams, "LONGEST_ROW", 1000)
-    line = b"L1 +++$+++ u0 +++$+++ m0 +++$+++ ANN +++$+++ Hi\n"
-    talk = b"u0 +++$+++ u1 +++$+++ m0 +++$+++ ['L1']\n"
-    for lines, talks in ((line + b"x" * 2000, talk), (line, talk + b"x" * 2000)):
-        write(lines, "cornell/movie_lines.txt")
-        folder = write(talks, "cornell/movie_conversations.txt").parent
-        assert "line 2 is longer than" in says(folder)
-
-
 def test_a_stray_quote_before_long_lines_does_not_hold_them(
     write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,13 +177,6 @@ def test_few_long_texts_fill_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert [int(t[-8:]) for t in texts] == list(range(200)), dump
 
 
-def test_texts_of_tens_of_megabytes_are_read_whole(tmp_path: Path) -> None:
-    size = 16 << 20
-    for dump in _dumps_of_long_texts(tmp_path, 1, size):
-        lengths = [len(row["text"]) for row in rows_of(open_dump(dump)) if "text" in row]
-        assert lengths == [size], dump
-
-
 def test_keys_that_are_data_do_not_fill_the_memory(write: Callable[..., Path]) -> None:
     lines = [json.dumps({**ROW, "m": {f"k{i}": i, f"j{i}": "x"}}) for i in range(1_500)]
     reader = reader_of(JsonlReader, write("\n".join(lines).encode()))
@@ -227,21 +208,6 @@ def test_a_time_out_of_the_years_in_a_list_is_one_line(tmp_path: Path) -> None:
         pa.table({**{n: [v] for n, v in ROW.items()}, "seen": seen}), tmp_path / "dump"
     )
     assert "cannot be read" in says(tmp_path / "dump")
-
-
-def test_numbers_without_bounds(write: Callable[..., Path]) -> None:
-    lines = [{**ROW, "n": 10**400, "time": 10**400, "id": -(2**70)}, {**ROW, "n": float("inf")}]
-    rows = rows_of(open_dump(write("\n".join(json.dumps(line) for line in lines).encode())))
-    assert rows[0]["utterance_id"] == str(-(2**70)) and json.loads(rows[0]["metadata"])["time"] == 10**400
-    assert "metadata" not in rows[1]
-
-
-def test_binary_text_is_text_where_it_can_be(tmp_path: Path) -> None:
-    table = pa.table(
-        {**{n: [v] * 2 for n, v in ROW.items()}, "text": pa.array([b"ok", b"\xff"], pa.binary_view())}
-    )
-    pyarrow.parquet.write_table(table, tmp_path / "dump")
-    assert [row.get("text") or row["raw"] for row in rows_of(open_dump(tmp_path / "dump"))] == ["ok", b"\xff"]
 
 
 # Place

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ssrem.errors import DumpError
-from ssrem.readers.times import DateOrder, NotVectorisableError, Times, checked_format
+from ssrem.readers.times import NotVectorisableError, Times, checked_format, day_or_month
 
 parse_time, parse_times = Times().parse, Times().parse_column
 
@@ -167,10 +167,8 @@ def test_numbers_round_alike(seconds: list[float]) -> None:
 
 
 def _order(dates: list[tuple[int, int, int]], chosen: str | None = None) -> tuple[str, str | None]:
-    seen = DateOrder()
-    for first, second, year in dates:
-        seen.add(first, second, year, f"{first}/{second}/{year}")
-    return seen.decision("dump.csv", "give --time-format", chosen)
+    written = [(first, second, year, f"{first}/{second}/{year}") for first, second, year in dates]
+    return day_or_month(written, "dump.csv", "give --time-format", chosen)
 
 
 def test_all_dates_decide_whether_the_day_is_first() -> None:

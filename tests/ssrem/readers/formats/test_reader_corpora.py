@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from ssrem.errors import DumpError
 from ssrem.readers import open_dump
 from support.exports import EMPATHETIC_DIALOGUES, PERSONACHAT, TOPICAL_CHAT, write_dump
 from support.reader_rows import rows_of
@@ -61,13 +60,6 @@ def test_conversations_with_their_ratings_and_then_their_messages(tmp_path: Path
     ]
     assert rows[5]["raw"] == b'"oops"'
     assert rows[7]["raw"] == b'{"c3":7}'
-
-
-def test_broken_json_is_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "any.json"
-    path.write_text(json.dumps(DUMP)[:-20])
-    with pytest.raises(DumpError, match=r"any\.json: broken JSON in line 1, column"):
-        open_dump(path)
 
 
 @pytest.mark.parametrize("half", ["\ud800", "\udc00", "\ud83dA", "\ud800\ud800"])
@@ -189,13 +181,6 @@ def test_rows_of_both_files(tmp_path: Path, end: bytes, batch_rows: int) -> None
         },
     ]
     assert reader.bytes_read == reader.total_bytes
-
-
-def test_an_empty_file_is_one_line(tmp_path: Path) -> None:
-    folder = _folder(tmp_path, LINES, CONVERSATIONS)
-    (folder / "movie_lines.txt").write_bytes(b"")
-    with pytest.raises(DumpError, match=r"movie_lines\.txt: the file is empty"):
-        open_dump(folder)
 
 
 def test_lines_become_conversations_of_two_seats(tmp_path: Path) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -84,15 +81,6 @@ def test_tabs_byte_order_mark_and_gzip(tmp_path: Path) -> None:
     reader = open_dump(path)
     assert isinstance(reader, TsvReader)
     assert rows_of(reader) == [_row(2, "Hi, you")]
-
-
-def test_times_that_cannot_be_read_stay(tmp_path: Path) -> None:
-    path = _write(
-        tmp_path, b"conversation_id,speaker,text,time\nc,ann,x,2018-05-02 19:38:15\nc,ann,y,soon\nc,ann,z,\n"
-    )
-    rows = rows_of(open_dump(path))
-    assert ["time" in row for row in rows] == [True, False, False]
-    assert [row.get("metadata") for row in rows] == [None, '{"time":"soon"}', None]
 
 
 @pytest.mark.parametrize(
@@ -193,50 +181,6 @@ def test_several_columns_known_as_one_field_do_not_slow_a_table(tmp_path: Path) 
 
 
 _cells = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(_cells, _cells, _cells), min_size=1), st.sampled_from([",", "\t"]))
-def test_what_csv_writes_is_read_back(
-    tmp_path: Path, rows: list[tuple[str, str, str]], delimiter: str
-) -> None:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, delimiter=delimiter, quoting=csv.QUOTE_ALL)
-    writer.writerows([("conversation", "speaker", "text"), *rows])
-    reader = reader_of(
-        {",": CsvReader, "\t": TsvReader}[delimiter], _write(tmp_path, text.getvalue().encode())
-    )
-    records = [
-        (r.get("conversation_id", ""), r.get("speaker", ""), r.get("text", "")) for r in rows_of(reader)
-    ]
-    assert records == rows
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.lists(st.binary(max_size=30).filter(lambda line: b'"' not in line and b"\r" not in line), max_size=20)
-)
-def test_every_line_is_accounted_for(tmp_path: Path, lines: list[bytes]) -> None:
-    content = HEAD + b"\n".join([b"c,ann,x,", *lines])
-    wanted = [line for line in content.split(b"\n")[1:] if line.strip()]
-    rows = rows_of(reader_of(CsvReader, _write(tmp_path, content)))
-    assert len(rows) == len(wanted)
-    assert all(row["raw"] == line for row, line in zip(rows, wanted, strict=True) if "problem" in row)
-
-
-@pytest.mark.skipif(not MELD.is_file(), reason="MELD is not beside the repository, in ../shared/data/corpora")
-def test_meld_with_composite_keys() -> None:
-    key = "Season+Episode+Dialogue_ID"
-    reader = open_dump(MELD, mapping={"conversation": key, "id": f"{key}+Utterance_ID"})
-    assert reader.format == "csv"
-    rows = rows_of(reader)
-    assert len(rows) == 9_989
-    assert Counter(row.get("problem") for row in rows) == {None: 9_989}
-    assert rows[0]["conversation_id"] == "8:21:0"
-    assert rows[0]["utterance_id"] == "8:21:0:0"
-    assert rows[0]["speaker"] == "Chandler"
-    assert rows[0]["text"].startswith("also I was the point person")
-    assert len({row["utterance_id"] for row in rows}) == 9_989
 
 
 @pytest.mark.parametrize("delimiter", [";", "|", ",", "\t"])

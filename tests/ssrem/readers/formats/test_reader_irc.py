@@ -174,20 +174,6 @@ def test_other_texts_are_not_taken_alone_or_in_a_folder(tmp_path: Path, content:
     assert guess_format(DumpFile(path)) != "irc"
 
 
-def test_a_page_beside_a_dump_is_no_log_with_faults(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("conversation,speaker,text\n1,a,b\n")
-    (tmp_path / "about.xml").write_text("<root>\n <row>a</row>\n <row>b</row>\n</root>\n")
-    assert open_dump(tmp_path).format == "csv"
-
-
-def test_a_page_beside_logs_is_named_and_not_read(tmp_path: Path) -> None:
-    (tmp_path / "x.log").write_text("<ann> Hi\n[12:30] <b> a joke </b>\n")
-    (tmp_path / "index.html").write_text("<html>\nhello\n")
-    reader = open_dump(tmp_path)
-    assert [row["speaker"] for row in rows_of(reader)] == ["ann", "b"]
-    assert "not read, since they are of no known format: index.html" in reader.notes
-
-
 def test_a_text_with_few_lines_of_a_log_is_none(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text("[12:30] <ann> Hi\n" + "(12.30) bob - Hello\n" * 2)

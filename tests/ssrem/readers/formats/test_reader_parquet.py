@@ -94,28 +94,8 @@ def test_whole_numbers_in_columns_of_floats_are_ids_as_integers(
     assert (rows[0]["text"], rows[0]["metadata"]) == ("1.0", '{"score":1}')
 
 
-@pytest.mark.parametrize(("number", "id"), [(2.0**53, "9007199254740992.0"), (1e17, "1e+17"), (0.5, "0.5")])
-def test_a_float_that_is_no_exact_whole_number_is_no_integer(tmp_path: Path, number: float, id: str) -> None:
-    columns = {
-        "conversation": ["a", "a"],
-        "speaker": ["b", "b"],
-        "text": ["c", "d"],
-        "reply_to": [1.0, number],
-    }
-    assert [row["reply_to"] for row in rows_of(open_dump(_write(tmp_path, columns)))] == ["1", id]
-
-
 def _not_vectorised(*_: Any, **__: Any) -> Any:
     raise NotVectorisableError
-
-
-def test_a_string_column_with_bytes_that_are_not_utf8(tmp_path: Path) -> None:
-    offsets = pa.array([0, 1, 2], pa.int32()).buffers()[1]
-    texts = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"x\xff")])
-    rows = rows_of(
-        open_dump(_write(tmp_path, {"conversation": ["a", "a"], "speaker": ["b", "b"], "text": texts}))
-    )
-    assert [(row.get("text"), row.get("problem")) for row in rows] == [("x", None), (None, "undecodable")]
 
 
 def test_a_list_is_no_text(tmp_path: Path) -> None:
