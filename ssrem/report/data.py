@@ -25,44 +25,15 @@ KIND_NAMES = {
     "Context": "copied context",
 }
 
-COLUMNS: dict[str, tuple[str, ...]] = {
-    name: tuple(columns.split())
-    for name, columns in {
-        "corpora": "corpus format source conversations utterances quarantined speakers turns responses "
-        "stated reply previous_speaker speaker_scope landed_at",
-        "quarantine": "corpus reason rows",
-        "set_similarity": "corpus kind mean low high speakers of_speakers sets pairs encoder",
-        "identification": "evaluator version corpus learned_from kind mean low high gt_above n",
-        "correlations": "evaluator version dataset criterion aggregation level score pearson pearson_p pearson_low "
-        "pearson_high spearman spearman_p spearman_low spearman_high kendall kendall_p n excluded outcome resampled "
-        "ceiling cluster",
-        "comparisons": "dataset criterion level test first first_version second second_version first_statistic "
-        "second_statistic p_holm",
-        "judgments": "evaluator version dataset criterion spearman answers without_score tokens seconds",
-        "rater_agreement": "dataset criterion responses outliers units ratings removed alpha_interval alpha_ordinal "
-        "alpha_nominal fleiss_kappa weighted_kappa",
-        "sources": "evaluator version dataset criterion source q05 q25 median q75 q95 mean sd n",
-        "points": "evaluator version dataset criterion response_id human raters part score",
-        "responses": "dataset response_id context response reference system",
-        "studies": "study dataset evaluator version condition measure value n outcome low high",
-        "learning_curves": "evaluator version epoch split loss",
-        "evaluators": "evaluator version signature encoder promoted why trained_at figures",
-        "quality": "run_id stage table expectation passed observed unexpected",
-        "runs": "run_id stage state started ended parameters",
-    }.items()
-}
-
 
 @dataclass(frozen=True)
 class ReportData:
     """The rows behind a report, each list in the order in which it is shown.
 
-    COLUMNS names the keys that the rows of each list have; a figure that could not be computed is None or NaN.
-    Means, intervals and correlations are floats in their own units, `gt_above` is a share from 0 to 1,
-    `figures` and `parameters` are mappings or text, and times are datetimes or text. `responses` has the texts
-    of the points that may be shown as cases, `context` a list of turns, oldest first.
-
-    Raises ValueError if a row lacks a key.
+    The keys of the rows are the columns of the queries in sql/report; a figure that could not be computed is None or
+    NaN. Means, intervals and correlations are floats in their own units, `gt_above` is a share from 0 to 1, `figures`
+    and `parameters` are mappings or text, and times are datetimes or text. `responses` has the texts of the points that
+    may be shown as cases, `context` a list of turns, oldest first.
     """
 
     generated_at: str
@@ -84,13 +55,6 @@ class ReportData:
     evaluators: Rows = field(default_factory=list)
     quality: Rows = field(default_factory=list)
     runs: Rows = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        for name, columns in COLUMNS.items():
-            for number, row in enumerate(getattr(self, name)):
-                missing = [column for column in columns if column not in row]
-                if missing:
-                    raise ValueError(f"report: row {number} of {name} lacks {', '.join(missing)}")
 
     def title(self, evaluator: Any, version: Any) -> str:
         """Label of an evaluator: its name, with the version if the report has several versions of it."""

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 from ssrem.report import text
-from ssrem.report.data import COLUMNS, Namer, ReportData, conditions, evaluators_of, grouped
+from ssrem.report.data import Namer, ReportData, conditions, evaluators_of, grouped
 from ssrem.report.figures import panels, regressions
 from ssrem.report.page import jinja_environment, template_text
 from ssrem.report.text import Row, Rows, Strong, Table
@@ -37,13 +37,13 @@ def export(data: ReportData, folder: Path, *, raw: bool = False) -> list[Path]:
         for suffix in ("svg", "png"):
             panel.save(folder / f"{name}.{suffix}")
             paths.append(folder / f"{name}.{suffix}")
-        write(f"{name}.csv", text.csv_text(panel.rows, COLUMNS[panel.table], raw=raw))
+        write(f"{name}.csv", text.csv_text(panel.rows, raw=raw))
         index += f"\n## {name}\n\n{text.markdown_text(panel.label)}\n\n![]({name}.svg)\n"
     for table in tables(data):
         name = unique(text.file_name("table", table.name), used)
         write(f"{name}.tex", text.latex(table))
         write(f"{name}.md", text.markdown(table))
-        write(f"{name}.csv", text.csv_text(table.rows, table.columns, raw=raw))
+        write(f"{name}.csv", text.csv_text(table.rows, raw=raw))
         caption = text.markdown_text(table.caption)
         index += f"\n## {name}\n\n{caption}\n\n[Markdown]({name}.md), [CSV]({name}.csv)\n"
     write(INDEX, index)
@@ -68,9 +68,8 @@ def tables(data: ReportData) -> list[Table]:
         rows: Rows = regressions(data.points) if name == "regressions" else getattr(data, name)
         cells = [environment.compile_expression(cell) for cell in table["columns"].values()]
         body = [[str(cell(row, title=data.title)) for cell in cells] for row in rows]
-        columns = COLUMNS.get(name, [*rows[0]] if rows else [])
         file = table.get("name", name.replace("_", "-"))
-        found.append(Table(file, table["caption"], table["left"], [*table["columns"]], body, rows, columns))
+        found.append(Table(file, table["caption"], table["left"], [*table["columns"]], body, rows))
     found += [study_table(rows) for rows in grouped(data.studies, "study", "dataset").values()]
     return [table for table in found if table.body]
 
@@ -103,7 +102,7 @@ def _agreement(correlations: Rows, title: Namer) -> Table:
         "from 0 (p ≥ 0.05, two-sided). The noise ceiling is how well one rater predicts the others."
     )
     headings = ["Evaluator", "Score", *(f"{dataset}, {criterion}" for dataset, criterion in cells)]
-    return Table("agreement", caption, 2, headings, body, rows, COLUMNS["correlations"])
+    return Table("agreement", caption, 2, headings, body, rows)
 
 
 def study_table(rows: Rows) -> Table:
@@ -127,4 +126,4 @@ def study_table(rows: Rows) -> Table:
     ]
     headings = ["Condition", *names, "n"]
     caption = f"Study {study} of {dataset}."
-    return Table(f"study-{study}-{dataset}", caption, 1, headings, body, rows, COLUMNS["studies"])
+    return Table(f"study-{study}-{dataset}", caption, 1, headings, body, rows)

@@ -70,18 +70,19 @@ _MARKS = "os^Dv*Pph<>X"
 @dataclass(frozen=True)
 class Panel:
     """One figure. file: name for its files; title and note: shown above it; label: what it shows in words, for screen
-    readers; rows: the numbers behind it, of the list `table` of the report's data."""
+    readers; rows: the numbers behind it."""
 
     file: str
     title: str
     note: str
     label: str
-    table: str
     rows: Rows = field(repr=False)
     figure: Figure = field(repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self.figure.draw_without_rendering()  # lays it out, once for all files, and makes the ticks
+        # Lay it out, once for all files; this makes the ticks, too.
+        if engine := self.figure.get_layout_engine():
+            engine.execute(self.figure)
         self.figure.set_layout_engine("none")
 
     def svg(self) -> str:
@@ -221,7 +222,7 @@ def forest(correlations: Rows, title: Namer) -> list[Panel]:
         values = ", ".join(f"{name} {real(at)}" for name, at, *_ in (*marks, *lines))
         label = f"Spearman correlation with 95% intervals: {values}"
         file, note = file_name("agreement", dataset, criterion), f"{criterion}, n = {rows[0]['n']:,}"
-        drawn.append(Panel(file, str(dataset), note, label, "correlations", rows, figure))
+        drawn.append(Panel(file, str(dataset), note, label, rows, figure))
     return drawn
 
 
@@ -252,7 +253,7 @@ def chance(rows: Rows, title: Namer) -> list[Panel]:
             note += f"; learned from {names}"
         file = file_name("true-above", corpus, kind)
         heading = f"{kind}, {KIND_NAMES[kind]}"
-        drawn.append(Panel(file, heading, note, label, "identification", measured, figure))
+        drawn.append(Panel(file, heading, note, label, measured, figure))
     return drawn
 
 
@@ -286,7 +287,7 @@ def identification(rows: Rows, title: Namer) -> list[Panel]:
                 note += f"; learned from {group[0]['learned_from']}"
             heading, label = title(evaluator, version), f"Mean f {_means(measured)}"
             file = file_name("identification", heading, corpus)
-            drawn.append(Panel(file, heading, note, label, "identification", group, figure))
+            drawn.append(Panel(file, heading, note, label, group, figure))
     return drawn
 
 
@@ -308,7 +309,7 @@ def similarity(rows: Rows) -> list[Panel]:
             figure, _ = _marks(marks, "mean similarity of the texts in a set")
             file, label = file_name("similarity", corpus), f"Mean similarity {_means(measured)}"
             note = f"vectors of {encoder}"
-            drawn.append(Panel(file, str(corpus), note, label, "set_similarity", group, figure))
+            drawn.append(Panel(file, str(corpus), note, label, group, figure))
     return drawn
 
 
@@ -338,7 +339,7 @@ def sources(rows: Rows, title: Namer) -> list[Panel]:
             note = group[0]["criterion"] if of_people else ""
             medians = ", ".join(f"{row['source']} {real(row['median'])}" for row in group)
             file, label = file_name("sources", heading, dataset), f"Median score by source: {medians}"
-            drawn.append(Panel(file, heading, note, label, "sources", group, figure))
+            drawn.append(Panel(file, heading, note, label, group, figure))
     return drawn
 
 
@@ -377,7 +378,7 @@ def learning(rows: Rows, title: Namer) -> list[Panel]:
         axes.legend(loc="upper right")
         heading = title(evaluator, version)
         file = file_name("learning", heading)
-        drawn.append(Panel(file, heading, note, label, "learning_curves", group, figure))
+        drawn.append(Panel(file, heading, note, label, group, figure))
     return drawn
 
 
@@ -435,7 +436,7 @@ def scatter(points: Rows) -> list[Panel]:
             note += f"; {len(shown):,} of them shown, drawn at random"
         label = f"Score against human score, {len(rows)} responses, {coefficient}"
         file = file_name("scatter", evaluator, dataset)
-        drawn.append(Panel(file, str(evaluator), note, label, "points", [rows[at] for at in shown], figure))
+        drawn.append(Panel(file, str(evaluator), note, label, [rows[at] for at in shown], figure))
     return drawn
 
 
@@ -477,5 +478,5 @@ def studies(rows: Rows) -> list[Panel]:
         )
         heading, note = f"{known.title if known else study}: {dataset}", known.note if known else ""
         file, label = file_name("study", study, dataset), f"{study}: {values}"
-        drawn.append(Panel(file, heading, note, label, "studies", group, figure))
+        drawn.append(Panel(file, heading, note, label, group, figure))
     return drawn

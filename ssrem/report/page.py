@@ -9,10 +9,9 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from ssrem.report import cases, text
-from ssrem.report.data import COLUMNS, KIND_NAMES, ReportData, conditions, evaluators_of, grouped
+from ssrem.report.data import KIND_NAMES, ReportData, conditions, evaluators_of, grouped
 from ssrem.report.figures import COLOURS, JITTER, panels, regressions
 from ssrem.report.findings import answer, no_better
-from ssrem.report.text import Row, Rows
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -46,9 +45,7 @@ def render(data: ReportData) -> str:
         title=data.title,
         answer=answer(data),
         no_better=no_better(data.identification, data.correlations, data.comparisons, data.title),
-        facts=_facts(data),
         correlations=correlations,
-        highest=_highest,
         aggregation_names=AGGREGATIONS,
         kind_names=KIND_NAMES,
         not_ok=sum(row["outcome"] != "ok" for row in data.correlations),
@@ -107,7 +104,6 @@ def jinja_environment() -> Environment:
         "measures": MEASURES,
         "outcomes": OUTCOMES,
         "colours": COLOURS,
-        "columns": COLUMNS,
         "case_kinds": cases.KINDS,
         "grouped": grouped,
         "is_figure": text.is_figure,
@@ -118,22 +114,3 @@ def jinja_environment() -> Environment:
 def template_text(name: str) -> str:
     """Text of a file of the templates."""
     return files("ssrem.report").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _highest(rows: Rows) -> Row | None:
-    """The row with the highest Spearman correlation; None with fewer than two measured rows."""
-    measured = [row for row in rows if row["outcome"] == "ok" and text.is_figure(row["spearman"])]
-    return max(measured, key=lambda row: float(row["spearman"])) if len(measured) > 1 else None
-
-
-def _facts(data: ReportData) -> list[str]:
-    """The amount of data behind the answer, in short phrases."""
-    conversations, turns = (sum(row[key] or 0 for row in data.corpora) for key in ("conversations", "turns"))
-    amounts = (
-        (len(data.corpora), "corpus", "corpora", f": {conversations:,} conversations, {turns:,} turns"),
-        (len(data.evaluators), "evaluator", "evaluators", ""),
-        (len({row["dataset"] for row in data.correlations}), "annotated set", "annotated sets", ""),
-    )
-    facts = [f"{n:,} {one if n == 1 else more}{rest}" for n, one, more, rest in amounts if n]
-    passed = sum(bool(row["passed"]) for row in data.quality)
-    return [*facts, f"{passed:,} of {len(data.quality):,} gates passed"] if data.quality else facts

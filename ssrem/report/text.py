@@ -120,8 +120,8 @@ def no_formula(value: Any) -> Any:
     return f"'{value}" if formula else value
 
 
-def csv_text(rows: Rows, columns: Sequence[str], *, raw: bool = False) -> str:
-    """The columns of the rows with a header, numbers to nine significant digits; a missing value is empty.
+def csv_text(rows: Rows, columns: Sequence[str] | None = None, *, raw: bool = False) -> str:
+    """Columns of the rows, by default all, with a header, numbers to nine significant digits; a missing value is empty.
 
     raw: text as it is, even where a spreadsheet would take it for a formula
     """
@@ -135,6 +135,7 @@ def csv_text(rows: Rows, columns: Sequence[str], *, raw: bool = False) -> str:
             value = "; ".join(f"{key}={cell(item)}" for key, item in value.items())
         return "" if value is None else value if raw else no_formula(value)
 
+    columns = columns or (list(rows[0]) if rows else [])
     with io.StringIO(newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(columns)
@@ -142,7 +143,7 @@ def csv_text(rows: Rows, columns: Sequence[str], *, raw: bool = False) -> str:
         return stream.getvalue()
 
 
-def csv_link(rows: Rows, columns: Sequence[str]) -> str:
+def csv_link(rows: Rows, columns: Sequence[str] | None = None) -> str:
     """The CSV as a data URL, so that the page itself holds the file."""
     return "data:text/csv;charset=utf-8," + quote(csv_text(rows, columns), safe=",:;/ ").replace(" ", "%20")
 
@@ -172,7 +173,6 @@ class Table:
     headings: Sequence[str]
     body: Sequence[Sequence[str]]
     rows: Rows
-    columns: Sequence[str]
 
 
 def markdown_text(text: str) -> str:

@@ -18,7 +18,6 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.judge.judge import judgments
 from ssrem.report import cases, figures
-from ssrem.report.data import COLUMNS
 from ssrem.report.page import render_page
 from ssrem.report.text import Row, fixed, percent
 from ssrem.samples import Sample
@@ -300,9 +299,9 @@ def render(
     correlations: list[Row] = []
     for name, coefficients in validation.agreement.items():
         one = coefficients["spearman"]
-        row = dict.fromkeys(COLUMNS["correlations"]) | common | {"evaluator": name, "score": "f", "n": one.n}
-        row |= {"aggregation": "mean", "level": "segment", "outcome": "ok", "spearman": one.value}
-        row |= {"spearman_low": one.low, "spearman_high": one.high, "ceiling": validation.rater.statistic}
+        row = {**common, "evaluator": name, "score": "f", "n": one.n, "spearman": one.value}
+        row |= {"aggregation": "mean", "level": "segment", "outcome": "ok", "spearman_low": one.low}
+        row |= {"spearman_high": one.high, "ceiling": validation.rater.statistic}
         correlations.append(row)
     return render_page(
         "validation.html",

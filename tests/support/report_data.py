@@ -2,13 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
-from ssrem.report.data import COLUMNS, ReportData
+from ssrem.report.data import ReportData
+
+CORRELATION = [
+    "pearson",
+    "pearson_p",
+    "pearson_low",
+    "pearson_high",
+    "spearman",
+    "spearman_p",
+    "spearman_low",
+    "spearman_high",
+    "kendall",
+    "kendall_p",
+    "resampled",
+    "ceiling",
+    "cluster",
+]
+CORPUS = [
+    "format",
+    "conversations",
+    "utterances",
+    "quarantined",
+    "speakers",
+    "turns",
+    "responses",
+    "stated",
+    "reply",
+    "previous_speaker",
+    "speaker_scope",
+]
+LISTS = [
+    field.name for field in fields(ReportData) if field.name not in ("generated_at", "ssrem_version", "home")
+]
 
 
 def correlation(**changes: Any) -> dict[str, Any]:
-    row: dict[str, Any] = dict.fromkeys(COLUMNS["correlations"], 0.25)
+    row: dict[str, Any] = dict.fromkeys(CORRELATION, 0.25)
     row |= {"evaluator": "ssrem", "version": "v1", "dataset": "persona", "criterion": "overall"}
     row |= {
         "aggregation": "mean",
@@ -27,10 +60,7 @@ def make_data() -> ReportData:
         generated_at="2026-11-20 10:00:00",
         ssrem_version="0.1.0",
         home="warehouse",
-        corpora=[
-            dict.fromkeys(COLUMNS["corpora"], 4321)
-            | {"corpus": "talk", "source": "talk.jsonl", "landed_at": None}
-        ],
+        corpora=[dict.fromkeys(CORPUS, 4321) | {"corpus": "talk", "source": "talk.jsonl", "landed_at": None}],
         quarantine=[{"corpus": "talk", "reason": "no text", "rows": 17}],
         set_similarity=[
             {

@@ -11,10 +11,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ssrem.report.data import COLUMNS
 from ssrem.report.export import INDEX, export, tables, unique
 from ssrem.report.text import Strong, file_name, latex, markdown
-from support.report_data import correlation, make_data
+from support.report_data import LISTS, correlation, make_data
 
 FIGURES = {
     *(
@@ -74,7 +73,7 @@ def test_every_table_is_there_in_each_format(folder: Path) -> None:
 
 def test_the_same_data_give_the_same_files(folder: Path, tmp_path: Path) -> None:
     names = ("similarity-talk.svg", "similarity-talk.png", "table-set-similarity.tex")
-    only: dict[str, Any] = {name: [] for name in COLUMNS if name != "set_similarity"}
+    only: dict[str, Any] = {name: [] for name in LISTS if name != "set_similarity"}
     export(replace(make_data(), **only), tmp_path)
     for name in names:
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name

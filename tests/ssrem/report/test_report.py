@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from ssrem.report.data import COLUMNS, KINDS, ReportData
+from ssrem.report.data import KINDS, ReportData
 from ssrem.report.figures import COLOURS, Panel
 from ssrem.report.page import render, template_text
-from support.report_data import make_data
+from support.report_data import LISTS, make_data
 
 pytestmark = pytest.mark.xdist_group("report")
 
@@ -168,7 +168,7 @@ def test_texts_of_the_data_are_escaped() -> None:
             {k: evil if isinstance(v, str) and k not in ("kind", "split") else v for k, v in row.items()}
             for row in rows
         ]
-        for name in COLUMNS
+        for name in LISTS
         for rows in [getattr(data, name)]
     }
     html = render(ReportData(evil, evil, evil, **hostile))
@@ -194,7 +194,7 @@ def test_without_data_every_section_says_what_fills_it() -> None:
         assert command in page.text
 
 
-@pytest.mark.parametrize("field", list(COLUMNS))
+@pytest.mark.parametrize("field", LISTS)
 def test_any_list_may_be_missing(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # A drawing shows one list, so those of the others are what they are in a whole page; to write them takes long.
     monkeypatch.setattr(Panel, "svg", lambda _: "<svg></svg>")
@@ -251,11 +251,6 @@ def test_a_page_of_a_large_home_folder_stays_small() -> None:
     assert '7,200 more are in the table: ssrem sql "FROM correlations"' in page.text
     assert '1,700 more are in the table: ssrem sql "FROM runs"' in page.text
     assert len(page.all("details", **{"class": "case"})) > 30
-
-
-def test_a_row_without_a_column_is_refused() -> None:
-    with pytest.raises(ValueError, match="row 0 of quarantine lacks reason"):
-        ReportData("now", "0.1.0", "warehouse", quarantine=[{"corpus": "talk", "rows": 1}])
 
 
 def test_importing_the_report_loads_no_matplotlib() -> None:

@@ -51,7 +51,7 @@ def test_latex_prints_text_as_it_is(text: str, written: str) -> None:
 
 
 def test_a_bracket_or_star_after_a_row_is_no_option() -> None:
-    table = Table("x y", "c", 1, ["[n]", "b"], [["*", "1"], [Strong("[a]"), "2"]], [], [])
+    table = Table("x y", "c", 1, ["[n]", "b"], [["*", "1"], [Strong("[a]"), "2"]], [])
     text = latex(table)
     assert r"    {}[n] & b \\" in text
     assert r"    {}* & 1 \\" in text
@@ -60,7 +60,7 @@ def test_a_bracket_or_star_after_a_row_is_no_option() -> None:
 
 
 def test_markdown_prints_text_as_it_is() -> None:
-    table = Table("t", "c", 1, ["a|b"], [["<b>*x*</b>\nnew"]], [], [])
+    table = Table("t", "c", 1, ["a|b"], [["<b>*x*</b>\nnew"]], [])
     assert markdown(table).splitlines()[2:] == ["| a\\|b |", "|---|", "| \\<b\\>\\*x\\*\\</b\\> new |"]
 
 
