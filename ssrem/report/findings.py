@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -24,34 +24,21 @@ FALSE = {
 
 
 @dataclass(frozen=True)
-class Best:
-    """The evaluator that agrees best with human ratings, and the next, if there is one.
-
-    mean: of its correlations, weighted by responses; rows: these correlations; tested: comparisons with the next
-    evaluator; won: how many of them it wins significantly.
-    """
-
-    name: str
-    mean: float
-    rows: list[Row]
-    next_name: str | None
-    next_mean: float | None
-    tested: list[Row]
-    won: int
-
-
-@dataclass(frozen=True)
 class Answer:
     """The facts of the first sentences, which `answer.html` puts into words.
 
-    best: None if no annotated set gave a correlation, or, if nothing_shared, no annotated set is common to all.
-    failed: whether there are annotated sets. conversations: the highest correlation with ratings of whole
-    conversations; identifier: the evaluator whose shares of true responses above false ones are in `shares`, by corpus
-    and kind.
+    ranked: evaluators with the mean of their correlations over the annotated sets that all have, weighted by responses,
+    the best first; empty if no set gave a correlation or, if nothing_shared, none is common to all. rows: correlations
+    of the best; tested: its comparisons with the next; won: how many it wins significantly. failed: whether there are
+    annotated sets. conversations: the highest correlation with ratings of whole conversations. identifier: the
+    evaluator whose shares of true responses above false ones are in `shares`, by corpus and kind.
     """
 
-    best: Best | None
+    ranked: Sequence[tuple[str, float]]
     nothing_shared: bool
+    rows: Rows
+    tested: Rows
+    won: int
     failed: bool
     conversations: Row | None
     identifier: str
@@ -63,8 +50,14 @@ def answer(data: ReportData) -> Answer:
     cells = headline(data.correlations)
     shared = set.intersection(*map(set, cells.values())) if cells else set()
     ranked = _ranked(cells, shared) if shared else []
-    of_conversations = headline(data.correlations, "conversation").values()
-    whole = [row for rows in of_conversations for row in rows.values()]
+    best, following = [*(one for one, _ in ranked[:2]), None, None][:2]
+    tested = {
+        (row["dataset"], row["criterion"]): row
+        for row in data.comparisons
+        if {(row["first"], row["first_version"]), (row["second"], row["second_version"])} == {best, following}
+        and (row["dataset"], row["criterion"]) in shared
+        and is_figure(row["p_holm"])
+    }.values()
     shares: dict[Evaluator, dict[str, dict[str, float]]] = {}
     for row in data.identification:
         if is_figure(row["gt_above"]):
@@ -75,13 +68,20 @@ def answer(data: ReportData) -> Answer:
         known = [of[kind] for of in shares[one].values() for kind in of if kind != "Context"]
         return fmean(known) if known else -1.0
 
-    top = ranked[0][0] if ranked else None
-    identifier = top if top in shares else max(shares, key=mean_share, default=None)
+    identifier = best if best in shares else max(shares, key=mean_share, default=None)
+    of_conversations = headline(data.correlations, "conversation").values()
     return Answer(
-        _best(data, cells, shared, ranked) if ranked else None,
+        [(data.title(*one), mean) for one, mean in ranked],
         bool(cells) and not shared,
+        [row for cell, row in cells[best].items() if cell in shared] if best else [],
+        list(tested),
+        sum((row["first"], row["first_version"]) == best and row["p_holm"] < ALPHA for row in tested),
         any(row["level"] == "segment" for row in data.correlations),
-        max(whole, key=lambda row: float(row["spearman"]), default=None),
+        max(
+            (row for rows in of_conversations for row in rows.values()),
+            key=lambda row: float(row["spearman"]),
+            default=None,
+        ),
         data.title(*identifier) if identifier else "",
         shares[identifier] if identifier else {},
     )
@@ -99,26 +99,6 @@ def _ranked(
     weights = [row["n"] / criteria[row["dataset"]] for row in first.values()]
     means = {one: fmean([rows[cell]["spearman"] for cell in first], weights) for one, rows in cells.items()}
     return sorted(means.items(), key=lambda item: item[1], reverse=True)
-
-
-def _best(
-    data: ReportData,
-    cells: dict[Evaluator, dict[Hashable, Row]],
-    shared: set[Hashable],
-    ranked: list[tuple[Evaluator, float]],
-) -> Best:
-    best, mean = ranked[0]
-    following, next_mean = ranked[1] if len(ranked) > 1 else (None, None)
-    tested = {}
-    for row in data.comparisons:
-        sides = {(row["first"], row["first_version"]), (row["second"], row["second_version"])}
-        cell = (row["dataset"], row["criterion"])
-        if sides == {best, following} and cell in shared and is_figure(row["p_holm"]):
-            tested[cell] = row
-    won = [r for r in tested.values() if (r["first"], r["first_version"]) == best and r["p_holm"] < ALPHA]
-    rows = [row for cell, row in cells[best].items() if cell in shared]
-    next_name = data.title(*following) if following else None
-    return Best(data.title(*best), mean, rows, next_name, next_mean, list(tested.values()), len(won))
 
 
 def no_better(identification: Rows, correlations: Rows, comparisons: Rows, title: Namer) -> list[str]:
