@@ -6,6 +6,8 @@ import csv
 import io
 import json
 from collections import Counter
+from math import log
+from random import Random
 
 import pytest
 
@@ -61,17 +63,14 @@ def test_every_response_and_check_has_as_many_raters_and_sheets_are_as_long(plan
     assert max(met) <= plan.checks + 1
 
 
-def test_equal_responses_are_one_item_of_all_that_gave_them() -> None:
+def test_equal_responses_are_one_item_and_the_same_seed_draws_the_same() -> None:
     batch = batch_of(PLANS[0])
     assert Counter(item.systems for item in batch.items if not item.expected) == {
         ("ground-truth", "echo"): 12,
         ("bot<1>",): 12,
     }
-
-
-def test_the_same_seed_draws_the_same_and_another_another() -> None:
-    assert batch_of(PLANS[0]) == batch_of(PLANS[0])
-    assert batch_of(PLANS[0]).id != batch_of(PLANS[0].model_copy(update={"seed": 1})).id
+    assert batch == batch_of(PLANS[0])
+    assert batch.id != batch_of(PLANS[0].model_copy(update={"seed": 1})).id
 
 
 def test_checks_are_spread_over_a_sheet() -> None:
@@ -128,8 +127,6 @@ def test_lengths_are_balanced_and_no_context_comes_twice() -> None:
 
 
 def test_checks_have_a_known_score() -> None:
-    from random import Random
-
     for seed in range(30):
         text, (low, high) = instructed(Random(seed), 5)
         assert low == high
@@ -149,9 +146,7 @@ def test_bm25_finds_the_reply_to_the_most_similar_context() -> None:
     assert chosen.respond("Piano!") == "keys"
     assert chosen.respond("zebra") is None
     # By hand, Lucene's formula: the word is in 2 of 4 documents of lengths 4, 5, 1, 7 (a context without words has 1).
-    from math import log
-
-    idf, mean = log(1 + (4 - 2 + 0.5) / (2 + 0.5)), (4 + 5 + 1 + 7) / 4
+    idf, mean = log(1 + 2.5 / 2.5), 17 / 4
     weight = [idf * tf / (tf + 1.5 * (1 - 0.75 + 0.75 * n / mean)) for tf, n in ((1, 5), (2, 7))]
     scores = chosen._index.get_scores(["guitar"])
     assert scores == pytest.approx([0, weight[0], 0, weight[1]], rel=1e-5)

@@ -17,13 +17,15 @@ from support.report_data import correlation
 
 
 def points(pairs: list[tuple[float, float]]) -> list[dict[str, Any]]:
-    return [
-        {"evaluator": "e", "dataset": "d", "criterion": "c", "human": human, "score": score}
-        for human, score in pairs
-    ]
+    about = {"evaluator": "e", "dataset": "d", "criterion": "c"}
+    return [{**about, "human": human, "score": score} for human, score in pairs]
 
 
-def test_regression_is_fitted_on_the_scores_as_they_are() -> None:
+def called(evaluator: str, _: Any) -> str:
+    return f"the {evaluator}"
+
+
+def test_regression_is_fitted_on_the_scores_as_they_are_and_jitter_moves_dots_sideways_only() -> None:
     rng = np.random.default_rng(3)
     human, score = rng.integers(1, 6, 50).astype(float), rng.random(50)
     pairs = points(list(zip(human.tolist(), score.tolist(), strict=True)))
@@ -31,28 +33,19 @@ def test_regression_is_fitted_on_the_scores_as_they_are() -> None:
     slope, intercept = np.polyfit(human, score, 1)
     assert (line["slope"], line["intercept"]) == (pytest.approx(slope), pytest.approx(intercept))
     assert f"coef {real(slope)}" in panel.svg()
-
-
-def test_jitter_moves_dots_sideways_only() -> None:
-    (panel,) = scatter(points([(3.0, 0.5)] * 40 + [(1.0, 0.1), (5.0, 0.9)]))
     x, y = panel.figure.axes[0].lines[0].get_data()
-    assert len(set(x)) == 42 and np.std(x[:40]) == pytest.approx(0.3, abs=0.1)
-    assert list(y) == [0.5] * 40 + [0.1, 0.9]
+    assert np.std(np.asarray(x) - human) == pytest.approx(0.3, abs=0.1) and list(y) == score.tolist()
 
 
-def test_no_line_where_human_scores_do_not_vary() -> None:
-    pairs = points([(3.0, 0.1), (3.0, 0.9)])
-    assert regressions(pairs)[0]["slope"] is None
-    assert "no line: the human scores do not vary" in scatter(pairs)[0].svg()
-
-
-def test_points_without_a_score_are_left_out() -> None:
-    pairs = points([(1.0, 0.1), (2.0, 0.2), (3.0, float("nan"))])
-    assert regressions(pairs)[0]["n"] == 2 and len(scatter(pairs)[0].rows) == 2
+def test_no_line_where_human_scores_do_not_vary_and_no_point_without_a_score() -> None:
+    pairs = points([(3.0, 0.1), (3.0, 0.9), (4.0, float("nan"))])
+    (line,), (panel,) = regressions(pairs), scatter(pairs)
+    assert (line["slope"], line["n"], len(panel.rows)) == (None, 2, 2)
+    assert "no line: the human scores do not vary" in panel.svg()
     assert scatter(pairs[2:]) == []
 
 
-def test_the_share_stands_under_its_kind() -> None:
+def test_the_share_stands_beside_its_kind() -> None:
     row = {
         "evaluator": "e",
         "version": "v",
@@ -62,14 +55,11 @@ def test_the_share_stands_under_its_kind() -> None:
         "high": 0.3,
         "n": 9,
     }
-    rows = [
-        row | {"kind": "GT", "mean": 0.2, "gt_above": None},
-        row | {"kind": "Context", "mean": 0.25, "gt_above": 0.125},
-    ]
-    [panel] = identification(rows, lambda name, _: str(name))
-    assert "12%" in panel.svg()
-    assert panel.svg().index("GT") < panel.svg().index("Context")
-    assert panel.note == "test split of c; learned from d"
+    first = row | {"kind": "GT", "mean": 0.2, "gt_above": None}
+    (panel,) = identification([row | {"kind": "Context", "mean": 0.25, "gt_above": 0.125}, first], called)
+    labels = [tick.get_text() for tick in panel.figure.axes[0].get_yticklabels()]
+    assert labels == ["GT", "Context 12%"]
+    assert (panel.title, panel.note) == ("the e", "test split of c; learned from d")
 
 
 def test_chance_is_marked_beside_how_often_the_true_response_is_above() -> None:
@@ -80,25 +70,15 @@ def test_chance_is_marked_beside_how_often_the_true_response_is_above() -> None:
         row | {"evaluator": "weak", "kind": "GT", "gt_above": None},
         row | {"evaluator": "weak", "kind": "SC", "gt_above": 0.5},
     ]
-    same, random = chance(rows, lambda name, _: str(name))
+    same, random = chance(rows, called)
     assert [panel.title for panel in (same, random)] == ["SC, same conversation", "Rand, anyone else"]
     assert "chance 50%" in random.svg()
-    assert random.label.endswith("chance 50%: strong 90%, weak 52%")  # the best first
-    assert (same.note, random.note) == (
-        "test split of c, n = 99",
-        "test split of c, n = 99; learned from d, e",
-    )
+    assert random.label.endswith("chance 50%: the strong 90%, the weak 52%")  # the best first
+    assert random.note == f"{same.note}; learned from d, e" == "test split of c, n = 99; learned from d, e"
 
 
 def test_sources_stand_in_the_order_of_their_human_medians() -> None:
     def source(evaluator: str, name: str, median: float, dataset: str = "d") -> dict[str, Any]:
-        spread = {
-            "q05": median - 2,
-            "q25": median - 1,
-            "median": median,
-            "q75": median + 1,
-            "q95": median + 2,
-        }
         about = {
             "evaluator": evaluator,
             "version": 1,
@@ -106,15 +86,15 @@ def test_sources_stand_in_the_order_of_their_human_medians() -> None:
             "criterion": "overall",
             "source": name,
         }
-        return {**about, **spread, "mean": median, "sd": 1.0, "n": 9}
+        spread = {q: median + off for q, off in (("q05", -2), ("q25", -1), ("q75", 1), ("q95", 2))}
+        return {**about, **spread, "median": median, "mean": median, "sd": 1.0, "n": 9}
 
     rows = [source("people", "a", 1), source("people", "b", 4), source("e", "a", 3), source("e", "b", 2)]
     rows += [source("e", kind, 0, "corpus") for kind in ("Rand", "SC", "GT")]
-    people, scores, kinds = sources(rows, lambda name, _: f"evaluator {name}")
+    people, scores, kinds = sources(rows, called)
     assert people.label == "Median score by source: b 4.000, a 1.000"
     assert scores.label == "Median score by source: b 2.000, a 3.000"
-    assert (people.title, people.note, scores.title) == ("people", "overall", "evaluator e")
-    assert kinds.label.startswith("Median score by source: GT")
+    assert (people.title, people.note, scores.title) == ("people", "overall", "the e")
     assert [row["source"] for row in kinds.rows] == ["GT", "SC", "Rand"]
 
 
@@ -125,28 +105,14 @@ def test_the_epoch_kept_is_the_first_with_the_lowest_validation_loss() -> None:
         for split, values in losses.items()
         for epoch, loss in enumerate(values, 1)
     ]
-    [panel] = learning(rows, lambda name, _: str(name))
+    (panel,) = learning(rows, called)
     assert panel.note == "lowest validation loss 1.250 after epoch 2"
-
-
-def test_drawing_says_nothing_where_home_cannot_be_written_to(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    code = "from ssrem.report.figures import styled\nwith styled(): import matplotlib.font_manager"
-    unset = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "MPL"))}
-    drawn = subprocess.run(
-        [sys.executable, "-c", code],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**unset, "HOME": str(tmp_path / "file")},
-    )
-    assert drawn.stderr == ""
 
 
 def test_the_forest_has_a_row_an_evaluator_and_lines_for_baselines_and_one_rater() -> None:
     rows = [
         correlation(spearman=0.2, spearman_low=0.1, spearman_high=0.3, ceiling=0.6),
-        correlation(evaluator="a name that is much too long for an axis", spearman=0.3, ceiling=0.6),
+        correlation(evaluator="name that is much too long for an axis", spearman=0.3, ceiling=0.6),
         correlation(evaluator="cosine", score="f", spearman=0.41, ceiling=0.6),
         correlation(evaluator="length", score="f", spearman=None, outcome="constant", ceiling=0.6),
         correlation(criterion="style", spearman=0.1, spearman_low=None, spearman_high=None, ceiling=None),
@@ -154,12 +120,21 @@ def test_the_forest_has_a_row_an_evaluator_and_lines_for_baselines_and_one_rater
         correlation(aggregation="median", spearman=0.9),
         correlation(level="conversation", spearman=0.9),
     ]
-    overall, style = forest(rows, lambda name, _: str(name))
+    overall, style = forest(rows, called)
     assert (overall.title, overall.note) == ("persona", "overall, n = 812")
     axes, labels = overall.figure.axes[0], overall.label
-    assert labels.endswith("much too long for an axis 0.300, ssrem 0.200, one rater 0.600, cosine 0.410")
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["a name that is much too…", "ssrem"]
+    assert labels.endswith("much too long for an axis 0.300, the ssrem 0.200, one rater 0.600, cosine 0.410")
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["the name that is much t…", "the ssrem"]
     assert [line.get_xdata()[0] for line in axes.lines if line.get_label()[0] != "_"] == [0.6, 0.41]
-    assert style.label == "Spearman correlation with 95% intervals: ssrem 0.100, cosine −0.100"
-    (alone,) = forest(rows[2:3], lambda name, _: str(name))  # a baseline alone has a row
-    assert [tick.get_text() for tick in alone.figure.axes[0].get_yticklabels()] == ["cosine"]
+    assert style.label == "Spearman correlation with 95% intervals: the ssrem 0.100, cosine −0.100"
+    (alone,) = forest(rows[2:3], called)  # a baseline alone has a row
+    assert [tick.get_text() for tick in alone.figure.axes[0].get_yticklabels()] == ["the cosine"]
+
+
+def test_drawing_says_nothing_where_home_cannot_be_written_to(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    code = "from ssrem.report.figures import styled\nwith styled(): import matplotlib.font_manager"
+    unset = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "MPL"))}
+    home = {**unset, "HOME": str(tmp_path / "file")}
+    drawn = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, env=home)
+    assert drawn.stderr == b""
