@@ -20,7 +20,7 @@ _OWN = {
     "word-average": "ssrem.encoders.words:WordAverage",
     "transformer": "ssrem.encoders.transformer:Transformer",
     "adapted-transformer": "ssrem.encoders.transformer:AdaptedTransformer",
-    "hierarchical-gru": "ssrem.encoders.recurrent:HierarchicalGru",
+    "hierarchical-gru": "ssrem.evaluators.adem:HierarchicalGru",
 }
 ENCODERS: dict[str, str] = with_installed("ssrem.encoders", _OWN)
 """Kind → module:class. A spec goes to the first class that accepts it."""

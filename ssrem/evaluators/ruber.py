@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from ssrem.encoders import DEFAULT_ENCODER, Encoder, load_encoder
+from ssrem.encoders.recurrent import take_weights
 from ssrem.evaluators.base import EvaluatorSettings, Scores, Trained
 from ssrem.evaluators.metric import Metric, Scored
 from ssrem.evaluators.similarity import pooled_cosine
@@ -101,7 +102,7 @@ class RuberUnref(Trained):
         from ssrem.evaluators.ruber_training import RuberNet
 
         net = RuberNet.seeded(self.encoder.dimensions, self.settings)
-        net.take(self.tensors, "RUBER's", self.encoder.dimensions)
+        take_weights(net, self.tensors, "RUBER's", self.encoder.dimensions)
         self.net = net
 
     def _fit(self, candidates: Candidates, progress: Progress | None, checkpoint: Path | None) -> Training:

@@ -14,8 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from ssrem.encoders import Encoder
-from ssrem.encoders.gru import RecurrentNetwork
-from ssrem.encoders.recurrent import Stretches, Words
+from ssrem.encoders.recurrent import Stretches, Words, learned_weights
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Bounds
 from ssrem.evaluators.learning import HeldOutSplit, contents, learned_and_valid
@@ -75,7 +74,7 @@ def lay_samples(samples: Sequence[Sample], encoder: Encoder, settings: Any) -> t
     return laid, np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-class RuberNet(RecurrentNetwork):
+class RuberNet(torch.nn.Module):
     """sigmoid(MLP([q; qᵀMr; r])), where q and r are the last states of two bidirectional GRUs over word vectors."""
 
     def __init__(self, dimensions: int, hidden: int, mlp: int) -> None:
@@ -175,7 +174,7 @@ def fit(
     negative = random[valid, (random[valid] >= 0).argmax(axis=1)]
     drawn, true = ([texts[row] for row in side.tolist()] for side in (negative, candidates.response[valid]))
     g = pooled_cosine(drawn, true, evaluator.encoder)
-    evaluator.take(net.weights(), {"f": Bounds.of(scores(net, laid, pairs)), "g": Bounds.of(g)})
+    evaluator.take(learned_weights(net), {"f": Bounds.of(scores(net, laid, pairs)), "g": Bounds.of(g)})
     taken = min(settings.max_train, len(learned))
     if taken < len(learned):
         part = f"an epoch takes {taken} of {len(learned)} responses"
@@ -202,7 +201,7 @@ def tune(evaluator: Any, labels: Labels, progress: Progress | None) -> Training:
     tuning = settings.model_copy(update={name: getattr(settings, f"tune_{name}") for name in names})
     curve = RuberObjective(net, laid, first, second, tuning, len(examples)).learn(progress)
     bounds = {**evaluator.bounds, "f": Bounds.of(scores(net, laid, pairs))}
-    evaluator.take(net.weights(), bounds, tuned=len(labels.pairs))
+    evaluator.take(learned_weights(net), bounds, tuned=len(labels.pairs))
     return curve.training(began, human.counts, {"valid_loss": curve.best["valid_loss"]}, [human.note])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +11,13 @@ from ssrem.encoders import load_encoder, load_saved
 from ssrem.encoders.recurrent import Words
 from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.adem.adem import Adem
-from ssrem.evaluators.adem.config import AdemConfig
+from ssrem.evaluators.adem import Adem, AdemSettings
 from ssrem.evaluators.reference_based.overlap import Bleu2
 from ssrem.files import read_json, write_json
 from ssrem.samples import Candidates, Sample
+from support.trained import changed
 
-CONFIG = AdemConfig(
+CONFIG = AdemSettings(
     utterance=6,
     context=8,
     decoder=6,
@@ -43,7 +42,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     candidates = Candidates(texts, response, response - 2, response, {}, split)
     folders = {}
     for pretrained in ("vhred", "encoder"):
-        adem = Adem(encoder, AdemConfig(**{**vars(CONFIG), "pretrained": pretrained}))
+        adem = Adem(changed(CONFIG, pretrained=pretrained), encoder)
         adem.fit(candidates)
         folders[pretrained] = tmp_path_factory.mktemp(pretrained)
         adem.save(folders[pretrained])
@@ -72,7 +71,7 @@ def test_over_the_tokens_of_a_table(tmp_path: Path) -> None:
     turns = ["unbelievable", "believable", "unbelievable believable"] * 20
     response = np.arange(1, 60)
     candidates = Candidates(turns, response, response - 1, response, {}, (response % 3 == 0).astype(np.uint8))
-    adem = Adem(load_encoder("wordllama"), replace(CONFIG, turn_words=20))
+    adem = Adem(changed(CONFIG, turn_words=20), load_encoder("wordllama"))
     adem.fit(candidates)
     assert "|tokens:20|" in adem.signature
     assert len(set(adem.score([Sample(("hi",), text, "ok") for text in turns[:3]]))) == 3
