@@ -123,18 +123,6 @@ def datasets_of(home: str, name: str) -> list[str]:
     return names
 
 
-def samples_of(home: Warehouse, dataset: str, name: str, settings: StudySettings) -> list[Sample]:
-    """The samples that each evaluator is to score for the study of that name; none where it takes published scores."""
-    kind, samples = study_called(name), dict[Sample, None]()
-    inputs = _inputs(home, kind, dataset)
-    with home.reader() as connection:
-        if issubclass(kind.data, Learning):
-            return list(dict.fromkeys(one for of in inputs for one in _human(connection, of).samples))
-        if kind.data in SCORED_ANEW:
-            kind(_unscored(connection, kind, dataset, settings, noting(samples)), settings.seed)
-    return list(samples)
-
-
 def read_study(home: Warehouse, name: str, dataset: str) -> Rows:
     """The published rows of a study for evaluators in use."""
     query = """

@@ -67,7 +67,6 @@ ONLY_PARSED = {
     "ssrem score responses.json --evaluator judge --set model=gpt-4o-mini": "an endpoint",
     "ssrem correlate human_eval.json --evaluator judge --set model=gpt-4o-mini": "an endpoint",
     "ssrem validate human_eval.json --evaluator judge --set model=gpt-4o-mini": "an endpoint",
-    "ssrem study injection --evaluator judge --set model=gpt-4o-mini --responses 50 --dry-run": "the judge's key",
     "ssrem study injection --evaluator judge --set model=gpt-4o-mini --responses 50": "an endpoint",
     'ssrem train blend-fast --set \'parts=ssrem-minilm+judge\' \'settings={"judge": {"model": "gpt-4o-mini"}}\' '
     "--labels human_eval.json --labels-only": "an endpoint",

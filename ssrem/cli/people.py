@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -67,7 +67,15 @@ def correlate(
     new = tasks.versions.to_register(call.home, names, own)
     read = tasks.annotated.annotated_files(call.home, file, sets.layout, sets.map)
     if dry_run:
-        _dry_run(call, names, own, {one.name: [row.sample for row in one.read.rows] for one in read})
+        asking_ones = {
+            name: tasks.endpoints.connected(tasks.versions.created(call.home, name, own.get(name)), call.home)
+            for name in names
+            if tasks.endpoints.may_ask(name)
+        }
+        samples = {one.name: [row.sample for row in one.read.rows] for one in read}
+        asked = product(samples.items(), asking_ones.items())
+        rows = [tasks.endpoints.dry_run_row(name, one, some, of) for (of, some), (name, one) in asked]
+        output.requests(call, rows)
         return
     if not evaluator and (best := tasks.versions.best_line(call.home))[0] in new:
         say(f"correlating {best[1]}")
@@ -88,23 +96,6 @@ def check_set(file: str) -> None:
         known_set(file)
 
 
-def _dry_run(
-    call: Call, names: Sequence[str], own: dict[str, dict[str, Any]], sets: Mapping[str, Sequence[Any]]
-) -> None:
-    """Print what those of the evaluators that may ask an endpoint would ask about each set of samples; nothing is sent.
-
-    own: evaluator → settings, as `split_settings` returns them.
-    """
-    asking = [name for name in names if tasks.endpoints.may_ask(name)]
-    created = {name: tasks.versions.created(call.home, name, own.get(name)) for name in asking}
-    rows = [
-        tasks.endpoints.dry_run_row(name, tasks.endpoints.connected(one, call.home), samples, of)
-        for of, samples in sets.items()
-        for name, one in created.items()
-    ]
-    output.requests(call, rows)
-
-
 @Verb
 def study(
     call: StageCall,
@@ -114,7 +105,6 @@ def study(
     evaluator: Evaluators = (),
     settings: StudySettings,
     asking: AskingSettings,
-    dry_run: DryRun = False,
 ) -> None:
     """Study the evaluators in use, and print the figures.
 
@@ -123,25 +113,11 @@ def study(
         leave-one-system-out or transfer, where evaluators learn from its human scores
     of: corpora or annotated sets (default: all that the study is for)
     """
-    from ssrem.studies import EVERYDAY_PAIRS
-
-    keys = [part.key for part in call.home.partitions()]
-    known = {name for key in keys for name in (key.corpus, key.dataset) if name}
-    for name in of:  # before any is studied
-        if name not in known and name != EVERYDAY_PAIRS:
-            raise AnnotationError(
-                f"no corpus or annotated set {name!r} in {call.home.root} (there are: {', '.join(sorted(known))})"
-                f"{did_you_mean(name, known)}"
-            )
     stage = tasks.study
     names = tasks.versions.to_study(call.home, evaluator)
     own, client = tasks.endpoints.split_settings(names, asking)
     tasks.versions.to_register(call.home, names, own)  # EvaluatorError for one that cannot be used yet
     datasets = of or stage.datasets_of(call.root, study)
-    if dry_run:
-        samples = {dataset: stage.samples_of(call.home, dataset, study, settings) for dataset in datasets}
-        _dry_run(call, names, own, samples)
-        return
     pages = {}
     chosen = tasks.versions.registered(call.root, names, own, resources=call.resources)
     for dataset in datasets:

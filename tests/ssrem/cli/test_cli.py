@@ -91,7 +91,7 @@ def own(copy: Warehouse) -> Iterator[Warehouse]:
         (["tables", "--corpus", "tinny"], "'tinny' has landed in {home} (landed: tiny); did you mean tiny?"),
         (["forget", "p1", "--corpus", "tinny"], "did you mean tiny?"),
         (["ratings", "collect", "b", "--corpus", "tinny"], "did you mean tiny?"),
-        (["study", "length", "--of", "peple"], "people, tiny); did you mean people?"),
+        (["study", "length", "--of", "peple"], "people); did you mean people?"),
         (["train", "srem"], "did you mean ssrem"),
         (["train", "ssrem", "--set", "epoch=1"], "no setting epoch; did you mean epochs"),
         (["ingest", "{dump}", "--format", "jsnl"], "there is no format 'jsnl'; did you mean jsonl?"),
