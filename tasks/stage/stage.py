@@ -260,7 +260,7 @@ def open_stage(
 ) -> Iterator[Stage]:
     """Open a stage under the home folder's lock, under which `recipe` is asked; scratch goes when it closes.
 
-    HomeError where the lock is held, a file that it needs damaged, the disk full, or the home folder was moved away.
+    HomeError where the lock is held, a file that it needs damaged, or the disk full.
     """
     import duckdb
 
@@ -282,11 +282,6 @@ def open_stage(
                 create_views(connection, home.root, partitions, "VIEW published.")
                 yield Stage(home, name, run_id, recipe(), started, connection, scratch, partitions)
         except Exception as error:
-            if not scratch.is_dir():
-                raise HomeError(
-                    f"{home.root} was moved or deleted while {name} wrote to it; nothing was published; run it again "
-                    "at the new place"
-                ) from None
             cause = error.__cause__ if isinstance(error, SsremError) else error
             why = cause and (out_of_room(home.root, cause) or damage_behind(home.root, partitions, cause))
             raise why or error from error.__cause__

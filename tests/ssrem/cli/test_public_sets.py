@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 from ssrem.annotated_sets.known import KnownSet
 from ssrem.cli.main import main
 from ssrem.tasks.annotated import annotated_file
-from ssrem.tasks.settings import Margins
 from ssrem.tasks.warehouse.home import Warehouse
 
 Capture = pytest.CaptureFixture[str]
@@ -151,42 +149,3 @@ def test_run_has_one_map_for_dump_and_annotated_sets(
 
 
 # What reaches the stages
-
-
-def test_run_divides_the_mapping_and_passes_what_was_given(
-    home: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    dump, table = tmp_path / "dump.csv", tmp_path / "table.csv"
-    dump.write_text("c,s,t\n1,ann,hi\n")
-    table.write_text("before,answer,stars\nhi,ho,4\n")
-    called: dict[str, tuple[Any, ...]] = {}
-
-    def record(name: str, answer: Any = None) -> Callable[..., Any]:
-        return lambda *values, **_: called.update({name: values}) or answer
-
-    answers = {
-        "ingest.land": ("dump", True),
-        "tables.build": True,
-        "train.train_all": {},
-        "score.score_baselines": None,
-        "versions.registered": [],
-        "correlate.correlate_files": {},
-        "correlate.correlate_all": [],
-        "study.study_behaviour": True,
-        "report.write_report": "report.html",
-    }
-    for name, answer in answers.items():
-        monkeypatch.setattr(f"ssrem.tasks.{name}", record(name.partition(".")[2], answer))
-    fields = ["conversation=c", "speaker=s", "text=t", "context=before", "response=answer", "score=stars"]
-    annotations = ["--annotations", str(table), "--layout", "csv", "--seed", "3", "--margin", "agreement=0.2"]
-    assert main(["run", str(dump), *annotations, "--map", *fields, "--home", str(home.root)]) == 0
-    assert "report: report.html\n" in capsys.readouterr().out
-    assert list(called) == [name.partition(".")[2] for name in answers]  # every stage in order
-    source, _, of_dump = called["land"]
-    assert (source, of_dump.map) == ((str(dump),), {"conversation": "c", "speaker": "s", "text": "t"})
-    assert called["build"][2].seed == 3
-    _, _, _, training, margins = called["train_all"]
-    assert (training.seed, training.encoder, margins) == (3, None, Margins(agreement=0.2))
-    files, _, _, sets = called["correlate_files"]
-    assert (files, sets.layout) == ((str(table),), "csv")
-    assert sets.map == {"context": "before", "response": "answer", "score": "stars"}

@@ -145,12 +145,6 @@ def test_tables_fit_the_terminal(made: Made, width: str, verb: str, monkeypatch:
     assert any(line.startswith("ssrem version 1: ssrem|") for line in lines)
 
 
-@pytest.mark.parametrize("verb", [("train", "bleu-2"), ("negatives", "sc", "--responses", "5")])
-def test_nothing_is_heard_of_prefect(verb: tuple[str, ...], made: Made, copy: Warehouse) -> None:
-    done = command(*verb, "--home", str(copy.root))
-    assert (done.returncode, other_lines(done.stderr)) == (0, [])
-
-
 @pytest.mark.parametrize(
     ("error", "status", "says"),
     [

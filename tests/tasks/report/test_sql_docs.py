@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import struct
 import subprocess
 import sys
@@ -67,14 +66,6 @@ for frame in (polars_frame, pandas_frame):
 def test_shells_of_the_first_version_open_the_catalog(made: Made) -> None:
     magic, version = struct.unpack_from("<4sQ", made.home.catalog.read_bytes()[:20], 8)
     assert (magic, version) == (b"DUCK", 64)  # that of 1.0, which all later ones read
-
-
-@pytest.mark.skipif(shutil.which("duckdb") is None, reason="the duckdb shell is not installed")
-def test_the_duckdb_shell_opens_the_catalog(made: Made) -> None:
-    (line,) = [block for block in shown("sh") if block.startswith("duckdb")]
-    command = shlex.split(line.replace(CATALOG, str(made.home.catalog)))
-    process = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "gt_above" in process.stdout
 
 
 def test_the_commands_are_what_ssrem_takes(made: Made, capsys: pytest.CaptureFixture[str]) -> None:

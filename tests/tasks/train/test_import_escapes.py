@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import os
@@ -17,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ssrem import trusted_sources
-from ssrem.encoders import hub, load_encoder, load_saved, pretrained
+from ssrem.encoders import hub, load_encoder, load_saved
 from ssrem.encoders.transformer import Pooling
 from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError, SsremError
@@ -230,22 +229,6 @@ def test_modules_lie_in_their_model(tmp_path: Path) -> None:
     (tmp_path / "modules.json").write_text(json.dumps(kinds))
     with pytest.raises(EvaluatorError, match="outside the folder"):
         Pooling.of(tmp_path)
-
-
-def test_code_that_a_model_brings_does_not_run(tmp_path: Path) -> None:
-    from support.tiny_transformer import write_bert
-
-    folder = write_bert(tmp_path / "model")
-    (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Evil: pass\n")
-    for name in ("config.json", "tokenizer_config.json"):
-        about = json.loads((folder / name).read_text()) if (folder / name).exists() else {}
-        classes = dict.fromkeys(("AutoModel", "AutoConfig"), "evil.Evil") | {
-            "AutoTokenizer": ["evil.Evil", None]
-        }
-        (folder / name).write_text(json.dumps({**about, "auto_map": classes}))
-    with contextlib.suppress(EvaluatorError):
-        pretrained.load(str(folder), "AutoModel")
-    assert not (tmp_path / "ran").exists()
 
 
 _odd = (

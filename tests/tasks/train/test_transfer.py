@@ -82,20 +82,14 @@ def imported(home: Warehouse, folder: Path, card: str) -> None:
     ("card", "says"),
     [
         ('{"seconds": 1e999}', "seconds: input should be a finite number, not inf"),
-        ('{"valid_loss": NaN}', "valid_loss: .*not nan"),
         ('{"epochs": 1e3}', "epochs: input should be a valid integer, not 1000.0"),
-        (f'{{"epochs": {10**400}}}', "epochs: .*, not 1000000000"),
         (f'{{"epochs": {"9" * 9000}}}', "cannot be read as JSON"),
         ('{"train_responses": "5"}', "train_responses: .*integer, not '5'"),
         ('{"test_responses": -1}', "test_responses: input should be greater than or equal to 0, not -1"),
-        ('{"best_epoch": true}', "best_epoch: .*integer, not True"),
-        ('{"test_sample": [1]}', r"test_sample: .*integer, not \[1\]"),
         ('{"labels": "../x"}', "labels: .*, not '../x'"),
-        ('{"labels": 7}', "labels: .*, not 7"),
         ('{"config": {"epochs": NaN}}', "config: .*finite number"),
         ('{"config": [1]}', r"config: .*dictionary, not \[1\]"),
         ('{"corpora": {"tiny": 10}}', "corpora: input should be a valid string, not 10"),
-        ('{"corpora": "[1]"}', r"corpora: .*dictionary, not '\[1\]'"),
         (r'{"corpora": {"a\u001b[2J": "digest"}}', "a character that cannot be printed"),
         ('{"corpora": {"../a": "digest"}}', "the name is a path; export the evaluator again"),
         (
@@ -103,8 +97,6 @@ def imported(home: Warehouse, folder: Path, card: str) -> None:
             "more than 200 characters; export the evaluator again",
         ),
         ("[1, 2]", "is no JSON object"),
-        ("1e999", "is no JSON object"),
-        ('"card"', "is no JSON object"),
     ],
 )
 def test_a_card_with_odd_values_is_refused_in_one_line(

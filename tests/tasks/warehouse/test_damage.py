@@ -20,7 +20,7 @@ from ssrem.tasks.warehouse.catalog import LAYOUT, PartitionKey, made_by
 from ssrem.tasks.warehouse.home import Warehouse
 from ssrem.tasks.warehouse.prune import health
 from support.small_home import Made, called
-from support.stages import CORPUS, publish, staging
+from support.stages import publish, staging
 from support.whole_home import content
 
 
@@ -260,24 +260,6 @@ def test_a_home_works_at_another_place(home: Warehouse, tmp_path: Path, how: str
     publish(there.root, 2)
     assert there.query("SELECT bytes FROM corpora") == [(2,)]
     assert home.query("SELECT bytes FROM corpora") == [(5,)]
-
-
-def test_a_home_that_is_moved_away_while_a_stage_runs_is_one_line(home: Warehouse, tmp_path: Path) -> None:
-    publish(home.root, 1)
-    moved = tmp_path / "elsewhere"
-    with pytest.raises(HomeError) as error, staging(home, "ingest", {"number": 2}) as stage:
-        stage.create("corpora")
-        stage.connection.execute("INSERT INTO corpora BY NAME SELECT 'a' AS corpus, 2 AS bytes")
-        home.root.rename(moved)
-        stage.publish([Output("corpora", CORPUS)])
-    assert f"{home.root} was moved or deleted while ingest wrote to it; nothing was published" in str(
-        error.value
-    )
-    assert not home.root.exists()
-    there = Warehouse.at(moved)
-    assert there.query("SELECT bytes FROM corpora") == [(1,)]
-    publish(there.root, 3)
-    assert health(there) == []
 
 
 @pytest.fixture
