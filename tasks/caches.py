@@ -34,10 +34,7 @@ if TYPE_CHECKING:
 TEXTS = 16_384
 """Texts per shard: as many as a transformer sorts into batches at once, so that shards do not change the batches."""
 
-MODULES = {
-    "masked-lm": "ssrem.negatives.tied_head",
-    "lm": "ssrem.evaluators.language_model.fine_tune",
-}
+MODULES = {"masked-lm": "ssrem.negatives.tied_head", "lm": "ssrem.evaluators.language_model.fine_tune"}
 """Language model to the module that fine-tunes it, with `fine_tune`, `SETTINGS` and the name of its CARD."""
 
 _MANIFEST = "manifest.json"

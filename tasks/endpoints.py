@@ -56,9 +56,4 @@ def split_settings(names: Sequence[str], asking: AskingSettings) -> tuple[dict[s
 
 def dry_run_row(name: str, evaluator: Evaluator, samples: Sequence[Sample], dataset: str) -> dict[str, Any]:
     """What scoring the samples would ask of an endpoint, as a row of a table; nothing is sent."""
-    return {
-        "evaluator": name,
-        "of": dataset,
-        "responses": len(samples),
-        **judging.asked(evaluator, samples),
-    }
+    return {"evaluator": name, "of": dataset, "responses": len(samples), **judging.asked(evaluator, samples)}

@@ -8,14 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.agreement.plan import (
-    CONTEXTS,
-    FOLDS,
-    LANGUAGE_SETTINGS,
-    MASKED_SETTINGS,
-    SECTIONS,
-    Entry,
-)
+from benchmarks.agreement.plan import CONTEXTS, FOLDS, LANGUAGE_SETTINGS, MASKED_SETTINGS, SECTIONS, Entry
 from benchmarks.agreement.rows import TOO_SMALL, ComputedRows, too_small
 from benchmarks.agreement.run import figures_of
 from benchmarks.agreement.seeds import RESAMPLES, difference_over_seeds
@@ -30,9 +23,7 @@ PAIRED = (
 )
 """Rows that are compared pair by pair: mask-and-fill adds a second negative, as random-2 does."""
 
-OF_VERSION_0_1 = {
-    "cosine-mpnet": "| **.28** [.21, .34] (.28) | **.65** [.61, .69] (.63) | – | – |",
-}
+OF_VERSION_0_1 = {"cosine-mpnet": "| **.28** [.21, .34] (.28) | **.65** [.61, .69] (.63) | – | – |"}
 """Rows that version 0.1 measured on the papers' sets, of evaluators that have not changed since."""
 
 Run = Mapping[str, Any]

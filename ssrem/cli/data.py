@@ -106,12 +106,7 @@ def ingest(
 
 
 @Verb
-def tables(
-    call: StageCall,
-    *,
-    corpus: Corpora = (),
-    table: TableSettings,
-) -> None:
+def tables(call: StageCall, *, corpus: Corpora = (), table: TableSettings) -> None:
     """Build the speaker tables of landed corpora."""
     from ssrem.tasks.warehouse.home import landed_corpora
 

@@ -15,13 +15,7 @@ from ssrem.cli.options import Call, DryRun, EvaluatorName, SetFile, StageCall, V
 from ssrem.errors import AnnotationError, printable, say
 from ssrem.registry import did_you_mean
 from ssrem.settings import Natural, Share, pairs
-from ssrem.tasks.settings import (
-    AgreementSettings,
-    AnnotatedSets,
-    AskingSettings,
-    SetLayout,
-    StudySettings,
-)
+from ssrem.tasks.settings import AgreementSettings, AnnotatedSets, AskingSettings, SetLayout, StudySettings
 from ssrem.validation import REQUIRABLE
 
 if TYPE_CHECKING:

@@ -135,10 +135,7 @@ def _promote(call: StageCall, evaluator: str, version: int | None) -> None:
 
 @Verb
 def retrain(
-    call: StageCall,
-    evaluator: tuple[EvaluatorName, ...] = (),
-    *,
-    margin: Margin = Margins(),
+    call: StageCall, evaluator: tuple[EvaluatorName, ...] = (), *, margin: Margin = Margins()
 ) -> None:
     """Retrain the evaluators that have not seen every landed corpus.
 

@@ -55,19 +55,6 @@ def task_runs(server: PrefectServer) -> set[str]:
     return {run["name"] for run in server.post("task_runs/filter", {"limit": 200})}
 
 
-def tell_of_nights(server: PrefectServer, url: str, folder: Path, within: int) -> None:
-    """Create the automation of automations.yaml, which posts to a URL what it says after so many seconds."""
-    code = (
-        "from prefect.blocks.notifications import CustomWebhookNotificationBlock as Block; "
-        f"print(Block(name='ops', url={url!r}, json_data={{'subject': '{{{{subject}}}}'}}).save('ops'))"
-    )
-    block = server.python(code).split()[-1]
-    text = (ROOT / "automations.yaml").read_text().replace("00000000-0000-0000-0000-000000000000", block)
-    file = folder / "automations.yaml"
-    file.write_text(re.sub(r"within: \d+", f"within: {within}", text))
-    server.prefect("automation", "create", "--from-file", str(file))
-
-
 def artifacts(server: PrefectServer) -> dict[str, str]:
     return {a["key"]: str(a["data"]) for a in server.post("artifacts/filter", {"limit": 200})}
 
@@ -81,17 +68,10 @@ def home(copy: Warehouse) -> Warehouse:
 
 
 @pytest.mark.slow
-def test_an_operators_day(
-    server: PrefectServer, home: Warehouse, web: tuple[str, list[Any]], tmp_path: Path
-) -> None:
+def test_an_operators_day(server: PrefectServer, home: Warehouse, tmp_path: Path) -> None:
     server.start()
     deploy(server, home, tmp_path)
 
-    # No worker has come yet: the server tells that no nightly run was completed.
-    url, posted = web
-    tell_of_nights(server, url, tmp_path, within=10)
-    wait_for(lambda: posted, 120)
-    assert posted[0]["subject"] == "ssrem: the nightly run did not finish"
     server.start_worker()
     wait_for(lambda: server.runs("pipeline") and server.runs("prune"), 180)  # of the schedules
 
@@ -118,7 +98,7 @@ def test_an_operators_day(
         name.split(" /")[0] for name in task_runs(server)
     }
     (decided,) = home.query(
-        "SELECT promoted, why, comparison, corpora FROM evaluators WHERE (evaluator, version) = ('ssrem', 2)",
+        "SELECT promoted, why, comparison, corpora FROM evaluators WHERE (evaluator, version) = ('ssrem', 2)"
     )
     promoted, why, comparison, corpora = decided
     assert why.startswith("not worse than version 1 on " if promoted else "may be worse than version 1 on ")

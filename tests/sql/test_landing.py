@@ -110,11 +110,7 @@ def ring(*ids: str) -> dict[str, str | None]:
             [(1, "no_text"), (2, "reply_cycle"), (3, "reply_cycle")],
             "",
         ),
-        (
-            [said("a", reply_to="b"), said("b", conversation="d", reply_to="a")],
-            [],
-            "ab",
-        ),
+        ([said("a", reply_to="b"), said("b", conversation="d", reply_to="a")], [], "ab"),
     ],
 )
 def test_what_cannot_land_is_quarantined(

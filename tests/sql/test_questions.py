@@ -62,10 +62,7 @@ def test_reasons_are_counted_against_what_was_read() -> None:
     )
     assert [
         (row["reason"], row["records"], row["share_of_messages_read"], row["first_seen"]) for row in rows
-    ] == [
-        ("no_text", 2, 0.25, "d:3"),
-        ("broken_json", 1, 0.125, "d:8"),
-    ]
+    ] == [("no_text", 2, 0.25, "d:3"), ("broken_json", 1, 0.125, "d:8")]
 
 
 def test_a_decision_shows_what_it_rests_on() -> None:

@@ -128,14 +128,7 @@ def test_tables_are_what_the_definitions_say(
         ]
         stored = fetch(stage, "SELECT * EXCLUDE corpus FROM responses ORDER BY response_id")
         assert stored == [
-            (
-                t.id,
-                context_of(turns, t, context_turns),
-                t.conversation,
-                t.speaker,
-                t.addressee,
-                t.split,
-            )
+            (t.id, context_of(turns, t, context_turns), t.conversation, t.speaker, t.addressee, t.split)
             for t in turns
             if t.rank > 0
         ]

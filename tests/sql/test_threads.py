@@ -190,9 +190,7 @@ def tables_of(rows: Sequence[Message], context_turns: int, addressees: str = "al
 
 @settings(max_examples=10 * TIMES, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    rows=dumps(),
-    context_turns=st.sampled_from((1, 2, 5, 50)),
-    addressees=st.sampled_from(("all", "stated")),
+    rows=dumps(), context_turns=st.sampled_from((1, 2, 5, 50)), addressees=st.sampled_from(("all", "stated"))
 )
 def test_threads_are_what_the_definitions_say(
     rows: list[Message], context_turns: int, addressees: str

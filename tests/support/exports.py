@@ -71,7 +71,7 @@ SLACK: Files = {
                 "ts": "1672704000.000300",
                 "thread_ts": "1672617601.000200",
                 "parent_user_id": "U1",
-            },
+            }
         ]
     ),
     "random/2023-01-02.json": _json(

@@ -42,12 +42,7 @@ class PrefectServer:
             self.port = probe.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/api"
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "SSREM_"))}
-        self.environment = {
-            **inherited,
-            **QUIET,
-            "PREFECT_HOME": str(folder),
-            "PREFECT_API_URL": self.url,
-        }
+        self.environment = {**inherited, **QUIET, "PREFECT_HOME": str(folder), "PREFECT_API_URL": self.url}
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
@@ -74,15 +69,8 @@ class PrefectServer:
 
     def prefect(self, *arguments: str) -> str:
         """A `prefect` command against this server; what it printed."""
-        return self._printed("-m", "prefect", *arguments)
-
-    def python(self, code: str) -> str:
-        """Run the code with this server; what it printed."""
-        return self._printed("-c", code)
-
-    def _printed(self, *arguments: str) -> str:
         done = subprocess.run(
-            [sys.executable, *arguments],
+            [sys.executable, "-m", "prefect", *arguments],
             capture_output=True,
             text=True,
             env=self.environment,

@@ -27,25 +27,10 @@ TOPICS = (
     "football goal team coach match player score league win stadium",
     "plane beach hotel city train island trip passport ticket map",
 )
-COMMON = [
-    "i",
-    "you",
-    "really",
-    "like",
-    "the",
-    "a",
-    "of",
-    "my",
-    "do",
-    "think",
-    "yes",
-    "no",
-    "very",
-    "great",
-    "today",
-    "was",
-    "with",
-]
+COMMON = (
+    *("i", "you", "really", "like", "the", "a", "of", "my", "do"),
+    *("think", "yes", "no", "very", "great", "today", "was", "with"),
+)
 SYSTEMS = ("a", "b", "c", "d", "e", "ground-truth")
 QUIET = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
 

@@ -17,15 +17,8 @@ from ssrem.tasks.warehouse.home import Warehouse
 _SALTED = {"key", "parameters"}
 """Columns of the ledger that hold digests of forgotten people, under a salt that each home folder draws."""
 _VOLATILE = {
-    "run_id",
-    "started",
-    "ended",
-    "landed_at",
-    "trained_at",
-    "decided_at",
-    "promoted_at",
-    "seconds",
-    "run",
+    *("run_id", "run", "started", "ended", "landed_at"),
+    *("trained_at", "decided_at", "promoted_at", "seconds"),
 }
 """Columns that hold times and ids of runs."""
 

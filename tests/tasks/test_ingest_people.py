@@ -78,7 +78,7 @@ def test_reddit_s_moderator_and_deleted_accounts_are_context_alone(
     contexts = "SELECT DISTINCT unnest(context) AS turn_id FROM responses"
     assert home.query(
         f"SELECT speaker, count(*) FROM ({contexts}) JOIN turns USING (turn_id) WHERE NOT is_person GROUP BY ALL "
-        "ORDER BY 1",
+        "ORDER BY 1"
     ) == [("AutoModerator", 30), ("[deleted]", 30)]
     # bob answers the deleted account: these turns are his, but towards no partner.
     answering = "SELECT turn_id FROM turns WHERE addressee = '[deleted]' AND speaker LIKE 'bob%'"
@@ -209,7 +209,7 @@ def test_what_a_message_of_the_channel_answers_is_a_guess(tmp_path: Path, home: 
     assert home.query(
         """SELECT t.speaker, parent.speaker, t.addressee, t.addressee_from, u.reply_to
         FROM turns AS t LEFT JOIN turns AS parent ON t.answers = parent.turn_id
-        INNER JOIN utterances AS u ON t.turn = u.turn ORDER BY t.turn""",
+        INNER JOIN utterances AS u ON t.turn = u.turn ORDER BY t.turn"""
     ) == [
         ("U1", None, "U2", "previous_speaker", None),
         ("U2", "U1", "U1", "previous_speaker", None),

@@ -170,9 +170,7 @@ def test_a_person_is_nowhere_afterwards(made: Made, forgotten: tuple[Warehouse, 
     assert json.loads(parameters) == {"corpus": "tiny"}
 
 
-def test_what_was_derived_is_gone(
-    forgotten: tuple[Warehouse, Any, list[str]],
-) -> None:
+def test_what_was_derived_is_gone(forgotten: tuple[Warehouse, Any, list[str]]) -> None:
     home, said, _ = forgotten
     assert said["evaluators"] == [{"evaluator": name, "version": 1} for name in ("rsrem", "ssrem")]
     assert not (home.models / "ssrem").exists() or not list((home.models / "ssrem").iterdir())

@@ -222,15 +222,15 @@ BREAKS = {
         "generated_are_not_blank": ["UPDATE negatives SET text = chr(10)"],
         "no_more_replaced_than_there_are": ["UPDATE negatives SET replaced = 4"],
         "generated_are_not_the_response": [
-            "UPDATE negatives SET text = ' ' || upper((SELECT text FROM turns WHERE turn_id = 2))",
+            "UPDATE negatives SET text = ' ' || upper((SELECT text FROM turns WHERE turn_id = 2))"
         ],
         "generated_are_not_in_the_context": [
-            "UPDATE negatives SET text = (SELECT text FROM turns WHERE turn_id = 1)",
+            "UPDATE negatives SET text = (SELECT text FROM turns WHERE turn_id = 1)"
         ],
     },
     "train": {
         "kept_epoch_is_the_best": [
-            "UPDATE learning_curves SET loss = 0.4 WHERE split = 'valid' AND epoch = 2",
+            "UPDATE learning_curves SET loss = 0.4 WHERE split = 'valid' AND epoch = 2"
         ],
         "one_version_is_promoted": [
             "UPDATE evaluators SET promoted = false",
@@ -277,7 +277,7 @@ BREAKS = {
             "UPDATE studies SET value = 1.1 WHERE measure = 'spearman'",
             "UPDATE studies SET low = -1.1 WHERE measure = 'spearman'",
             "UPDATE studies SET value = -1 WHERE measure = 'sd_unscaled'",
-        ],
+        ]
     },
     "forget": {
         "forgotten_rows_are_empty": ["UPDATE quarantine SET reason = 'forgotten' WHERE row_no = 3"],

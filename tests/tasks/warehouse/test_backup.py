@@ -22,11 +22,7 @@ def documented(home: Warehouse, archive: Path, new: Path) -> tuple[list[str], li
     """The commands of docs/operations.md that copy a home folder into an archive and an archive into a new folder."""
     lines = (ROOT / "docs" / "operations.md").read_text().splitlines()
     copies, unpacks = (next(line for line in lines if line.startswith(f"tar -{how}")) for how in "cx")
-    places = {
-        "warehouse": str(home.root),
-        "/backups/ssrem.tar": str(archive),
-        "/new/place": str(new),
-    }
+    places = {"warehouse": str(home.root), "/backups/ssrem.tar": str(archive), "/new/place": str(new)}
     copying, unpacking = (
         [places.get(word, word) for word in shlex.split(line, True)] for line in (copies, unpacks)
     )
