@@ -129,8 +129,9 @@ def catalogue() -> list[dict[str, Any]]:
 
 
 def _finite_range(evaluator: type[Evaluator] | Evaluator) -> list[float | None]:
-    """The lowest and the highest score; None where there is no bound."""
-    return [float(bound) if math.isfinite(bound) else None for bound in evaluator.range]
+    """The lowest and the highest score; None where there is no bound, or its settings decide, as those of a judge."""
+    bounds = evaluator.range if isinstance(evaluator.range, tuple) else (math.inf, math.inf)
+    return [float(bound) if math.isfinite(bound) else None for bound in bounds]
 
 
 def unregistered(home: Warehouse, names: Sequence[str]) -> list[str]:

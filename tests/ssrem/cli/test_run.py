@@ -176,7 +176,7 @@ def test_a_study_is_read_in_the_terminal_and_as_json(
     said = capsys.readouterr().out
     page = copy.reports / "study-length-people.md"
     assert said.startswith("length of people\n") and f"page: {page}\n" in said
-    assert "ssrem: Its scores go with length at rho" in said and "rsrem" not in said
+    assert "spearman" in said and "rsrem" not in said
     assert main([*arguments, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["pages"] == {"people": str(page)}
