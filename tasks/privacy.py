@@ -36,7 +36,7 @@ FILE = "forgotten.json"
 MODELS = ("encoders", "masked-lm", "lm")
 """Folders of encoders and language models that were trained here; stages that need one train it again."""
 
-FOLDERS = ("failures", "reports", "checkpoints", "staging", *MODELS)
+FOLDERS = ("failures", "reports", "checkpoints", "staging", "vectors", *MODELS)
 """Folders of files that may hold anyone's words and can be made again."""
 
 _HELD = """
@@ -169,10 +169,10 @@ def forget(
     with warehouse.lock("forget"):
         listed.add(warehouse, ids, corpora)  # first, so that they stay away however this ends
     evaluators = [{"evaluator": name, "version": version} for name, version in _leaving(warehouse, holding)]
-    deleted = purge(warehouse, holding, ids)
+    answers = purge(warehouse, holding, ids)
     removed = {corpus: _publish_without(warehouse, corpus, ids, resources) for corpus in holding}
     prune(warehouse, 0, 0, keep_seconds=0)
-    return {"corpora": removed, "evaluators": evaluators, "deleted": deleted}
+    return {"corpora": removed, "evaluators": evaluators, "deleted": {"judgments": answers}}
 
 
 def derived(home: Warehouse, corpus: str) -> list[Address]:
@@ -194,32 +194,29 @@ def derived(home: Warehouse, corpus: str) -> list[Address]:
     ]
 
 
-def purge(home: Warehouse, corpora: Sequence[str] = (), ids: Sequence[str] = ()) -> dict[str, int]:
-    """Delete what no published table needs: older run folders, FOLDERS, and vectors of texts, and judges' answers about
-    texts, that are in no table, or that only these people wrote in these corpora.
+def purge(home: Warehouse, corpora: Sequence[str] = (), ids: Sequence[str] = ()) -> int:
+    """Delete what no published table needs: older run folders, FOLDERS, and judges' answers about texts that are in no
+    table, or that only these people wrote in these corpora; returns how many answers.
 
-    Returns how many vectors and answers. Readers of an older snapshot lose it.
+    Readers of an older snapshot lose it.
     """
     import numpy as np
 
-    from ssrem.encoders.store import VectorStore, text_hashes
+    from ssrem.encoders.store import text_hashes
     from ssrem.evaluators.judge.endpoint import retain
 
-    hashes = [np.zeros(0, np.uint64)]
+    answers, held = 0, [np.zeros(0, np.uint64)]
     with home.lock("purge"), progress("emptying caches"):
-        with home.reader() as connection:
-            cursor = connection.execute(_HELD, {"corpora": list(corpora), "ids": list(ids)})
-            while rows := cursor.fetchmany(_BATCH):
-                hashes.append(text_hashes([text for (text,) in rows if text is not None]))
-        held = np.unique(np.concatenate(hashes))
-        counts = {
-            "vectors": VectorStore(home.vectors).retain(held),
-            "judgments": retain(home.judgments, held),
-        }
+        if any(home.judgments.glob("*")):
+            with home.reader() as connection:
+                cursor = connection.execute(_HELD, {"corpora": list(corpora), "ids": list(ids)})
+                for rows in iter(lambda: cursor.fetchmany(_BATCH), []):
+                    held.append(text_hashes([text for (text,) in rows if text is not None]))
+            answers = retain(home.judgments, np.concatenate(held))
         for name in FOLDERS:
             delete(home.root / name)
     prune(home, 0, 0, keep_seconds=0)
-    return counts
+    return answers
 
 
 def _publish_without(

@@ -80,24 +80,6 @@ class VectorStore:
             place(distinct, encoded)
         return result
 
-    def retain(self, hashes: Hashes) -> int:
-        """Delete the vectors of all texts except those with these hashes, for every encoder; returns how many."""
-        deleted = 0
-        for path in sorted(self.folder.glob("*/*.parquet")):
-            if (part := _read(path)) is None:
-                continue
-            stored, vectors = part
-            retained = np.isin(stored, hashes)
-            if retained.all():
-                continue
-            deleted += int((~retained).sum())
-            if retained.any():
-                _write(path.parent, stored[retained], vectors[retained])
-            path.unlink()
-        for path in self.folder.glob("*/*.tmp"):
-            path.unlink(missing_ok=True)
-        return deleted
-
 
 def _read(
     path: Path, dimensions: int | None = None, wanted: Hashes | None = None

@@ -106,14 +106,3 @@ def out_of_room(root: Path, error: BaseException) -> HomeError | None:
     else:
         return None
     return HomeError(f"{lack}; nothing was published; {way_out}")
-
-
-def alive(pid: object) -> bool:
-    """Whether a process with this id runs on this machine."""
-    try:
-        os.kill(int(str(pid)), 0)
-    except (ValueError, ProcessLookupError):
-        return False
-    except PermissionError:
-        pass  # it is another user's
-    return True
