@@ -108,10 +108,13 @@ def masked_lm_for(home: Warehouse, candidates: Candidates, corpora: Mapping[str,
 
 
 def cached_encode(home: Warehouse, encoder: Encoder) -> Encode:
-    """`encoder.compute`, of a slow encoder through the home folder's cache of vectors."""
-    in_shards = partial(encoded_in_shards, encoder)
-    store = VectorStore(home.vectors)
-    return partial(store.encode, encoder, compute=in_shards) if encoder.slow else in_shards
+    """`encoder.compute`, TEXTS at a time, of a slow encoder through the home folder's cache of vectors."""
+
+    def compute(texts: Sequence[str]) -> Vectors:
+        pieces = shard_ranges(len(texts), TEXTS) or [(0, 0)]
+        return np.concatenate([encoder.compute(texts[a:b]) for a, b in pieces])
+
+    return partial(VectorStore(home.vectors).encode, encoder, compute=compute) if encoder.slow else compute
 
 
 @contextmanager
@@ -131,9 +134,3 @@ def cached_vectors(home: Warehouse, evaluator: Evaluator) -> Iterator[None]:
 def shard_ranges(n: int, size: int) -> list[tuple[int, int]]:
     """First row and last row + 1 of each shard of n rows; they bound the memory that a stage takes."""
     return [(first, min(first + size, n)) for first in range(0, n, size)]
-
-
-def encoded_in_shards(encoder: Encoder, texts: Sequence[str]) -> Vectors:
-    """`encoder.compute(texts)`, TEXTS at a time."""
-    pieces = shard_ranges(len(texts), TEXTS) or [(0, 0)]
-    return np.concatenate([encoder.compute(texts[a:b]) for a, b in pieces])

@@ -13,7 +13,7 @@ from ssrem.evaluators import load_evaluator
 from ssrem.samples import TEST, Candidates
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks import caches
-from ssrem.tasks.caches import encoded_in_shards, shard_ranges
+from ssrem.tasks.caches import cached_encode, shard_ranges
 from ssrem.tasks.score import score_candidates
 from ssrem.tasks.tables import bucket_edges
 from ssrem.tasks.warehouse.home import Warehouse
@@ -81,7 +81,7 @@ def test_encoding_in_shards(made: Made, monkeypatch: pytest.MonkeyPatch) -> None
     assert evaluator.encoder is not None
     texts = ["i cook pizza", "", "my guitar \ud800", "the train", "no", "yes", "cheese"]
     expected = evaluator.encoder.encode(texts)
-    assert np.array_equal(encoded_in_shards(evaluator.encoder, texts), expected)
+    assert np.array_equal(cached_encode(made.home, evaluator.encoder)(texts), expected)
 
 
 @pytest.mark.parametrize("slow", [True, False])
@@ -89,7 +89,7 @@ def test_scores_in_shards_are_the_evaluators(
     copy: Warehouse, monkeypatch: pytest.MonkeyPatch, slow: bool
 ) -> None:
     monkeypatch.setattr("ssrem.encoders.tables.LearnedTable.slow", slow)
-    monkeypatch.setattr("ssrem.evaluators.base.Evaluator.shard", 7)
+    monkeypatch.setattr("ssrem.tasks.score.SHARD", 7)
     cached = set(copy.vectors.rglob("*.parquet"))
     with copy.reader() as reader:
         candidates = load_candidates(reader, ["tiny"])
