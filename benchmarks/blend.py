@@ -23,7 +23,7 @@ from ssrem.encoders.pretrained import BF16
 from ssrem.evaluators import PACKAGED, evaluator_class
 from ssrem.evaluators.aspects import COUNTS, WordCounts
 from ssrem.evaluators.blend.blend import Blend
-from ssrem.evaluators.language_model.gemma import GEMMA
+from ssrem.evaluators.language_model.models import GEMMA
 from ssrem.files import write_json
 from ssrem.in_memory import conversations
 from ssrem.training.trainer import has_bf16

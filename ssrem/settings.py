@@ -45,7 +45,7 @@ def explained(error: ValidationError, names: Iterable[str] = (), option: str | N
     first, *others = error.errors()
     name = option or str(first["loc"][0] if first["loc"] else "settings")
     if first["type"] == "extra_forbidden":
-        return f"no setting {name}{did_you_mean(name, names)}; there are {', '.join(names)}"
+        return f"no setting {name}{did_you_mean(name, names)}; there are {', '.join(names) or 'none'}"
     if first["type"] == "value_error":
         return f"{name}: {first['ctx']['error']}"
     said = [one["msg"].partition(", unable to parse")[0] for one in (first, *others)]

@@ -46,7 +46,7 @@ def split_settings(names: Sequence[str], asking: AskingSettings) -> tuple[dict[s
     options = {
         name: value
         for name, value in asking.set.items()
-        if name in judging.OPTIONS and any(map(may_ask, names))
+        if name in RequestOptions.model_fields and any(map(may_ask, names))
     }
     # Checked before they are stored as flow parameters: a key may stand in place of its variable.
     RequestOptions(**options)

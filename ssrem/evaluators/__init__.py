@@ -56,7 +56,7 @@ _OWN = {  # the signatures of these say what computes them; add yours to EVALUAT
     "emb-greedy": "ssrem.evaluators.reference_based.embedding:EmbeddingGreedy",
     "emb-extrema": "ssrem.evaluators.reference_based.embedding:EmbeddingExtrema",
     "sms": "ssrem.evaluators.reference_based.embedding:SentenceMovers",
-    "bertscore": "ssrem.evaluators.reference_based.bertscore:BertScore",
+    "bertscore": "ssrem.evaluators.reference_based.embedding:BertScore",
     "judge": "ssrem.evaluators.judge.judge:Judge",
     "judge-ref": "ssrem.evaluators.judge.judge:JudgeRef",
     "length": "ssrem.evaluators.baselines:Length",

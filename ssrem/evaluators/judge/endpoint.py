@@ -13,14 +13,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
+from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from ssrem.errors import EvaluatorError
+from ssrem.evaluators.base import EvaluatorSettings
+from ssrem.evaluators.judge.prompt import load_prompt
 from ssrem.samples import Progress
-from ssrem.settings import Count, Natural, Positive, Settings
+from ssrem.settings import Count, Natural, Positive
 
 if TYPE_CHECKING:
     from ssrem.encoders.store import Hashes
@@ -49,28 +51,37 @@ def _variable(name: str) -> str:
     return name
 
 
-class RequestOptions(Settings):
-    """How a judge sends its requests; no score depends on it."""
+def _address(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
+        raise ValueError(
+            "it must be an address such as http://localhost:8000/v1, without a password or a query"
+        )
+    return url.rstrip("/")
 
-    key_env: Annotated[str, AfterValidator(_variable)] = "OPENAI_API_KEY"
+
+class RequestOptions(EvaluatorSettings):
+    """How a judge sends its requests. No score depends on it, so it is neither saved nor part of the signature."""
+
+    key_env: Annotated[str, AfterValidator(_variable)] = Field("OPENAI_API_KEY", exclude=True)
     """environment variable with the key"""
-    concurrency: Count = 8
+    concurrency: Count = Field(8, exclude=True)
     """requests at a time"""
-    timeout: Positive = 60.0
+    timeout: Positive = Field(60.0, exclude=True)
     """seconds for a try, until its answer has come to the end"""
-    retries: Natural = 6
+    retries: Natural = Field(6, exclude=True)
     """further tries after 429, 5xx, a lost connection or no answer in time"""
 
 
 class JudgeSettings(RequestOptions):
-    """Settings of a judge."""
+    """Settings of a judge: what is asked of which model."""
 
-    base_url: str = "https://api.openai.com/v1"
+    base_url: Annotated[str, AfterValidator(_address)] = "https://api.openai.com/v1"
     """address of the endpoint"""
     model: str = ""
     """model at the endpoint"""
-    prompt: str = "overall"
-    """a packaged prompt or a file, see `prompt`"""
+    prompt: Annotated[str, AfterValidator(lambda spec: load_prompt(spec).source)] = "overall"
+    """a packaged prompt or a file, see `prompt`; kept is all of a file, so that a saved judge needs none"""
     samples: Count = 1
     """answers to average"""
     temperature: Annotated[int | float, Field(ge=0, le=2)] = 0
@@ -84,6 +95,28 @@ class JudgeSettings(RequestOptions):
     """turns before the response at most"""
     max_characters: Count = 12_000
     """characters of all texts of a sample at most: the oldest turns are dropped first, then the response's end"""
+    compares: ClassVar[bool] = False
+    """Whether the prompt must show the true response, or must not."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.model:
+            raise EvaluatorError(
+                "a judge needs a model: --set model=NAME, and base_url=URL unless it is OpenAI's"
+            )
+        prompt = load_prompt(self.prompt)
+        if prompt.compares != self.compares:
+            other = "shows the true response; use judge-ref" if prompt.compares else "does not; use judge"
+            raise EvaluatorError(f"prompt {prompt.criterion} {other}")
+        return self
+
+
+class JudgeRefSettings(JudgeSettings):
+    """Settings of a judge that is shown the true response."""
+
+    prompt: Annotated[str, AfterValidator(lambda spec: load_prompt(spec).source)] = "pairwise"
+    """as of `judge`"""
+    compares: ClassVar[bool] = True
 
 
 @dataclass
@@ -223,9 +256,8 @@ class Endpoint:
             error: Any = failed
             status = getattr(error, "status_code", None)  # None: no connection, or no answer in time
             said = error.body.get("message") if isinstance(error.body, dict) else None
-            text = said if isinstance(said, str) and said else str(error.__cause__ or error)
-            why = self.hidden(" ".join(text.split()))[:_LONGEST]
-            why = f"{status}: {why}" if status else why
+            text = self.kept(said) or self.kept(str(error.__cause__ or error)) or ""
+            why = (f"{status}: " if status else "") + " ".join(text.split())[:_LONGEST]
             if status is None or status == 429 or status >= 500:
                 fault = f"no answer from {where} in {tries} tries ({why}); {GO_ON}"
             elif status in (401, 403):
@@ -235,17 +267,21 @@ class Endpoint:
             elif status == 404:
                 fault = f"{where} does not know the model {settings.model!r} or the path ({why})"
             elif 300 <= status < 400:
-                to = self.hidden(error.response.headers.get("location", "another address"))[:_LONGEST]
+                to = self.kept(error.response.headers.get("location")) or "another address"
                 fault = (
-                    f"{where} sends requests on to {to}; nothing was sent there. Give that address as base_url if the "
-                    "texts may go there"
+                    f"{where} sends requests on to {to[:_LONGEST]}; nothing was sent there. Give that address as "
+                    "base_url if the texts may go there"
                 )
             else:
                 raise RefusedError(why) from None
             raise EvaluatorError(f"judge: {fault}") from None
 
-    def hidden(self, text: str) -> str:
-        """The text with … for every part of the key: an endpoint may quote it, also cut or within an answer."""
+    def kept(self, value: object) -> str | None:
+        """A text of a reply as it may be kept: without half a pair of surrogates, which no file can hold, and without
+        any part of the key, which an endpoint may quote, also cut or within an answer; None for what is no text."""
+        if not isinstance(value, str):
+            return None
+        text = value.encode("utf-8", "replace").decode()
         return self._of_key.sub("…", text) if self._of_key else text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,31 +13,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
 
 import numpy as np
 
 from ssrem import trusted_sources
 from ssrem.encoders.store import text_hashes
-from ssrem.errors import EvaluatorError, SsremError
+from ssrem.errors import EvaluatorError
 from ssrem.evaluators import MANIFEST, evaluator_class, source_hash
 from ssrem.evaluators.base import Evaluator
-from ssrem.evaluators.core.metric import Metric, Scored
 from ssrem.evaluators.judge.endpoint import (
     GO_ON,
     Client,
     Endpoint,
     Journal,
+    JudgeRefSettings,
     JudgeSettings,
     RefusedError,
-    RequestOptions,
 )
 from ssrem.evaluators.judge.prompt import load_prompt
+from ssrem.evaluators.metric import Metric, Scored
 from ssrem.files import read_json
 from ssrem.samples import Sample
-
-OPTIONS = tuple(RequestOptions.model_fields)
-"""Settings that change no score, so that they are neither saved nor part of the signature."""
 
 _MALFORMED = "malformed answer"
 _OF_ONE_TEXT = re.compile(r"content|context|length|long|tokens|filter|policy", re.IGNORECASE)
@@ -65,46 +61,21 @@ class Judge(Metric):
     """The answer of a language model, behind an OpenAI-compatible endpoint, to a prompt with context and response.
 
     The score is the expected step of the prompt's scale over the probabilities of its tokens, where the endpoint gives
-    them, as in G-Eval; else the number that it answers. Settings: see `JudgeSettings`. client: what the judges of a run
-    share; set another to keep answers in a journal or to limit the requests.
+    them, as in G-Eval; else the number that it answers. client: what the judges of a run share; set another to keep
+    answers in a journal or to limit the requests.
     """
 
     name: ClassVar[str] = "judge"
     source: ClassVar[str] = "Liu et al. 2023 (G-Eval), section 2; Zheng et al. 2023 (LLM-as-a-judge)"
-    defaults: ClassVar[Mapping[str, Any]] = JudgeSettings().model_dump()
+    settings_model: ClassVar[type[JudgeSettings]] = JudgeSettings
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.options = {name: self.settings.pop(name) for name in OPTIONS}
-        self.prompt = load_prompt(self.settings["prompt"])
-        self.settings["prompt"] = self.prompt.source  # all of a file, so that a saved judge needs none
-        self.settings["base_url"] = self.settings["base_url"].rstrip("/")
-        trusted_sources.check(self.settings["base_url"])
+        trusted_sources.check(self.settings.base_url)
+        self.prompt = load_prompt(self.settings.prompt)
         self.client = Client()
         self._journals: dict[Path | None, Journal] = {}
         self._unanswered: dict[str, str] = {}
-
-    @classmethod
-    def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        try:
-            chosen = JudgeSettings(**{"prompt": cls.defaults["prompt"], **settings})
-        except SsremError as error:
-            raise EvaluatorError(f"{cls.name}: {error}") from None
-        if not chosen.model:
-            raise EvaluatorError(
-                f"{cls.name} needs a model: --set model=NAME, and base_url=URL unless it is OpenAI's"
-            )
-        url = urlsplit(chosen.base_url)
-        if url.scheme not in ("http", "https") or not url.hostname or url.username or url.query:
-            raise EvaluatorError(
-                f"{cls.name}: base_url must be an address such as http://localhost:8000/v1, without a password or a "
-                "query"
-            )
-        prompt = load_prompt(chosen.prompt)
-        if prompt.compares != ("reference" in cls.needs):
-            other = "shows the true response; use judge-ref" if prompt.compares else "does not; use judge"
-            raise EvaluatorError(f"{cls.name}: prompt {prompt.criterion} {other}")
-        return chosen.model_dump()
 
     @property
     def range(self) -> tuple[float, float]:  # type: ignore[override]
@@ -117,7 +88,7 @@ class Judge(Metric):
 
     @property
     def signature(self) -> str:
-        shown = {name: value for name, value in self.settings.items() if name != "prompt"}
+        shown = self.settings.model_dump(exclude={"prompt"})  # its digest stands in `engine`
         settings = "".join(f"|{name}:{value}" for name, value in sorted(shown.items()))
         return f"{self.name}{settings}|{self.engine}{source_hash(type(self))}"
 
@@ -134,10 +105,7 @@ class Judge(Metric):
         questions = [self._questions(sample) for sample in samples]
         self._send(self._missing(questions), len(samples))
         values, reasons = zip(*map(self._read, questions), strict=True)
-        truncated = [
-            visible != (_spoken(sample), sample.response)
-            for visible, sample in zip(map(self._visible, samples), samples, strict=True)
-        ]
+        truncated = [self._visible(sample) != (_spoken(sample), sample.response) for sample in samples]
         return Scored(np.array(values, dtype=np.float64), np.array(truncated), reasons)
 
     def asked(self, samples: Sequence[Sample]) -> dict[str, int]:
@@ -145,19 +113,20 @@ class Judge(Metric):
         answers are stored; prompt_tokens: about how many are sent, one for four characters; completion_tokens: how many
         come back at most."""
         questions = [self._questions(sample) for sample in samples if not self.lacks(sample)]
-        missing, all_keys = self._missing(questions), {one.key for own in questions for one in own}
+        missing, keys = self._missing(questions), {one.key for own in questions for one in own}
         return {
             "requests": len(missing),
-            "answered_before": len(all_keys) - len(missing),
+            "answered_before": len(keys) - len(missing),
             "prompt_tokens": sum(len(question.message) // 4 + 8 for question in missing),
-            "completion_tokens": len(missing) * self.settings["max_tokens"],
+            "completion_tokens": len(missing) * self.settings.max_tokens,
         }
 
     def judgments(self, samples: Sequence[Sample]) -> Iterator[dict[str, Any]]:
         """Every answer that the scores of the samples come from, as rows of the table `judgments`, with the position of
         the sample as `row`."""
         for row, sample in enumerate(samples):
-            for question in self._questions(sample) if not self.lacks(sample) else ():
+            response = hashlib.sha256(sample.response.encode("utf-8", "replace")).hexdigest()[:16]
+            for question in () if self.lacks(sample) else self._questions(sample):
                 if answer := self.journal.get(question.key):
                     yield {
                         **{name: answer.get(name) for name in _KEPT},
@@ -166,19 +135,17 @@ class Judge(Metric):
                         "sample_no": question.nth,
                         "prompt": f"{self.prompt.criterion}@{self.prompt.digest}",
                         "request": question.key,
-                        "response_hash": hashlib.sha256(
-                            sample.response.encode("utf-8", "replace")
-                        ).hexdigest()[:16],
+                        "response_hash": response,
                     }
 
     def _visible(self, sample: Sample) -> tuple[tuple[str, ...], str]:
         """What is sent of a sample's context and response."""
         reference = sample.reference if self.prompt.compares else None
-        room = max(self.settings["max_characters"] - len(reference or ""), 1)
+        room = max(self.settings.max_characters - len(reference or ""), 1)
         response = sample.response[:room]
         room -= len(response)
         context: list[str] = []
-        for turn in reversed(_spoken(sample)[-self.settings["context_turns"] :]):
+        for turn in reversed(_spoken(sample)[-self.settings.context_turns :]):
             if len(turn) > room and context:
                 break
             context.insert(0, turn[-room:] if room else "")
@@ -187,14 +154,14 @@ class Judge(Metric):
 
     def _questions(self, sample: Sample) -> list[Question]:
         context, response = self._visible(sample)
-        own = {name: value for name, value in self.settings.items() if name != "prompt"}
+        own = self.settings.model_dump(exclude={"prompt"})
         texts = [*context, response]
         if self.prompt.compares and sample.reference:
             texts.append(sample.reference)
         hashes = tuple(text_hashes(texts).tolist())
         questions = []
         for order, message in enumerate(self.prompt.rendered(Sample(context, response, sample.reference))):
-            for nth in range(self.settings["samples"]):
+            for nth in range(self.settings.samples):
                 depends_on = [own, self.prompt.digest, message, nth]
                 key = hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()
                 questions.append(Question(key, message, hashes, order, nth))
@@ -202,10 +169,8 @@ class Judge(Metric):
 
     def _missing(self, questions: Sequence[Sequence[Question]]) -> list[Question]:
         """Those of the questions that were not answered, each once."""
-        journal = self.journal
-        return list(
-            {one.key: one for own in questions for one in own if journal.get(one.key) is None}.values()
-        )
+        found = {one.key: one for own in questions for one in own if self.journal.get(one.key) is None}
+        return list(found.values())
 
     def _read(self, questions: Sequence[Question]) -> tuple[float, str]:
         """The mean of the answers of each order, and of the orders; NaN, and why, where an order has no score."""
@@ -232,7 +197,7 @@ class Judge(Metric):
         limit = total if client.max_requests is None else client.max_requests - client.requests
         asked = questions[: max(limit, 0)]
         client.requests += len(asked)
-        settings = JudgeSettings(**{**self.settings, **self.options, **client.options})
+        settings = self.settings.model_copy(update=client.options)
         with closing(Endpoint(settings, self.prompt.response_format, client.say_once)) as endpoint:
             client.say_once(
                 f"{self.name} sends {responses:,} responses with their contexts to {endpoint.where}, model "
@@ -249,10 +214,10 @@ class Judge(Metric):
                         client.advance(done, total)
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
-        if len(asked) < total:
+        if left := total - len(asked):
             raise EvaluatorError(
-                f"{self.name}: stopped at max_requests={client.max_requests} with {total - len(asked):,} of {total:,} "
-                f"requests left; {GO_ON}"
+                f"{self.name}: stopped at max_requests={client.max_requests} with {left:,} of {total:,} requests left; "
+                f"{GO_ON}"
             )
 
     def _ask(self, endpoint: Endpoint, question: Question, first: bool) -> None:
@@ -269,29 +234,21 @@ class Judge(Metric):
         if read is None:
             self._unanswered[question.key] = _MALFORMED
             return
-
-        def text(value: Any) -> str | None:
-            # Without what no file can hold, such as half of a pair of surrogates.
-            return (
-                endpoint.hidden(value.encode("utf-8", "replace").decode()) if isinstance(value, str) else None
-            )
-
-        def count(name: str) -> int | None:
-            usage = reply.get("usage")
-            value = usage.get(name) if isinstance(usage, dict) else None
-            return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
-
+        usage = reply.get("usage") if isinstance(reply.get("usage"), dict) else {}
+        counts = {name: usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
         self.journal.add(
             {
                 "key": question.key,
                 "texts": question.texts,
                 **read,
-                "answer": text(read["answer"]),
-                "prompt_tokens": count("prompt_tokens"),
-                "completion_tokens": count("completion_tokens"),
+                **{
+                    name: n if type(n) is int and 0 <= n <= _MOST_TOKENS else None
+                    for name, n in counts.items()
+                },
+                "answer": endpoint.kept(read["answer"]),
                 "seconds": monotonic() - started,
-                "model": text(reply.get("model")) or self.settings["model"],
-                "fingerprint": text(reply.get("system_fingerprint")),
+                "model": endpoint.kept(reply.get("model")) or self.settings.model,
+                "fingerprint": endpoint.kept(reply.get("system_fingerprint")),
                 "asked_at": f"{datetime.now(UTC):%F %T}",
             }
         )
@@ -302,13 +259,13 @@ class JudgeRef(Judge):
 
     name: ClassVar[str] = "judge-ref"
     needs: ClassVar[frozenset[str]] = frozenset({"context", "reference"})
-    defaults: ClassVar[Mapping[str, Any]] = {**Judge.defaults, "prompt": "pairwise"}
+    settings_model: ClassVar[type[JudgeSettings]] = JudgeRefSettings
 
 
 def judges(evaluator: Evaluator) -> list[Judge]:
     """The judges in an evaluator: itself, or those among the parts of a blend."""
-    members = getattr(evaluator, "members", None)
-    of = members.evaluators.values() if members else [evaluator]
+    members: Any = getattr(evaluator, "members", {"": evaluator})
+    of = getattr(members, "evaluators", members).values()
     return [one for one in of if isinstance(one, Judge)]
 
 

@@ -15,10 +15,8 @@ from ssrem.encoders import hub, pretrained
 from ssrem.encoders.layers import add_adapters, layers, merge_adapters
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.candidate_columns import draw
-from ssrem.evaluators.language_model.causal import CausalModel
-from ssrem.evaluators.language_model.gemma import GEMMA, gemma_folder
-from ssrem.evaluators.language_model.language_model import Tokens
-from ssrem.evaluators.language_model.likelihood import LmPmi
+from ssrem.evaluators.language_model.likelihood import CausalSettings
+from ssrem.evaluators.language_model.models import GEMMA, CausalModel, Tokens, gemma_folder
 from ssrem.files import write_json
 from ssrem.negatives.base import Case
 from ssrem.samples import TRAIN, VALID, Candidates, Progress, Rows
@@ -166,10 +164,10 @@ class LmObjective:
         for row in rows.tolist():
             case, after = Case(self.candidates, row), random.random() < self.settings.context_share
             samples.append((case.context[-self.settings.context_turns :] if after else (), case.response))
-        form = LmPmi.defaults
+        form = CausalSettings()
         read = self.reader.tokens(
-            samples, separator=form["separator"], max_length=self.settings.max_tokens,
-            speakers=tuple(form["speakers"].split("+")),
+            samples, separator=form.separator, max_length=self.settings.max_tokens,
+            speakers=tuple(form.speakers.split("+")),
         )  # fmt: skip
         return [item for item in read if item.response]
 

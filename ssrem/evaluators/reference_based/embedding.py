@@ -1,23 +1,30 @@
-"""Similarity of a response to the reference by vectors of texts, sentences or words."""
+"""Similarity of a response to the reference by vectors of texts, sentences, words or, for BERTScore, tokens."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from ssrem.encoders import Encoder, load_encoder
-from ssrem.evaluators.core.metric import Metric, Scored, check_text
+from ssrem.encoders import Encoder, hub, load_encoder, pretrained
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators.base import EvaluatorSettings
+from ssrem.evaluators.metric import Metric, Scored
 from ssrem.evaluators.similarity import average_similarity, movers_similarity
 from ssrem.samples import Floats, Sample
 from ssrem.tokenize import sentences, words
 
+Spec = Annotated[str, Field(min_length=1)]
+
 # Rows of a matrix of cosines that are computed together.
 _ROWS = 1024
+# Tokens in a batch.
+_BATCH_TOKENS = 4096
 
 
 class PairMetric(Metric):
@@ -35,23 +42,21 @@ class PairMetric(Metric):
         """Scores of at least one pair, independent of one another."""
 
 
+class EncoderMetricSettings(EvaluatorSettings):
+    """Settings of a metric over an encoder's vectors."""
+
+    encoder: Spec = "glove-6b-50d:uniform"
+    """a spec for `load_encoder`; the default needs no corpus and takes the papers' unweighted mean of words"""
+
+
 class EncoderMetric(PairMetric):
-    """A metric over an encoder's vectors; 0 if the encoder knows nothing in one of the texts.
+    """A metric over an encoder's vectors; 0 if the encoder knows nothing in one of the texts."""
 
-    encoder: a spec for `load_encoder`; the default needs no corpus and takes the papers' unweighted mean of words.
-    """
-
-    defaults: ClassVar[Mapping[str, Any]] = {"encoder": "glove-6b-50d:uniform"}
-
-    @classmethod
-    def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        chosen = super().check_settings(settings)
-        check_text(cls.name, "encoder", chosen["encoder"])
-        return chosen
+    settings_model: ClassVar[type[EvaluatorSettings]] = EncoderMetricSettings
 
     @cached_property
     def _encoder(self) -> Encoder:
-        return load_encoder(self.settings["encoder"])
+        return load_encoder(self.settings.encoder)
 
     @property
     def engine(self) -> str:
@@ -158,6 +163,98 @@ class EmbeddingExtrema(_WordMetric):
         ends = [(vectors.max(axis=0), vectors.min(axis=0)) for vectors, _ in (one, other)]
         a, b = (_unit(np.where(top > -bottom, top, bottom)[None])[0] for top, bottom in ends)
         return float(a @ b)
+
+
+class BertScoreSettings(EvaluatorSettings):
+    """Settings of BERTScore."""
+
+    model: Spec = hub.MINILM
+    """what `hub.model_folder` accepts: an encoder, a decoder, or a pair of which the encoder is used"""
+    layer: int = -1
+    """0 is the embeddings, 1 the first layer, -1 the last"""
+
+
+class BertScore(PairMetric):
+    """F1 of the greedy matching of the texts' tokens by the cosine of their vectors in one layer of a model.
+
+    No idf weights, no rescaling. As in the authors' code, blanks around a text are removed, and tokens that the
+    tokenizer adds can be matched but do not count. Precision and recall are means of cosines; if one of them is not
+    positive, or a text has no token of its own, the score is 0. Texts with more tokens than the model takes are cut at
+    the end. Batches hold texts of equal length, so nothing is padded.
+    """
+
+    name: ClassVar[str] = "bertscore"
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    source: ClassVar[str] = "Zhang et al. 2020, section 3, without idf weights and rescaling"
+    settings_model: ClassVar[type[EvaluatorSettings]] = BertScoreSettings
+
+    @cached_property
+    def _loaded(self) -> tuple[Any, Any]:
+        tokenizer, model = pretrained.load(self.settings.model, "AutoModel")
+        layers, layer = int(model.config.num_hidden_layers), self.settings.layer
+        if not -layers - 1 <= layer <= layers:
+            raise EvaluatorError(
+                f"{self.name}: {self.settings.model} has no layer {layer}; 0 to {layers}, or -1 for the last"
+            )
+        return tokenizer, model.get_encoder() if model.config.is_encoder_decoder else model
+
+    @cached_property
+    def engine(self) -> str:
+        tokenizer, model = self._loaded
+        return f"{pretrained.weights_hash(model)}-{pretrained.tokenizer_hash(tokenizer)}"
+
+    def _pairs(self, responses: list[str], references: list[str]) -> Scored:
+        texts = list(dict.fromkeys((*responses, *references)))
+        ids, cut = self._tokens(texts)
+        vectors, own = self._vectors(ids), self._own(ids)
+        at = {text: number for number, text in enumerate(texts)}
+        scores = np.zeros(len(responses))
+        truncated = np.zeros(len(responses), dtype=bool)
+        for number, (response, reference) in enumerate(zip(responses, references, strict=True)):
+            one, other = at[response], at[reference]
+            truncated[number] = cut[one] or cut[other]
+            if own[one].any() and own[other].any():
+                nearest_one, nearest_other = nearest(vectors[one], vectors[other])
+                precision, recall = nearest_one[own[one]].mean(), nearest_other[own[other]].mean()
+                if precision > 0 and recall > 0:
+                    scores[number] = 2 * precision * recall / (precision + recall)
+        return Scored(scores, truncated)
+
+    def _tokens(self, texts: Sequence[str]) -> tuple[list[list[int]], list[bool]]:
+        """Each text's token ids and whether its end was cut off."""
+        tokenizer, model = self._loaded
+        most = pretrained.max_tokens(tokenizer, model) or pretrained.USUAL_TOKENS
+        ids = pretrained.token_ids(tokenizer, [text.strip() for text in texts])
+        long = [len(some) > most for some in ids]
+        for number in np.flatnonzero(long).tolist():
+            (ids[number],) = pretrained.token_ids(tokenizer, [texts[number].strip()], most)
+        return ids, long
+
+    def _own(self, ids: Sequence[Sequence[int]]) -> list[NDArray[np.bool_]]:
+        """Which tokens come from the text, not from the tokenizer."""
+        tokenizer, _ = self._loaded
+        added = [number for number in tokenizer.all_special_ids if number != tokenizer.unk_token_id]
+        return [~np.isin(some, added) for some in ids]
+
+    def _vectors(self, ids: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
+        """Each text's token vectors in the layer, float32 (k, d), of unit length."""
+        import torch
+
+        _, model = self._loaded
+        result: list[NDArray[np.float32]] = [np.zeros((0, 1), dtype=np.float32)] * len(ids)
+        for batch in pretrained.equal_lengths(ids, _BATCH_TOKENS):
+            inputs = torch.tensor([ids[number] for number in batch], device=model.device)
+            with torch.inference_mode():
+                states = model(inputs, attention_mask=torch.ones_like(inputs), output_hidden_states=True)
+                layer = states.hidden_states[self.settings.layer].float()
+                unit = torch.nn.functional.normalize(layer, dim=-1).cpu().numpy()
+            if not np.isfinite(unit).all():
+                raise EvaluatorError(
+                    f"{self.name}: the vectors of {self.settings.model} are not finite; its weights are broken"
+                )
+            for number, vectors in zip(batch, unit, strict=True):
+                result[number] = vectors
+        return result
 
 
 def _unit(vectors: Floats) -> Floats:

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from rapidfuzz.distance import LCSseq
 
-from ssrem.evaluators.core.metric import Metric, Scored
+from ssrem.evaluators.metric import Metric, Scored
 from ssrem.samples import Sample
 
 # Part of the signatures; increase it whenever `tokens` splits texts differently.

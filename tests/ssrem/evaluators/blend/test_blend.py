@@ -26,8 +26,8 @@ from ssrem.evaluators.blend.members import Members
 from ssrem.evaluators.blend.state import scales
 from ssrem.evaluators.blend.tune import _ridge
 from ssrem.evaluators.core.metric import Metric, Scored
-from ssrem.evaluators.language_model.language_model import LanguageModel, Tokens
 from ssrem.evaluators.language_model.likelihood import LmCoherence, LmPmi
+from ssrem.evaluators.language_model.models import LanguageModel, Tokens
 from ssrem.files import write_tensors
 from ssrem.samples import TEST, VALID, Candidates, Encode, Labels, Sample, out_of_fold
 from ssrem.studies.behaviour import everyday_pairs

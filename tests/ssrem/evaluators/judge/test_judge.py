@@ -307,7 +307,7 @@ def _prompt(front: str = "criterion: a\nscale: 1-5\nversion: 1", text: str = "{c
     ("settings", "says"),
     [
         ({"model": ""}, "needs a model"),
-        ({"base_url": "localhost:80"}, "base_url must be an address"),
+        ({"base_url": "localhost:80"}, "base_url: it must be an address"),
         ({"base_url": "http://me:secret@host/v1"}, "without a password"),
         ({"samples": 0}, "samples: input should be greater than or equal to 1, not 0"),
         ({"temperature": -1}, "temperature: input should be greater than or equal to 0"),

@@ -8,7 +8,6 @@ import math
 import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,9 +28,9 @@ from transformers import (
 
 from ssrem.encoders.pretrained import Pretrained
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.language_model import gemma
-from ssrem.evaluators.language_model.language_model import batches
-from ssrem.evaluators.language_model.likelihood import Likelihood, LmCoherence, LmPmi, LmSum, MlmLikelihood
+from ssrem.evaluators.language_model import models as language_models
+from ssrem.evaluators.language_model.likelihood import Likelihood, LmCoherence, LmPmi, MlmLikelihood
+from ssrem.evaluators.language_model.models import batches
 from ssrem.samples import Sample
 from support.stages import run_python
 
@@ -178,12 +177,10 @@ def test_mlm_masks_each_token_in_turn(masked: Path) -> None:
 
 
 def evaluator_of(cls: type[Likelihood], causal: Path, masked: Path, **settings: Any) -> Likelihood:
-    scales = {"coherence_mean": -3, "coherence_deviation": 0.5, "pmi_mean": 0.1, "pmi_deviation": 2.0}
-    settings |= scales if cls is LmSum else {}
     return cls(model=masked if cls is MlmLikelihood else causal, **settings)
 
 
-ALL = pytest.mark.parametrize("cls", [LmCoherence, LmPmi, LmSum, MlmLikelihood])
+ALL = pytest.mark.parametrize("cls", [LmCoherence, LmPmi, MlmLikelihood])
 
 
 @ALL
@@ -208,7 +205,7 @@ def test_odd_texts_have_scores(cls: type[Likelihood], causal: Path, masked: Path
     assert np.isfinite(scores.f).all()
     assert scores.truncated.tolist() == [*[False] * 6, True, *[False] * 6, True, False]
     nothing = -np.log(len(SPECIAL + WORDS))
-    expected = {"lm-pmi": 0.0, "lm-sum": (nothing + 3) / 0.5 + (0 - 0.1) / 2}.get(cls.name, nothing)
+    expected = 0.0 if cls is LmPmi else nothing
     np.testing.assert_allclose(scores.f[:2], expected, atol=1e-9)
     none, blank = evaluator.compute([Sample((), "fine"), Sample(("", " "), "fine")]).score
     assert blank == pytest.approx(none, abs=1e-9)
@@ -343,27 +340,6 @@ def test_what_was_asked_before_is_not_computed_again(causal: Path, monkeypatch: 
     np.testing.assert_array_equal(pmi.score(SAMPLES), expected)
 
 
-def test_sum_uses_fixed_scales(causal: Path, tmp_path: Path) -> None:
-    with pytest.raises(EvaluatorError, match=r"not calibrated for model .* calibrate"):
-        LmSum(model=causal).score(SAMPLES)
-    calibrated = LmSum(model=causal, batch_size=2).calibrate(SAMPLES)
-    coherence, pmi = LmCoherence(model=causal).score(SAMPLES), LmPmi(model=causal).score(SAMPLES)
-    expected = (coherence - coherence.mean()) / coherence.std() + (pmi - pmi.mean()) / pmi.std()
-    np.testing.assert_allclose(calibrated.score(SAMPLES), expected, atol=1e-4)
-    np.testing.assert_allclose(calibrated.score(SAMPLES[1:2]), expected[1:2], atol=1e-4)
-    assert f"pmi_mean:{pmi.mean():.6g}" in calibrated.signature
-    calibrated.save(tmp_path / "saved")
-    loaded = LmSum.load(tmp_path / "saved")
-    assert loaded.signature == calibrated.signature
-    np.testing.assert_allclose(loaded.score(SAMPLES), expected, atol=1e-4)
-    with pytest.raises(EvaluatorError, match="do not suffice for a calibration"):
-        LmSum(model=causal).calibrate([SAMPLES[0]] * 5)
-    with pytest.raises(EvaluatorError, match="given, but all are needed"):
-        LmSum(model=causal, pmi_mean=0.0)
-    with pytest.raises(EvaluatorError, match="pmi_deviation is 0"):
-        LmSum(model=causal, coherence_mean=0, coherence_deviation=1, pmi_mean=0, pmi_deviation=0)
-
-
 def test_signature_names_what_scores_and_nothing_else(causal: Path, masked: Path) -> None:
     plain = LmCoherence(model=causal)
     assert plain.signature == LmCoherence(model=causal, device="cpu", batch_size=3).signature
@@ -408,14 +384,13 @@ def test_evaluators_share_a_model(causal: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"context_turns": 0}, "context_turns is 0"),
-        ({"batch_size": True}, "batch_size is True"),
-        ({"max_length": 1}, "max_length is 1; .* from 2 to 48"),
-        ({"max_length": 49}, "max_length is 49; .* from 2 to 48"),
-        ({"max_length": 3}, "max_length is 3: there is no room beside the speaker's name"),
-        ({"separator": None}, "separator is None"),
-        ({"speakers": "A+"}, "speakers is 'A\\+'; expected names"),
-        ({"aggregate": "max"}, "aggregate is 'max'"),
+        ({"context_turns": 0}, "context_turns: input should be greater than or equal to 1"),
+        ({"batch_size": True}, "batch_size: input should be a valid integer"),
+        ({"max_length": 3}, "max_length is 3; .* from 4 to 48"),
+        ({"max_length": 49}, "max_length is 49; .* from 4 to 48"),
+        ({"separator": None}, "separator: input should be a valid string"),
+        ({"speakers": "A+"}, "speakers: 'A\\+' is no list of names"),
+        ({"aggregate": "max"}, "aggregate: input should be 'mean' or 'sum'"),
         ({"turns": 3}, "no setting turns"),
     ],
 )
@@ -453,58 +428,54 @@ def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     digest = hashlib.sha256(b"GGUF one and two").hexdigest()
     package = SimpleNamespace(EXPECTED_SHA256=digest, chunk_paths=lambda: files)
     monkeypatch.setitem(sys.modules, "gemma_parts", package)
-    monkeypatch.setattr(gemma, "_MODULE", "gemma_parts")
-    monkeypatch.setattr(gemma, "_NEEDED", ())
+    monkeypatch.setattr(language_models, "_MODULE", "gemma_parts")
+    monkeypatch.setattr(language_models, "_NEEDED", ())
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
 
     def convert(joined: Path, ready: Path) -> None:
         ready.mkdir()
         (ready / "weights").write_bytes(joined.read_bytes())
 
-    monkeypatch.setattr(gemma, "_convert", convert)
+    monkeypatch.setattr(language_models, "_convert", convert)
     return files
 
 
 def test_gemma_is_joined_once(parts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = gemma.gemma_folder()
+    folder = language_models.gemma_folder()
     assert folder.parent == tmp_path / "cache" / "ssrem"
     assert (folder / "weights").read_bytes() == b"GGUF one and two"
     assert list(folder.parent.iterdir()) == [folder]  # nothing else is left
-    monkeypatch.delattr(gemma, "_convert")
-    assert gemma.gemma_folder() == folder
+    monkeypatch.delattr(language_models, "_convert")
+    assert language_models.gemma_folder() == folder
 
 
 def test_a_killed_conversion_of_gemma_leaves_nothing_to_the_next(parts: list[Path], tmp_path: Path) -> None:
     code = """
-import os, signal, sys
+import os, signal, sys, types
 from pathlib import Path
-from ssrem.evaluators.language_model import gemma
-gemma._convert = lambda joined, ready: os.kill(os.getpid(), signal.SIGKILL)
-gemma._convert_once(Path(sys.argv[1]), [Path(part) for part in sys.argv[2:-1]], sys.argv[-1])
+from ssrem.evaluators.language_model import models
+parts = [Path(part) for part in sys.argv[1:-1]]
+sys.modules["parts"] = types.SimpleNamespace(EXPECTED_SHA256=sys.argv[-1], chunk_paths=lambda: parts)
+models._MODULE, models._NEEDED = "parts", ()
+models._convert = lambda joined, ready: os.kill(os.getpid(), signal.SIGKILL)
+models.gemma_folder()
 """
     cache = tmp_path / "cache" / "ssrem"
-    cache.mkdir(parents=True)
     digest = hashlib.sha256(b"GGUF one and two").hexdigest()
-    assert run_python(code, cache / "gemma", *parts, digest).returncode == -signal.SIGKILL
+    assert run_python(code, *parts, digest).returncode == -signal.SIGKILL
     assert list(cache.glob("*/model.gguf"))
-    folder = gemma.gemma_folder()
+    folder = language_models.gemma_folder()
     assert list(cache.iterdir()) == [folder]
-
-
-def test_gemma_goes_elsewhere_where_the_cache_is_closed(parts: list[Path], tmp_path: Path) -> None:
-    (tmp_path / "cache").write_text("a file in its place")
-    assert gemma.gemma_folder().parent == tmp_path / "temporary" / "ssrem"
 
 
 def test_gemma_damaged_or_missing(parts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parts[1].write_bytes(b"and 2")
     with pytest.raises(EvaluatorError, match="damaged"):
-        gemma.gemma_folder()
+        language_models.gemma_folder()
     assert not list((tmp_path / "cache" / "ssrem").iterdir())
     parts[1].unlink()
     with pytest.raises(EvaluatorError, match=r"cannot be converted .* XDG_CACHE_HOME"):
-        gemma.gemma_folder()
-    monkeypatch.setattr(gemma, "_NEEDED", ("no_such_package",))
+        language_models.gemma_folder()
+    monkeypatch.setattr(language_models, "_NEEDED", ("no_such_package",))
     with pytest.raises(EvaluatorError, match=r"needs no-such-package; pip install 'ssrem\[lm\]'"):
         LmCoherence().score(SAMPLES)

@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModel, AutoTokenizer, T5Config, T5EncoderModel, T5Model
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.reference_based.bertscore import BertScore
+from ssrem.evaluators.reference_based.embedding import BertScore
 from ssrem.samples import Sample
 from support.metric_checks import ODD, check_independent, check_parts, check_saved, odd_samples
 from support.tiny_transformer import SIZES, tokenizer, write_bert
@@ -115,7 +115,7 @@ def test_blanks_around_a_text_say_nothing(bert: Path) -> None:
 
 def test_nothing_depends_on_what_is_held_at_a_time(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = BertScore(model=str(bert)).score(PAIRS)
-    monkeypatch.setattr("ssrem.evaluators.reference_based.bertscore._BATCH_TOKENS", 8)
+    monkeypatch.setattr("ssrem.evaluators.reference_based.embedding._BATCH_TOKENS", 8)
     monkeypatch.setattr("ssrem.evaluators.reference_based.embedding.PairMetric.batch_samples", 3)
     assert np.abs(BertScore(model=str(bert)).score(PAIRS) - expected).max() < 1e-5
 
@@ -145,10 +145,10 @@ def test_signature_names_weights_layer_and_tokenizer(bert: Path, tmp_path: Path)
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"layers": 1}, "has no setting layers; it has model, layer"),
-        ({"layer": "last"}, "layer is 'last'; expected a whole number"),
-        ({"layer": True}, "layer is True; expected a whole number"),
-        ({"model": 3}, "model is 3; expected a name or a folder"),
+        ({"layers": 1}, "no setting layers; did you mean layer"),
+        ({"layer": "last"}, "layer: input should be a valid integer"),
+        ({"layer": True}, "layer: input should be a valid integer"),
+        ({"model": 3}, "model: input should be a valid string"),
     ],
 )
 def test_wrong_settings(settings: dict[str, object], message: str) -> None:

@@ -222,9 +222,9 @@ def test_signature_follows_metric_and_encoder(colours: str, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"encodr": "glove-6b-50d"}, "has no setting encodr; it has encoder"),
-        ({"encoder": 5}, "encoder is 5; expected a name or a folder"),
-        ({"encoder": ""}, "encoder is ''; expected"),
+        ({"encodr": "glove-6b-50d"}, "no setting encodr; did you mean encoder"),
+        ({"encoder": 5}, "encoder: input should be a valid string"),
+        ({"encoder": ""}, "encoder: string should have at least 1 character"),
     ],
 )
 def test_wrong_settings(settings: dict[str, object], message: str) -> None:

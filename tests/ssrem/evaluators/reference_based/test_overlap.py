@@ -184,5 +184,5 @@ def test_signatures_name_what_computes() -> None:
 
 
 def test_there_are_no_settings() -> None:
-    with pytest.raises(EvaluatorError, match="rouge-l has no setting beta; it has none"):
+    with pytest.raises(EvaluatorError, match="no setting beta; there are none"):
         RougeL(beta=2)
