@@ -183,9 +183,11 @@ class Reader(ABC):
         """Check every file, and decide by the first messages what is decided from the content: `columns` are taken by
         their names only where the values do not contradict, whether day or month is first in dates, and how references
         are written. Raises DumpError as `check`, and if a needed field has no column."""
-        for file in self.parts:
+        first, *others = self.parts
+        self.check(first)
+        for file in others:
             self.check(file)
-        first = self.parts[0]
+            file.close()
         if first.path.is_file() and (first.is_parquet or first.json == "value"):
             self.number_of = "row"
         found = (

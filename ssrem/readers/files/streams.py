@@ -28,7 +28,7 @@ _WIDEST_OF_ARROW = 1 << 27
 LONGEST_ROW = 128 << 20
 """Most bytes of one row of a dump, such as a line, that are read into memory."""
 LARGEST_JSON = 1 << 30
-"""Most bytes of a file that is one JSON value, which is read into memory as a whole, and takes some five times that."""
+"""Most bytes of a file that is one JSON value, which is read into memory as a whole, and takes some six times that."""
 BLOCK = 8 << 20
 """Bytes of a block of lines."""
 SAMPLE_ROWS = 1_000
@@ -191,13 +191,16 @@ class DumpFile:
             return None
         if start[:1] == b"[" and start[1:].lstrip()[:1] in (b"{", b"["):  # `[12:30] <nick>` begins a log
             return "value"
-        blocks = self.blocks(1 << 16)
-        block = next(blocks, b"").decode("utf-8", "replace").encode()
-        lines = [line for line in block.split(b"\n", 100) if line.strip()]
+        blocks, otherwise = self.blocks(1 << 16), "value" if start[:1] == b"{" else None
+        try:
+            block = next(blocks, b"").decode("utf-8", "replace").encode()
+            lines = [line for line in block.split(b"\n", 100) if line.strip()]
+            if otherwise and len(lines) < 2 and not any(map(bytes.strip, islice(blocks, 1))):
+                return "value"
+        except DumpError:  # a first line that is longer than LONGEST_ROW
+            return otherwise
         whole = any(isinstance(parse_json(line), dict) for line in lines if line[:1] == b"{")
-        if start[:1] == b"{" and len(lines) < 2 and not any(map(bytes.strip, islice(blocks, 1))):
-            return "value"
-        return "lines" if whole else "value" if start[:1] == b"{" else None
+        return "lines" if whole else otherwise
 
     @cached_property
     def value(self) -> Any:

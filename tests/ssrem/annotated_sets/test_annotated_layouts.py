@@ -158,26 +158,6 @@ def test_a_table_of_no_layout_says_why(tmp_path: Path) -> None:
     assert "the column 'score' is there twice; rename one" in message
 
 
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"responses": 5}, "row 2: no list of responses"),
-        ({"responses": [1]}, "row 2, response 1: expected an object"),
-        ({"responses": [{"model": "m"}]}, "row 2, response 1: no response"),
-        ({"responses": [{"response": "r", "model": 3}]}, "row 2, response 1: model is not text"),
-        (
-            {"responses": [{"response": "r", "model": "m", "Overall": ["good"]}]},
-            "rating 'good' of 'Overall' is neither a number up to 1e+09 nor N/A",
-        ),
-        ({"context": [5]}, "row 2, response 1: context is neither text nor a list of turns"),
-    ],
-)
-def test_a_malformed_usr_file(tmp_path: Path, change: dict[str, Any], named: str) -> None:
-    path = written(tmp_path, [USR, {**USR, **change}])
-    assert said(path).startswith(f"{path}, row 2")
-    assert named in said(path)
-
-
 # FED
 
 
@@ -201,20 +181,6 @@ def test_fed_with_speakers_in_lower_case_and_a_list_of_turns(tmp_path: Path) -> 
     assert (row.context, row.response) == (("hi!", "hello: how are you?\nand yours?", "fine"), "good")
 
 
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"annotations": None}, "no annotations"),
-        ({"annotations": {"Correct": [[3], {"a": 1}]}}, "rating {'a': 1} of 'Correct'"),
-        ({"response": 3}, "response is not text"),
-    ],
-)
-def test_a_malformed_fed_file(tmp_path: Path, change: dict[str, Any], named: str) -> None:
-    path = written(tmp_path, [FED, {**FED, **change}])
-    assert said(path).startswith(f"{path}, row 2: ")
-    assert named in said(path)
-
-
 # GRADE
 
 
@@ -234,12 +200,6 @@ def test_grade_of_several_data_sets_wants_a_part(tmp_path: Path) -> None:
     annotated = read_set(path, "grade:talk")
     assert (len(annotated.rows), annotated.part) == (1, "talk")
     assert annotated.summary.startswith("read as grade:talk: 1 response")
-
-
-@pytest.mark.parametrize("scores", ["4, 5", "[4,", {"a": 1}])
-def test_a_malformed_grade_file(tmp_path: Path, scores: object) -> None:
-    path = written(tmp_path, [GRADE, {**GRADE, "HumanScores": scores}])
-    assert said(path).startswith(f"{path}, row 2: ")
 
 
 # ConTurE
@@ -274,19 +234,6 @@ def test_conture(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("turns", "named"),
-    [
-        ("none", "row 2: no list of turns"),
-        ([5], "row 2, turn 1: expected an object, not 5"),
-        ([conture_turn("a", 7, good=1)], "row 2, turn 1: chatbot is not text"),
-        ([conture_turn("a", "b", good="very")], "row 2, turn 1: rating 'very' of 'good' is neither"),
-    ],
-)
-def test_a_malformed_conture_file(tmp_path: Path, turns: object, named: str) -> None:
-    assert named in said(written(tmp_path, [CONTURE, {**CONTURE, "turns": turns}]))
-
-
 # Zhao et al.
 
 ZHAO: dict[str, Any] = {
@@ -319,12 +266,6 @@ def test_zhao(tmp_path: Path) -> None:
         "read as zhao: 2 responses of 2 systems; left out: 1 rating given as N/A or left empty, "
         "1 response without any rating"
     )
-
-
-@pytest.mark.parametrize("change", [{"context": "a"}, {"responses": {"s2s": 3}}, {"reference": 5}])
-def test_a_malformed_zhao_file(tmp_path: Path, change: dict[str, Any]) -> None:
-    path = written(tmp_path, {**ZHAO, "d4": {**ZHAO["d3"], **change}})
-    assert "dialogue d4: expected context, reference and responses of systems" in said(path)
 
 
 # DailyDialog++
@@ -479,33 +420,52 @@ def test_of_a_later_turn_what_the_conversations_share_is_the_context(tmp_path: P
     assert annotated.left_out == {"earlier answer of a system to which the other's differs": 2}
 
 
-def test_votes_without_names_of_raters(tmp_path: Path) -> None:
-    annotated = read_set(written(tmp_path, [vote("model_a", None), vote("model_b", None)]))
-    assert annotated.rows[0].ratings == {"preference": (1.0, 0.0)}
+# What is wrong, and what it is
 
 
 @pytest.mark.parametrize(
-    ("change", "named"),
+    ("whole", "change", "named"),
     [
-        ({"winner": "model_c"}, "row 2: the winner is 'model_c', not one of model_a, model_b, tie"),
-        ({"conversation_b": "Hi"}, "row 2: conversation_b is no list of messages with role and content"),
-        ({"conversation_b": []}, "row 2: conversation_b has no answer 1"),
-        ({"turn": 2}, "row 2: conversation_a has no answer 2"),
+        (USR, {"responses": 5}, "row 2: no list of responses"),
+        (USR, {"responses": [1]}, "row 2, response 1: expected an object"),
+        (USR, {"responses": [{"model": "m"}]}, "row 2, response 1: no response"),
+        (USR, {"responses": [{"response": "r", "model": 3}]}, "row 2, response 1: model is not text"),
+        (USR, {"context": [5]}, "row 2, response 1: context is neither text nor a list of turns"),
+        (FED, {"annotations": None}, "row 2: no annotations"),
+        (FED, {"annotations": {"Correct": [[3], {"a": 1}]}}, "row 2: rating {'a': 1} of 'Correct'"),
+        (FED, {"response": 3}, "row 2: response is not text"),
+        (GRADE, {"HumanScores": "[4,"}, "row 2: rating '[4,' of 'coherence'"),
+        (CONTURE, {"turns": "none"}, "row 2: no list of turns"),
+        (CONTURE, {"turns": [5]}, "row 2, turn 1: expected an object, not 5"),
+        (CONTURE, {"turns": [conture_turn("a", 7, good=1)]}, "row 2, turn 1: chatbot is not text"),
+        (CONTURE, {"turns": [conture_turn("a", "b", good="very")]}, "row 2, turn 1: rating 'very' of 'good'"),
+        (vote("tie"), {"winner": "model_c"}, "row 2: the winner is 'model_c', not one of model_a, model_b"),
+        (vote("tie"), {"conversation_b": "Hi"}, "row 2: conversation_b is no list of messages with role"),
+        (vote("tie"), {"conversation_b": []}, "row 2: conversation_b has no answer 1"),
+        (vote("tie"), {"turn": 2}, "row 2: conversation_a has no answer 2"),
         (
+            vote("tie"),
             {"conversation_b": [{"role": "assistant", "content": 5}]},
             "row 2: a message of conversation_b is not text",
         ),
         (
+            vote("tie"),
             {"conversation_a": [{"role": "user", "content": "Who?"}, {"role": "assistant", "content": "Me"}]},
             "row 2: the two conversations differ in what the user says",
         ),
     ],
 )
-def test_a_malformed_vote(tmp_path: Path, change: dict[str, Any], named: str) -> None:
-    assert named in said(written(tmp_path, [vote("tie"), {**vote("model_a"), **change}]))
+def test_a_malformed_row_is_named(
+    tmp_path: Path, whole: dict[str, Any], change: dict[str, Any], named: str
+) -> None:
+    path = written(tmp_path, [whole, {**whole, **change}])
+    assert said(path).startswith(f"{path}, {named}")
 
 
-# What it is
+@pytest.mark.parametrize("change", [{"context": "a"}, {"responses": {"s2s": 3}}, {"reference": 5}])
+def test_a_malformed_dialogue_of_zhao_is_named(tmp_path: Path, change: dict[str, Any]) -> None:
+    path = written(tmp_path, {**ZHAO, "d4": {**ZHAO["d3"], **change}})
+    assert "dialogue d4: expected context, reference and responses of systems" in said(path)
 
 
 @pytest.mark.parametrize(

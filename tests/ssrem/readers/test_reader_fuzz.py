@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,15 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import zstandard
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ssrem.errors import SsremError
 from ssrem.readers import FORMATS, open_dump, reader_class
 from ssrem.readers.base import Reader
+from ssrem.readers.files.streams import DumpFile, files_of
 from support.exports import EXPORTS, Files, write_dump
 from support.random_examples import TIMES
-from support.reader_rows import reader_of, rows_of
+from support.reader_rows import rows_of
 from support.sound_dumps import DUMPS, NASTY, UTTERANCES
 
 SOUND = DUMPS | EXPORTS
@@ -100,7 +101,8 @@ def test_whatever_the_bytes_there_are_rows_or_one_line(format: str) -> None:
 
 def _unasked(format: str, path: Path) -> Reader:
     """The reader of a format, whatever the content looks like."""
-    reader = reader_of(reader_class(format), path)
+    kind = reader_class(format)
+    reader = kind([DumpFile(file) for file in (files_of(path) if kind.joins_files else [path])])
     reader.open()
     return reader
 
@@ -144,121 +146,6 @@ def test_each_line_and_each_utterance_in_it_is_a_record(lines: list[Any], pack: 
 
 def _is_id(value: Any) -> bool:
     return not isinstance(value, bool | list | dict)
-
-
-def _integers_that_fit(value: Any) -> bool:
-    return not isinstance(value, int) or abs(value) < 2**62
-
-
-_finite = st.recursive(
-    _scalars.filter(lambda v: _integers_that_fit(v) and (not isinstance(v, float) or abs(v) < 1e300)),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
-    max_leaves=4,
-)
-
-
-def _fits(*values: Any) -> bool:
-    """Whether UTF-8 can hold all the text in the values."""
-    try:
-        json.dumps(values, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-_group = st.lists(
-    st.dictionaries(st.sampled_from(["sender", "text", "timestamp"]), _finite) | _finite, max_size=3
-)
-
-
-@settings(max_examples=40 * TIMES, deadline=None)
-@given(
-    st.dictionaries(
-        st.text(max_size=5),
-        st.fixed_dictionaries({"messages": st.lists(_group), "q": _finite}) | _finite,
-        min_size=1,
-    )
-)
-@example({"": {"messages": [], "q": "\udc00"}})
-@example({"\ud800": {"messages": [[{"text": "hi"}]]}, "c": {"messages": []}})
-@example({"c": {"messages": [[{"text": "\ud800\ud800"}, {"text": "hi"}]], "q": "\\"}})
-@example({"c": "\udc00"})
-def test_each_message_of_a_chitchat_dump_is_a_record(content: dict[str, Any]) -> None:
-    expected = []
-    for name, talk in content.items():
-        whole = isinstance(talk, dict) and isinstance(talk.get("messages"), list)
-        whole = whole and _fits(name, {key: value for key, value in talk.items() if key != "messages"})
-        messages = (
-            [m for group in talk["messages"] for m in (group if isinstance(group, list) else [group])]
-            if whole
-            else []
-        )
-        expected += ["conversation"] + ["message"] * len(messages) if whole else ["message"]
-    with TemporaryDirectory() as folder:
-        path = written({"": _dumped(content)}, folder)
-        rows = outcome(lambda: reader_of(reader_class("chitchat"), path, batch_rows=2))
-    assert rows is not None
-    assert [row["record"] for row in rows] == expected
-
-
-@settings(max_examples=20 * TIMES, deadline=None)
-@given(st.dictionaries(st.text(max_size=5), _finite), st.lists(_entries))
-@example({"c": {"meta": {"a": "\udc00"}}, "d": {}}, [])
-def test_each_conversation_and_line_of_a_convokit_dump_is_a_record(
-    talks: dict[str, Any], lines: list[Any]
-) -> None:
-    content = b"\n".join([_dumped(UTTERANCES[0]), *map(_dumped, lines)])
-    with TemporaryDirectory() as folder:
-        path = written({"utterances.jsonl": content, "conversations.json": _dumped(talks)}, folder)
-        rows = outcome(partial(open_dump, path, batch_rows=2))
-    assert rows is not None
-    described = [_fits(name, own) for name, own in _of_talks(talks).items()]
-    expected = ["conversation" if whole else "message" for whole in described]
-    assert [row["record"] for row in rows] == expected + ["message"] * (1 + len(lines))
-
-
-def _of_talks(talks: dict[str, Any]) -> dict[str, Any]:
-    """What the corpus says of each conversation: its `meta`, or all that it is."""
-    own = {name: talk if isinstance(talk, dict) else {} for name, talk in talks.items()}
-    return {
-        name: {
-            k: v
-            for k, v in (talk["meta"] if isinstance(talk.get("meta"), dict) else talk).items()
-            if k != "vectors"
-        }
-        for name, talk in own.items()
-    }
-
-
-_ids = st.lists(st.sampled_from(["L1", "L2", "L3", "L9", "a'b", "é"]), min_size=1, max_size=4)
-
-
-@settings(max_examples=20 * TIMES, deadline=None)
-@given(
-    st.lists(_ids | st.binary(max_size=20)),
-    st.lists(st.sampled_from(["L1", "L2", "L3", ""]) | st.binary(max_size=20)),
-)
-def test_each_line_of_a_cornell_dump_is_a_record(talks: list[Any], lines: list[Any]) -> None:
-    rows = [
-        b"u0 +++$+++ u1 +++$+++ m +++$+++ " + str(talk).encode("latin-1")
-        if isinstance(talk, list)
-        else talk.replace(b"\n", b"")
-        for talk in [["L1"], *talks]
-    ]
-    texts = [
-        f"{line} +++$+++ u0 +++$+++ m +++$+++ A +++$+++ x".encode()
-        if isinstance(line, str)
-        else line.replace(b"\n", b"")
-        for line in ["L1", *lines]
-    ]
-    with TemporaryDirectory() as folder:
-        files = {"movie_conversations.txt": b"\n".join(rows), "movie_lines.txt": b"\n".join(texts)}
-        result = outcome(partial(open_dump, written(files, folder), batch_rows=2))
-    assert result is not None
-    of_lines = {row["line"] for row in result if row["file"] == "movie_lines.txt"}
-    assert of_lines == {number for number, text in enumerate(texts, 1) if text.strip()}
-    numbers = [row["line"] for row in result if row["file"] == "movie_conversations.txt"]
-    assert set(numbers) == {number for number, row in enumerate(rows, 1) if row.strip()}
 
 
 _NASTY_COLUMNS: list[pa.Array] = [
@@ -313,27 +200,6 @@ def test_each_row_of_a_parquet_file_is_a_record_whatever_its_types(columns: dict
     assert [row["line"] for row in rows] == [1, 2, 3]
 
 
-def _cells(rows: list[bytes]) -> Iterator[int]:
-    """Line numbers of the rows that are not blank, the header being line 1."""
-    return (number for number, row in enumerate(rows, 2) if row.strip())
-
-
 _row = st.lists(
     st.sampled_from([b"c", b"ann", b"", b"\xff", b"x\0", b" ", b"9e999"]) | st.binary(max_size=5), max_size=5
 )
-
-
-@settings(max_examples=40 * TIMES, deadline=None)
-@given(
-    st.lists(_row, max_size=8), st.sampled_from([b"\n", b"\r\n"]), st.sampled_from(["plain", "gzip", "zstd"])
-)
-def test_each_row_of_cells_is_a_record(rows: list[list[bytes]], newline: bytes, pack: str) -> None:
-    unquoted = bytes.maketrans(b'"\r\n', b"   ")
-    lines = [b",".join(row).translate(unquoted) for row in [[b"c", b"ann", b"x"], *rows]]
-    content = newline.join([b"conversation_id,speaker,text", *lines])
-    with TemporaryDirectory() as folder:
-        result = outcome(
-            partial(open_dump, written({"": PACK[pack](content)}, folder), format="csv", batch_rows=3)
-        )
-    assert result is not None
-    assert [row["line"] for row in result] == list(_cells(lines))
