@@ -23,10 +23,11 @@ def names_delimiter(cells: Sequence[str]) -> bool:
     return [cell.lower() for cell in cells] == ["sep=", ""]
 
 
-def first_line(content: bytes) -> tuple[int, bytes]:
-    """Number and bytes of the first line that is not blank; no bytes if all are."""
-    lines = enumerate(content.split(b"\n"), 1)
-    return next(((number, line) for number, line in lines if line.strip()), (1, b""))
+def first_line(content: bytes) -> bytes:
+    """The first line that is not blank; empty if all are."""
+    begin = len(content) - len(content.lstrip())
+    end = content.find(b"\n", begin)
+    return content[content.rfind(b"\n", 0, begin) + 1 : end if end >= 0 else len(content)]
 
 
 def delimiter_of(header: bytes) -> str:

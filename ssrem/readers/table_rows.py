@@ -114,7 +114,7 @@ class TableFile:
 
     @cached_property
     def _first_line(self) -> bytes:
-        return first_line(self._lines)[1]
+        return first_line(self._lines)
 
     @property
     def _delimiter(self) -> str:

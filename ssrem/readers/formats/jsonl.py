@@ -57,6 +57,8 @@ class JsonlReader(Reader):
 
     @classmethod
     def sniff(cls, file: DumpFile) -> bool:
+        if cls.required:  # a folder
+            return super().sniff(file)
         if file.is_parquet:
             reader = cls([file])
             return any(isinstance(reader._entries(row), list) for row in file.first_rows)
@@ -333,10 +335,6 @@ class ConvokitReader(JsonlReader):
     required: ClassVar = ("utterances.jsonl",)
     optional: ClassVar = ("conversations.json",)
     unread: ClassVar = ("speakers.json", "users.json", "corpus.json", "index.json")
-
-    @classmethod
-    def sniff(cls, file: DumpFile) -> bool:
-        return Reader.sniff.__func__(cls, file)  # type: ignore[attr-defined, no-any-return]
 
     def check(self, file: DumpFile) -> None:
         Reader.check(self, file)

@@ -58,7 +58,7 @@ class CsvReader(Reader):
 
     @classmethod
     def sniff(cls, file: DumpFile) -> bool:
-        _, first = first_line(file.head)
+        first = first_line(file.head)
         if file.is_parquet or b"\0" in first or first.lstrip()[:1] in (b"", b"{", b"[", b"<"):
             return False
         # `check` refuses a header that is not UTF-8, and lines that end with carriage returns alone.
@@ -77,7 +77,7 @@ class CsvReader(Reader):
         other blocks."""
         blocks = file.blocks()
         block = next(blocks, b"")
-        first = first_line(block)[1]
+        first = first_line(block)
         self._delimiter = self.delimiter or delimiter_of(first)
         if b"\r" in first.rstrip(b"\r"):
             raise DumpError(f"{file.path}: its lines end with carriage returns alone; save it with newlines")
@@ -301,8 +301,14 @@ def _small(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, object]]:
     """The rows of a batch; strings that are not UTF-8 as bytes."""
-    for values in zip(*map(_python, batch.columns), strict=True):
-        yield dict(zip(batch.schema.names, values, strict=True))
+    columns = []
+    for column in batch.columns:
+        values = python_values(column)
+        if column.type == pa.binary():
+            values = [value.decode() if value is not None and is_utf8(value) else value for value in values]
+        columns.append(values)
+    for row in zip(*columns, strict=True):
+        yield dict(zip(batch.schema.names, row, strict=True))
 
 
 def _plain(column: pa.Array) -> pa.Array:
@@ -317,11 +323,3 @@ def _text(column: pa.Array) -> pa.Array:
         return column.cast(pa.string()) if column.type == pa.binary() else column
     except pa.ArrowInvalid:
         raise NotVectorisableError from None
-
-
-def _python(column: pa.Array) -> list[object]:
-    """The column's values; strings that are not UTF-8 as bytes."""
-    values = python_values(column)
-    if column.type != pa.binary():
-        return values
-    return [value.decode() if value is not None and is_utf8(value) else value for value in values]
