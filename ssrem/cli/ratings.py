@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from statistics import mean
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field
@@ -13,15 +12,13 @@ from pydantic import BeforeValidator, Field
 from ssrem import tasks
 from ssrem.annotation.batch import Plan
 from ssrem.cli import output
-from ssrem.cli.options import Call, StageCall, Verb
+from ssrem.cli.options import Call, Verb
 from ssrem.errors import AnnotationError
 from ssrem.registry import did_you_mean
 from ssrem.settings import Share, by_key
-from ssrem.tasks.settings import AgreementSettings, AnnotatedSets, AskingSettings
 
 if TYPE_CHECKING:
-    from ssrem.annotation.batch import Batch
-    from ssrem.annotation.review import Review
+    pass
 
 
 files = partial(by_key, form="NAME=FILE, such as gpt2=responses.jsonl", once="name each system once")
@@ -98,26 +95,19 @@ def collect(
     drawn = tasks.annotate.export_batch(
         call.home, folder, plan, corpus=corpus, split=split, responses=responses, bm25=not without_bm25
     )
-    words: dict[str, list[int]] = {}
-    for item in drawn.items:
-        for system in item.systems:
-            words.setdefault(system, []).append(len(item.response.split()))
-    systems = [
-        {"system": name, "responses": len(lengths), "mean_words": float(mean(lengths))}
-        for name, lengths in sorted(words.items())
-    ]
     summary = {
         "batch": drawn.id,
         "corpus": drawn.corpus,
         "contexts": plan.contexts,
+        "systems": ", ".join(sorted({system for item in drawn.items for system in item.systems})),
         "items": len(drawn.items),
         "checks": sum(item.expected is not None for item in drawn.items),
         "raters": len(drawn.sheets),
         "largest_sheet": max(len(sheet) for sheet in drawn.sheets.values()),
     }
-    if output.answered(call, {**summary, "systems": systems, "folder": str(folder)}):
+    if output.answered(call, {**summary, "folder": str(folder)}):
         return
-    output.tables({"batch": [summary], "systems": systems})
+    output.tables({"batch": [summary]})
     print(f"hand out: {folder / 'raters'}   page.html, or a table for each rater")
     print(f"keep:     {folder / 'key.json'}   which system is which, and the checks")
     print(f"next:     ssrem ratings import ANSWERS.json … --batch {folder}")
@@ -125,14 +115,13 @@ def collect(
 
 @Verb
 def import_(
-    call: StageCall,
+    call: Call,
     answers: tuple[Path, ...],
     *,
     batch: Path,
     checks_passed: Share = 1.0,
     kappa: Annotated[float, Field(ge=-1, le=1)] | Literal["none"] = 0.2,
     output_: Path | None = None,
-    correlate: bool = False,
 ) -> None:
     """Read raters' answers, leave out careless raters, and write an annotated set.
 
@@ -141,30 +130,16 @@ def import_(
     checks_passed: leave out raters who passed a smaller share of their attention checks
     kappa: leave out raters whose mean quadratic kappa with the others is below, -1 to 1, or none
     output_: annotated set to write (default: FOLDER/BATCH_eval.json)
-    correlate: then correlate trained evaluators with it
     """
     file = output_ or batch / f"{batch.resolve().name}_eval.json"
     bound = None if kappa == "none" else kappa
     drawn, review = tasks.annotate.import_answers(
         batch, answers, output=file, least=checks_passed, kappa=bound
     )
-    if call.json_ and not correlate:
-        from ssrem.annotation.review import record  # imports SciPy
+    from ssrem.annotation.review import record  # imports SciPy
 
-        output.answered(call, {**record(drawn, review), "annotated": str(file)})
-    elif not call.json_:
-        _show(drawn, review)
-        print(f"written:   {file}; {batch / 'ratings.csv'}; {batch / 'import.json'}")
-    if correlate:
-        from ssrem.cli.people import correlate as correlating
-
-        replace = AnnotatedSets(replace=True)  # by fewer answers, if it has landed
-        settings = {"agreement": AgreementSettings(), "asking": AskingSettings()}
-        correlating.run(call, (str(file),), sets=replace, **settings)
-
-
-def _show(batch: Batch, review: Review) -> None:
-    rated = sum(item.expected is None for item in batch.items)
+    if output.answered(call, {**record(drawn, review), "annotated": str(file)}):
+        return
     counted = int((review.ratings == review.ratings).any(axis=0).sum())
     figures = {
         "Krippendorff's alpha, ordinal, all raters": (review.before.value, review.before.reason),
@@ -177,6 +152,9 @@ def _show(batch: Batch, review: Review) -> None:
     if review.dropped:
         output.tables({"left out": [asdict(one) for one in review.dropped]}, raw=True)
     print(f"raters:    {len(review.remaining)} kept of {len(review.raters)} who answered")
-    if absent := sorted(set(batch.sheets) - set(review.raters)):
+    if absent := sorted(set(drawn.sheets) - set(review.raters)):
         print(f"no answer: {', '.join(absent)}")
+    rated = sum(item.expected is None for item in drawn.items)
     print(f"responses: {counted} of {rated} have a score that counts")
+    print(f"written:   {file}; {batch / 'ratings.csv'}; {batch / 'import.json'}")
+    print(f"next:      ssrem correlate {file}   with --replace, if answers came before")

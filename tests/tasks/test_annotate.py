@@ -13,7 +13,6 @@ from ssrem.annotated_sets import read_set
 from ssrem.annotation.batch import Batch
 from ssrem.annotation.sheets import ANSWERS_FORMAT
 from ssrem.cli.main import main
-from ssrem.tasks.warehouse.home import Warehouse
 from support.paths import ROOT
 from support.small_home import Made
 
@@ -77,22 +76,6 @@ def test_out_and_back(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert [one["rater"] for one in noted["dropped"]] == ["rater-3"]
     every = (folder / "ratings.csv").read_text().splitlines()
     assert len(every) == 1 + sum(map(len, batch.sheets.values()))  # nobody's answer is lost
-
-
-def test_an_import_lands_at_once_where_it_is_asked_to(
-    copy: Warehouse, made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = tmp_path / "mine"
-    answers = answered(export(made, folder, "--contexts", "6"), tmp_path)
-    more = ["--batch", str(folder), "--kappa", "none", "--correlate", "--home", str(copy.root)]
-    for count in (2, 3):  # the answers that came later replace the set of those before
-        assert main(["ratings", "import", *answers[:count], *more]) == 0
-        assert f"{count} kept of {count}" in capsys.readouterr().out
-        raters = "SELECT count(DISTINCT rater) FROM ratings WHERE dataset = 'mine'"
-        assert copy.query(raters) == [(count,)]
-    systems = "SELECT system, count(*) FROM rated_responses WHERE dataset = 'mine' GROUP BY ALL ORDER BY ALL"
-    assert copy.query(systems) == [("bm25", 6), ("ground-truth", 6)]
-    assert copy.query("SELECT count(*) FROM correlations WHERE dataset = 'mine'") > [(0,)]
 
 
 def test_systems_that_answer_the_contexts_are_rated_on_them(made: Made, tmp_path: Path) -> None:
