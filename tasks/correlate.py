@@ -348,13 +348,21 @@ def _figure_rows(
     """Rows of `agreement` of a version: each part of its score with each human score."""
     options = {name: parameters[name] for name in ("systems_forced", "permutations")}
     kept, (weights, _) = version in parameters["ground_truth_kept"], described(data.connection, version)
-    for (criterion, aggregation), human in data.human_scores().items():
-        mean = aggregation == "mean"
-        drawn = {"slow": mean, "permutations": options["permutations"] if mean else 0}
-        about = {"dataset": data.dataset, "criterion": criterion, "aggregation": aggregation}
-        about |= {"ground_truth_kept": kept, **options}
-        for score, values in scores.items():
-            about["score"] = score
+    human_scores = data.human_scores()
+    for (
+        score,
+        values,
+    ) in scores.items():  # in this order, since pairs of a score are compared with all human scores
+        for (criterion, aggregation), human in human_scores.items():
+            mean = aggregation == "mean"
+            drawn = {"slow": mean, "permutations": options["permutations"] if mean else 0}
+            about = {
+                "dataset": data.dataset,
+                "criterion": criterion,
+                "aggregation": aggregation,
+                "score": score,
+            }
+            about |= {"ground_truth_kept": kept, **options}
             responses = data.responses(values, human, ground_truth_kept=kept)
             for figure in figures(responses, force=options["systems_forced"], **drawn):
                 yield figure_row(version, figure, weights, data.sha256, about, "ground-truth")
@@ -397,7 +405,7 @@ def _comparison_rows(
     for ((criterion, aggregation), human), level in product(means, LEVELS):
         sets = {who: data.responses(own, human, ground_truth_kept=kept) for who, own in values.items()}
         if level == "system":
-            sets = {who: one.with_systems() for who, one in sets.items()}
+            sets = {who: one.of_systems for who, one in sets.items()}
         any_set = next(iter(sets.values()))
         if level == "system" and len(set(any_set.systems or ())) < MIN_SYSTEMS:
             continue

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ssrem.agreement.correlate import numbered
-from ssrem.agreement.resample import cluster_draws, evaluated, weighted_spearman
+from ssrem.agreement.resample import context_draws, evaluated, weighted_spearman
 from ssrem.samples import Floats, Labels
 
 RESAMPLES = 2_000
@@ -35,10 +35,10 @@ def difference_over_seeds(one: Sequence[Floats], other: Sequence[Floats], labels
     draw = np.random.default_rng(1)
     value, replicates = 0.0, np.zeros(RESAMPLES)
     for sign, runs in ((1, one), (-1, other)):
-        coefficients = [weighted_spearman(scores, labels.human) for scores in runs]
-        whole = np.ones((1, len(contexts)))
+        coefficients = [weighted_spearman(scores, labels.human, clusters) for scores in runs]
+        whole = np.ones((1, int(clusters.max()) + 1))
         value += sign * float(np.mean([of(whole)[0] for of in coefficients]))
-        resampled = np.stack([evaluated(of, cluster_draws(clusters, RESAMPLES, 0)) for of in coefficients])
+        resampled = np.stack([evaluated(of, context_draws(clusters, RESAMPLES, 0)) for of in coefficients])
         seeds = draw.integers(len(runs), size=(len(runs), RESAMPLES))
         replicates += sign * np.take_along_axis(resampled, seeds, axis=0).mean(axis=0)
     low, high = np.quantile(replicates, [0.025, 0.975])

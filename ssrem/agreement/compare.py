@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ssrem.agreement.correlate import (
     EQUAL,
@@ -20,19 +21,18 @@ from ssrem.agreement.correlate import (
     Measure,
     Numbers,
     Sides,
+    chosen_labels,
     columns,
     complete,
-    numbered_within,
+    numbered,
     row_coefficients,
     unvarying,
 )
 from ssrem.agreement.resample import Difference, mean_of_defined, not_comparable
 
 PERMUTATIONS = 2000
+ALPHA = 0.05
 _CELLS = 2_000_000
-
-_Coefficients = Callable[[Floats], Floats]
-"""Scores (r, n) to how they agree with people (r,), NaN where they have no figure."""
 
 
 def perm_both(
@@ -65,21 +65,22 @@ def perm_both(
     if level == "system" and systems is None:
         raise ValueError("the system level needs the system of each response")
     values, missing = columns(first, second, human)
-    usable = complete(first, second, human)
     x1, x2, y = values.T
     result = Difference("perm-both", measure, sides, len(y), missing, resamples=permutations, seed=seed)
-    if why := not_comparable(x1, x2, y, MIN_RESPONSES):
+    if why := not_comparable(x1, x2, y):
         return replace(result, outcome=why[0], reason=why[1])
-    if level == "system" and systems is not None:
-        names, codes = numbered_within(systems, usable, "systems")
-        if len(names) < (3 if force else MIN_SYSTEMS):
-            few = f"{len(names)} systems; {MIN_SYSTEMS} are needed unless forced"
+    codes = _group_codes(systems if level == "system" else groups, complete(first, second, human))
+    agreement = _group_agreement(y, codes, measure)
+    if level == "system":
+        count = int(codes.max()) + 1
+        if count < (MIN_RESPONSES if force else MIN_SYSTEMS):
+            few = f"{count} systems; {MIN_SYSTEMS} are needed unless forced"
             return replace(result, outcome="too_few_systems", reason=few)
-        agreement = _of_means(y, codes, measure)
-    elif groups is not None:
-        agreement = _of_groups(y, numbered_within(groups, usable, "groups")[1], measure)
-    else:
-        agreement = _of_all(y, measure)
+        shares, coefficients = np.eye(count)[codes] / np.bincount(codes), row_coefficients(measure)
+
+        def agreement(x: Floats) -> Floats:
+            return coefficients(x @ shares, y @ shares)
+
     a, b = ((one - one.mean()) / one.std() for one in (x1, x2))
     observed_a, observed_b = (float(agreement(one[None])[0]) for one in (a, b))
     if np.isnan(observed_a) or np.isnan(observed_b):
@@ -122,14 +123,12 @@ def against_chance(
         return replace(result, outcome="too_few", reason=few)
     if unvarying(x, y):
         return replace(result, outcome="constant", reason="the scores, or people's, are all the same")
-    codes = np.zeros(len(x), dtype=np.int64)
-    if groups is not None:
-        codes = numbered_within(groups, complete(scores, human), "groups")[1]
-    agreement = _of_all(y, measure) if groups is None else _of_groups(y, codes, measure)
+    codes = _group_codes(groups, complete(scores, human))
+    agreement = _group_agreement(y, codes, measure)
     observed = float(agreement(x[None])[0])
     if np.isnan(observed):
         return replace(result, outcome="too_few", reason="no group has three responses whose scores vary")
-    members = [np.flatnonzero(codes == code) for code in np.unique(codes)]
+    members = [np.flatnonzero(codes == code) for code in range(int(codes.max()) + 1)]
     draw = np.random.default_rng(seed)
 
     def of_permutations(count: int) -> Floats:
@@ -159,31 +158,27 @@ def _permutation_p(
     return (extreme + 1) / (permutations + 1)
 
 
-def _of_all(y: Floats, measure: Measure) -> _Coefficients:
-    """Agreement with the human scores y (n,)."""
-    coefficients = row_coefficients(measure)
-    return lambda x: coefficients(x, y)
+def _group_codes(groups: Labels | None, usable: NDArray[np.bool_]) -> Integers:
+    """The number of the group of each usable response; one group where there are none. groups, usable: (n,)."""
+    if groups is None:
+        return np.zeros(int(usable.sum()), dtype=np.int64)
+    if len(groups) != len(usable):
+        raise ValueError(f"{len(groups)} groups do not fit {len(usable)} scores")
+    return numbered(chosen_labels(groups, usable), int(usable.sum()), "groups")[1]
 
 
-def _of_groups(y: Floats, groups: Integers, measure: Measure) -> _Coefficients:
-    """Mean agreement with the human scores y (n,) over groups (n,) of at least three that have a figure."""
+def _group_agreement(y: Floats, groups: Integers, measure: Measure) -> Callable[[Floats], Floats]:
+    """Scores (r, n) to their agreement with the human scores y (n,): the mean over groups (n,) of at least three that
+    have a coefficient, (r,); NaN where none has."""
     coefficients = row_coefficients(measure)
-    members = [
-        rows for code in np.unique(groups) if len(rows := np.flatnonzero(groups == code)) >= MIN_RESPONSES
-    ]
+    members = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
+    members = [rows for rows in members if len(rows) >= MIN_RESPONSES]
     if not members:
         return lambda x: np.full(len(x), np.nan)
     return lambda x: mean_of_defined(np.stack([coefficients(x[:, rows], y[rows]) for rows in members]))
 
 
-def _of_means(y: Floats, systems: Integers, measure: Measure) -> _Coefficients:
-    belongs = (systems[:, None] == np.unique(systems)[None, :]).astype(np.float64)
-    belongs /= belongs.sum(axis=0)
-    coefficients = row_coefficients(measure)
-    return lambda x: coefficients(x @ belongs, y @ belongs)
-
-
-ALPHA = 0.05
+# Many evaluators at once
 
 
 @dataclass(frozen=True)

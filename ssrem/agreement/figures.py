@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from typing import Literal
 from urllib.parse import quote
@@ -38,9 +38,9 @@ GROUPINGS: tuple[Grouping, ...] = ("pooled", "system", "context")
 
 @dataclass(frozen=True)
 class Figure:
-    """A statistic and what it is based on. resamples, seed: of the bootstrap behind low and high; None where
-    nothing was drawn. groups: number of groups averaged, or of systems.
-    statistic is None unless outcome is 'ok'; reason says why, or, where outcome is 'ok', why there is no interval."""
+    """A statistic and what it is based on. resamples, seed: of the bootstrap behind low and high; None where nothing
+    was drawn. groups: number of groups averaged, or of systems. statistic is None unless outcome is 'ok'; reason says
+    why, or, where outcome is 'ok', why there is no interval."""
 
     level: Level | Literal["conversation"]
     grouping: Grouping
@@ -80,33 +80,28 @@ def figures(
     slow: also compute the intervals of Kendall and accuracy, pooled and by system, which take most of the time.
     permutations: of the test behind p_permuted, for correlations at segment level; 0 for no test.
     """
-    known = len(responses.with_systems().scores) > 0
-    for grouping in (one for one in GROUPINGS if known or one != "system"):
+    for grouping in GROUPINGS:
+        used = responses.of_systems if grouping == "system" else responses
+        if grouping == "system" and not len(used.scores):
+            continue
+        labels = {"pooled": None, "system": used.systems, "context": used.contexts}[grouping]
         for measure in MEASURES:
             fast = grouping == "context" or measure in ("pearson", "spearman")
-            drawn = resamples if slow or fast else None
-            one = figure(responses, View(measure, "segment", grouping), resamples=drawn, seed=seed)
+            view = View(measure, "segment", grouping)
+            one = figure(used, view, resamples=resamples if slow or fast else None, seed=seed)
             if permutations and measure != "accuracy" and one.outcome == "ok":
-                one = replace(one, p_permuted=_p_permuted(responses, measure, grouping, permutations, seed))
+                test = partial(against_chance, groups=labels, permutations=permutations, seed=seed)
+                one = replace(one, p_permuted=test(used.scores, used.human, measure=measure).p)
             yield one
-    for of_systems in MEASURES:
-        yield figure(responses, View(of_systems, "system", force=force), resamples=resamples, seed=seed)
-
-
-def _p_permuted(
-    responses: Responses, measure: Measure, grouping: Grouping, permutations: int, seed: int
-) -> float | None:
-    used = responses.with_systems() if grouping == "system" else responses
-    groups = {"pooled": None, "system": used.systems, "context": used.contexts}[grouping]
-    return against_chance(
-        used.scores, used.human, measure=measure, groups=groups, permutations=permutations, seed=seed
-    ).p
+    for measure in MEASURES:
+        view = View(measure, "system", force=force)
+        yield figure(responses.of_systems, view, resamples=resamples, seed=seed)
 
 
 def conversation_figures(scores: Floats, ratings: Floats, *, excluded: int) -> Iterator[Figure]:
     """Correlations of the mean scores of conversations with one rating of each (n,), both finite.
 
-    Conversations are independent, so the intervals are analytic (see `correlation`) and nothing is resampled.
+    Conversations are independent, so the intervals are analytic (see `pearson`) and nothing is resampled.
     """
     reasons = {
         "constant": "the scores, or the ratings, are all the same",
@@ -133,20 +128,13 @@ def conversation_figures(scores: Floats, ratings: Floats, *, excluded: int) -> I
         )
 
 
-def figure(responses: Responses, view: View, *, resamples: int | None, seed: int | None) -> Figure:
-    """One figure, with its interval unless resamples is None. ValueError for a measure that the level has not."""
-    if view.level == "system" or view.grouping == "system":
-        responses = responses.with_systems()
-    agreement = agreement_at(responses, view)
-    ends: Interval | None = None
+def figure(responses: Responses, view: View, *, resamples: int | None, seed: int) -> Figure:
+    """One figure, with its interval unless resamples is None. ValueError as in `agreement_at`."""
+    agreement, ends = agreement_at(responses, view), Interval(None, CONFIDENCE, 0, 0, seed)
+    drawn = resamples is not None and agreement.statistic is not None
     if resamples is not None and agreement.statistic is not None:
         ends = agreement_interval(
-            responses,
-            view,
-            confidence=CONFIDENCE,
-            resamples=resamples,
-            seed=seed or 0,
-            agreement=agreement,
+            responses, view, confidence=CONFIDENCE, resamples=resamples, seed=seed, agreement=agreement
         )
     return Figure(
         view.level,
@@ -155,21 +143,23 @@ def figure(responses: Responses, view: View, *, resamples: int | None, seed: int
         agreement.statistic,
         agreement.p,
         agreement.sides,
-        low=ends.low if ends else None,
-        high=ends.high if ends else None,
-        confidence=CONFIDENCE if ends and ends.low is not None else None,
+        ends.low,
+        ends.high,
+        confidence=None if ends.low is None else CONFIDENCE,
         n=agreement.n,
         missing=agreement.missing,
         excluded=responses.excluded,
         groups=agreement.groups,
         epsilon=agreement.epsilon,
         forced=agreement.forced,
-        resamples=ends.resamples if ends else None,
-        seed=ends.seed if ends else None,
+        resamples=ends.resamples if drawn else None,
+        seed=ends.seed if drawn else None,
         outcome=agreement.outcome,
-        reason=agreement.reason or (ends.reason if ends else ""),
+        reason=agreement.reason or ends.reason,
     )
 
+
+# The signature of a figure
 
 FORMAT = "ssrem-agreement/2"
 """Its number rises when figures change: since 2, intervals of more than 200 contexts leave out groups of them."""

@@ -1,4 +1,8 @@
-"""Bootstrap over contexts: BCa intervals of agreement, and of the difference between two evaluators."""
+"""Bootstrap over contexts: BCa intervals of agreement, and of the difference between two evaluators.
+
+A resample is a weighting of contexts by how often each is drawn. Coefficients are computed for many weightings at once:
+what does not depend on the weights, such as orders and the sums of a context, is computed once.
+"""
 
 from __future__ import annotations
 
@@ -23,117 +27,179 @@ from ssrem.agreement.correlate import (
     Responses,
     Sides,
     View,
-    Weighted,
-    _ratio,
     agreement_at,
     chosen_labels,
     columns,
     complete,
     group_coefficients,
     numbered,
-    numbered_within,
     pairs_within,
+    rounded,
     row_coefficients,
     unvarying,
 )
 
+Weighted = Callable[[Floats], Floats]
+"""Weights of contexts (r, contexts), whole numbers from 0, to the figure under each weighting (r,): that of the
+responses repeated as often as the weight of their context says. NaN where a side does not vary."""
 
-def weighted_coefficient(measure: Measure, x: Floats, y: Floats, epsilon: float = 0.0) -> Weighted:
-    """A measure of x (n,) and y (n,) as a function of weights; only accuracy uses `epsilon`. What does not depend on
-    the weights, such as orders, is computed once."""
-    match measure:
-        case "pearson":
-            return weighted_pearson(x, y)
-        case "spearman":
-            return weighted_spearman(x, y)
-        case "kendall":
-            return weighted_kendall(x, y)
-        case "accuracy":
-            return weighted_accuracy(x, y, epsilon)
+DRAWS = 2000
+MIN_CLUSTERS = 5
+"""Fewer contexts than this have too few distinct resamples for the ends of an interval."""
 
+MAX_UNDEFINED = 0.1
+"""With a larger share of undefined resamples, the others would be a biased selection."""
 
+JACKKNIFE_GROUPS = 200
+"""Most groups of contexts that are left out in turn: the acceleration of an interval needs no more."""
+
+_CELLS = 250_000
+"""Resamples times responses in a block: few enough to stay in the caches of a CPU."""
+_KEPT_CELLS = 2_000_000
+"""Resamples times responses up to which draws, and what they give, are kept for the next figure: 16 MB."""
+_FEW = 64
+"""Up to this many distinct values are counted by a product of matrices."""
 _ROUNDING = 1e-12
 """Share of the largest squared deviation below which a variance is rounding."""
 
 
-def weighted_pearson(x: Floats, y: Floats) -> Weighted:
-    """Pearson's r in [-1, 1]."""
+# Coefficients of x and y (n,) under weights of contexts (n,), numbers from 0
+
+
+def weighted_coefficient(
+    measure: Measure, x: Floats, y: Floats, contexts: Integers, epsilon: float = 0.0
+) -> Weighted:
+    """A measure as a function of weights; only accuracy uses `epsilon`."""
+    match measure:
+        case "pearson":
+            return weighted_pearson(x, y, contexts)
+        case "spearman":
+            return weighted_spearman(x, y, contexts)
+        case "kendall":
+            return weighted_kendall(x, y, contexts)
+        case "accuracy":
+            return weighted_accuracy(x, y, contexts, epsilon)
+
+
+def weighted_pearson(x: Floats, y: Floats, contexts: Integers) -> Weighted:
+    """Pearson's r in [-1, 1], from the sums of each context."""
     a, b = x - x.mean(), y - y.mean()
-    moments = np.stack([np.ones(len(a)), a, b, a**2, b**2, a * b], axis=1)
+    moments = np.stack(
+        [np.bincount(contexts, one) for one in (np.ones(len(a)), a, b, a**2, b**2, a * b)], axis=1
+    )
     least = [_ROUNDING * float((one**2).max(initial=0.0)) for one in (a, b)]
 
     def coefficient(weights: Floats) -> Floats:
         with np.errstate(invalid="ignore", divide="ignore"):
-            total, *sums = (weights @ moments).T
+            total, *sums = (weights[:, : len(moments)] @ moments).T
             mean_a, mean_b, square_a, square_b, product = (one / total for one in sums)
             var_a, var_b = square_a - mean_a**2, square_b - mean_b**2
             varying = (var_a > least[0]) & (var_b > least[1])
-            return _ratio(product - mean_a * mean_b, np.sqrt(var_a * var_b), undefined=~varying)
+            return _clipped(product - mean_a * mean_b, np.sqrt(var_a * var_b), undefined=~varying)
 
     return coefficient
 
 
-def weighted_spearman(x: Floats, y: Floats) -> Weighted:
+def weighted_spearman(x: Floats, y: Floats, contexts: Integers) -> Weighted:
     """Spearman's ρ in [-1, 1], ties at their mean rank."""
-    by_x, by_y = np.argsort(x, kind="stable"), np.argsort(y, kind="stable")
-    starts_x, place_x = _ties(x[by_x])
-    starts_y, place_y = _ties(y[by_y])
-    place_y = place_y[np.argsort(by_y)][by_x]  # of the responses in the order of x
+    order = np.argsort(x, kind="stable")
+    ranked = _ranked(x[order].tobytes(), contexts[order].tobytes())
+    mass_y, place_y = _masses(y, contexts)
+    of_y = place_y[order]
 
     def coefficient(weights: Floats) -> Floats:
-        ordered = weights[:, by_x]
-        mass_x, mass_y = _masses(ordered, starts_x), _masses(weights[:, by_y], starts_y)
-        rank_x, rank_y = _centred_ranks(mass_x), _centred_ranks(mass_y)
-        square_x, square_y = (
-            np.einsum("rv,rv,rv->r", mass, rank, rank) for mass, rank in ((mass_x, rank_x), (mass_y, rank_y))
-        )
-        spread = rank_x if len(starts_x) == len(x) else rank_x[:, place_x]
-        product = np.einsum("rn,rn,rn->r", ordered, spread, rank_y[:, place_y])
-        return _ratio(product, np.sqrt(square_x * square_y), undefined=(square_x == 0) | (square_y == 0))
+        (rank_x, square_x), masses = ranked(weights), mass_y(weights)
+        total = masses.sum(axis=1)
+        rank_y = np.cumsum(masses, axis=1) - masses / 2 - total[:, None] / 2  # less the mean of all
+        square_y = _squared_ranks(masses, total)
+        product = np.einsum("rn,rn->r", rank_x, rank_y[:, of_y])
+        return _clipped(product, np.sqrt(square_x * square_y), undefined=(square_x == 0) | (square_y == 0))
 
     return coefficient
 
 
-def weighted_kendall(x: Floats, y: Floats) -> Weighted:
+@lru_cache(maxsize=64)
+def _ranked(values: bytes, contexts: bytes) -> Callable[[Floats], tuple[Floats, Floats]]:
+    """Weights (r, contexts) to the rank of each response times its weight (r, n), and to the sum of squares of the
+    ranks less their mean (r,).
+
+    values: ascending, float64; contexts: int64. An evaluator's scores are compared with several human scores by the
+    same draws, so what these draws give is kept.
+    """
+    x, taken = np.frombuffer(values), np.frombuffer(contexts, dtype=np.int64)
+    begins = np.flatnonzero(np.append(True, x[1:] != x[:-1]))
+    ends = np.append(begins[1:], len(x))
+    first, last = np.repeat(begins, ends - begins), np.repeat(ends, ends - begins)
+    kept: dict[int, tuple[Floats, tuple[Floats, Floats]]] = {}
+
+    def ranks(weights: Floats) -> tuple[Floats, Floats]:
+        if id(weights) in kept:
+            return kept[id(weights)][1]
+        own = weights[:, taken]
+        below, untied = _running(own), len(begins) == len(x)
+        rank = below[:, :-1] + below[:, 1:] if untied else below[:, first] + below[:, last]
+        masses = own if untied else below[:, ends] - below[:, begins]
+        found = rank * own / 2, _squared_ranks(masses, below[:, -1])
+        if not weights.flags.writeable:  # one of the draws that are kept
+            kept[id(weights)] = weights, found
+        return found
+
+    return ranks
+
+
+def _squared_ranks(masses: Floats, total: Floats) -> Floats:
+    """Sum of squares of ranks less their mean (r,): (T³ − Σ t³) / 12 for the weights t of the distinct values (r, v)
+    and their sum T (r,)."""
+    squares: Floats = (total**3 - np.einsum("rv,rv,rv->r", masses, masses, masses)) / 12
+    return squares
+
+
+def weighted_kendall(x: Floats, y: Floats, contexts: Integers) -> Weighted:
     """Kendall's τ-b in [-1, 1]. Time r · n · log(distinct values of y)."""
-    splits = list(_splits(x, y, 0.0))
-    sides = [(order, _ties(one[order])[0]) for one in (x, y) for order in [np.argsort(one, kind="stable")]]
+    splits = list(_splits(x, y, contexts, 0.0))
+    masses = [_masses(one, contexts)[0] for one in (x, y)]
+    sizes = np.bincount(contexts).astype(np.float64)
 
     def coefficient(weights: Floats) -> Floats:
         excess = np.zeros(len(weights))
         for split in splits:
-            below = split.sums(weights)
-            net = below[:, split.first_tied] + below[:, split.above] - below[:, split.end]
-            excess += np.einsum("ru,ru->r", weights[:, split.upper], net - below[:, split.start])
-        total = _pair_count(weights.sum(axis=1))
-        untied = [
-            total - _pair_count(_masses(weights[:, order], starts)).sum(axis=1) for order, starts in sides
-        ]
+            below = _running(weights[:, split.lower])
+            net = below[:, split.first_tied] + below[:, split.above]
+            net -= below[:, split.end] + below[:, split.start]
+            excess += np.einsum("ru,ru->r", weights[:, split.upper], net)
+        total = _pair_count(weights[:, : len(sizes)] @ sizes)
+        untied = [total - _pair_count(mass(weights)).sum(axis=1) for mass in masses]
         with np.errstate(invalid="ignore"):
             undefined = (untied[0] <= 0) | (untied[1] <= 0)
-            return _ratio(excess, np.sqrt(untied[0] * untied[1]), undefined=undefined)
+            return _clipped(excess, np.sqrt(untied[0] * untied[1]), undefined=undefined)
 
     return coefficient
 
 
-def weighted_accuracy(x: Floats, y: Floats, epsilon: float = 0.0) -> Weighted:
+def weighted_accuracy(x: Floats, y: Floats, contexts: Integers, epsilon: float = 0.0) -> Weighted:
     """Share in [0, 1] of pairs that x orders, or ties, as y does; x ties what differs by `epsilon` or less.
 
     NaN where there is no pair. A response drawn twice makes no pair with itself, which would always agree.
     """
-    splits, ties = list(_splits(x, y, epsilon)), _tied_split(x, y, epsilon)
+    everyone, same_y = np.arange(len(x)), np.unique(y, return_inverse=True)[1]
+    splits, ties = (
+        list(_splits(x, y, contexts, epsilon)),
+        _split(x, same_y, everyone, everyone, contexts, epsilon),
+    )
+    sizes = np.bincount(contexts).astype(np.float64)
 
     def coefficient(weights: Floats) -> Floats:
         agreeing = np.zeros(len(weights))
         for split in splits:
-            below = split.sums(weights)
+            below = _running(weights[:, split.lower])
             ordered = below[:, split.first_tied] - below[:, split.start]
             agreeing += np.einsum("ru,ru->r", weights[:, split.upper], ordered)
-        below, own = ties.sums(weights), weights[:, ties.upper]
+        below, own = _running(weights[:, ties.lower]), weights[:, ties.upper]
         tied = below[:, ties.above] - below[:, ties.first_tied] - own
         agreeing += np.einsum("ru,ru->r", own, tied) / 2
-        pairs = (weights.sum(axis=1) ** 2 - (weights**2).sum(axis=1)) / 2
-        return _ratio(agreeing, pairs, undefined=pairs <= 0)
+        weights = weights[:, : len(sizes)]
+        pairs = ((weights @ sizes) ** 2 - weights**2 @ sizes) / 2
+        return _clipped(agreeing, pairs, undefined=pairs <= 0)
 
     return coefficient
 
@@ -143,9 +209,9 @@ class _Split:
     """Responses in groups, each divided by y into a lower and an upper part. Running sums of the weights of the lower
     parts count the pairs of one response from each part.
 
-    lower (l,): responses of the lower parts, group by group, ascending by x. upper (u,): those of the upper parts.
-    start, end (u,): where the group of each of `upper` begins and ends in `lower`; of these, x is smaller up to
-    first_tied, equal (within ε) up to above, and greater from there.
+    lower (l,): contexts of the responses of the lower parts, group by group, ascending by x. upper (u,): of those of
+    the upper parts. start, end (u,): where the group of each of `upper` begins and ends in `lower`; of these, x is
+    smaller up to first_tied, equal (within ε) up to above, and greater from there.
     """
 
     lower: Integers
@@ -155,36 +221,26 @@ class _Split:
     first_tied: Integers
     above: Integers
 
-    def sums(self, weights: Floats) -> Floats:
-        """Sum of the weights (r, n) of the lower responses before each place, (r, l + 1)."""
-        sums = np.zeros((len(weights), len(self.lower) + 1))
-        np.cumsum(weights[:, self.lower], axis=1, out=sums[:, 1:])
-        return sums
 
-
-def _splits(x: Floats, y: Floats, epsilon: float) -> Iterator[_Split]:
+def _splits(x: Floats, y: Floats, contexts: Integers, epsilon: float) -> Iterator[_Split]:
     """Splits that together put each pair with different y into different parts of one group exactly once: a split for
     each level of a binary tree over the distinct values of y, so log2 of their number."""
     place = np.unique(y, return_inverse=True)[1]
     for bit in range(int(place.max(initial=0)).bit_length()):
         upper = (place >> bit) & 1 == 1
-        yield _split(x, place >> (bit + 1), np.flatnonzero(~upper), np.flatnonzero(upper), epsilon)
+        yield _split(x, place >> (bit + 1), np.flatnonzero(~upper), np.flatnonzero(upper), contexts, epsilon)
 
 
-def _tied_split(x: Floats, y: Floats, epsilon: float) -> _Split:
-    """One group for each value of y; its responses are in both parts."""
-    everyone = np.arange(len(x))
-    return _split(x, np.unique(y, return_inverse=True)[1], everyone, everyone, epsilon)
-
-
-def _split(x: Floats, group: Integers, lower: Integers, upper: Integers, epsilon: float) -> _Split:
+def _split(
+    x: Floats, group: Integers, lower: Integers, upper: Integers, contexts: Integers, epsilon: float
+) -> _Split:
+    """lower, upper: the responses of the two parts, in any order."""
     lower = lower[np.lexsort((x[lower], group[lower]))]
     start, end = (np.searchsorted(group[lower], group[upper], side) for side in ("left", "right"))
     own, others = x[upper], np.append(x[lower], np.nan)
     first_tied = _first(lambda at: own - others[at] <= epsilon, start, end)
-    return _Split(
-        lower, upper, start, end, first_tied, _first(lambda at: others[at] - own > epsilon, start, end)
-    )
+    above = _first(lambda at: others[at] - own > epsilon, start, end)
+    return _Split(contexts[lower], contexts[upper], start, end, first_tied, above)
 
 
 def _first(holds: Callable[[Integers], np.ndarray], start: Integers, end: Integers) -> Integers:
@@ -199,24 +255,26 @@ def _first(holds: Callable[[Integers], np.ndarray], start: Integers, end: Intege
     return start
 
 
-def _ties(ordered: Floats) -> tuple[Integers, Integers]:
-    """Where each distinct value starts in ascending values (n,), and each value's place among the distinct ones."""
-    new = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
-    return np.flatnonzero(new), np.cumsum(new) - 1
+def _running(weights: Floats) -> Floats:
+    """Sum of the weights (r, n) before each place, (r, n + 1)."""
+    sums = np.zeros((len(weights), weights.shape[1] + 1))
+    np.cumsum(weights, axis=1, out=sums[:, 1:])
+    return sums
 
 
-def _masses(weights: Floats, starts: Integers) -> Floats:
-    """Weight of each distinct value (r, v), from weights (r, n) in its order, and where each value starts."""
-    if len(starts) == weights.shape[1]:
-        return weights
-    masses: Floats = np.add.reduceat(weights, starts, axis=1)
-    return masses
-
-
-def _centred_ranks(mass: Floats) -> Floats:
-    """Mean rank of each distinct value, less the mean of all, from the weight of each (r, v), ascending."""
-    ranks: Floats = np.cumsum(mass, axis=1) - mass / 2 - mass.sum(axis=1, keepdims=True) / 2
-    return ranks
+def _masses(values: Floats, contexts: Integers) -> tuple[Weighted, Integers]:
+    """Weights to the weight of each distinct value (r, v), ascending; and each response's place among these (n,)."""
+    distinct, place = np.unique(values, return_inverse=True)
+    if len(distinct) <= _FEW:
+        counts = np.zeros((int(contexts.max(initial=-1)) + 1, len(distinct)))
+        np.add.at(counts, (contexts, place), 1.0)
+        return lambda weights: weights[:, : len(counts)] @ counts, place
+    order = np.argsort(values, kind="stable")
+    taken, bounds = contexts[order], np.searchsorted(values[order], distinct)
+    if len(distinct) == len(values):
+        return lambda weights: weights[:, taken], place
+    bounds = np.append(bounds, len(values))
+    return lambda weights: np.diff(_running(weights[:, taken])[:, bounds], axis=1), place
 
 
 def _pair_count(count: Floats) -> Floats:
@@ -224,70 +282,73 @@ def _pair_count(count: Floats) -> Floats:
     return pairs
 
 
-def weighted_statistic(
-    x: Floats, y: Floats, clusters: Integers, systems: Labels | None, view: View, epsilon: float = 0.0
-) -> Weighted:
-    """What `agreement_at` gives, as a function of weights.
+def _clipped(numerator: Floats, denominator: Floats, *, undefined: np.ndarray) -> Floats:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(undefined, np.nan, np.clip(numerator / denominator, -1, 1))
 
-    x, y, clusters: (n,), without gaps. systems: (n,), needed at system level and by system. ValueError without them.
-    """
-    if view.level == "segment" and view.grouping == "context":
-        return by_cluster(_cluster_coefficients(x, y, clusters, view.measure, epsilon), clusters)
-    if view.level == "segment" and view.grouping == "pooled":
-        return weighted_coefficient(view.measure, x, y, epsilon)
-    if systems is None:
-        raise ValueError(
-            f"agreement at {view.level} level, {view.grouping}, needs the system of each response"
-        )
-    codes = numbered(systems, len(x), "systems")[1]
+
+# Agreement at a level under weights of contexts
+
+
+def weighted_statistic(responses: Responses, view: View, epsilon: float = 0.0) -> Weighted:
+    """What `agreement_at` gives, as a function of the weights of the contexts; ValueError as there."""
+    (x, y), contexts, measure = responses.pairs, responses.context, view.measure
     if view.level == "system":
-        return by_system(x, y, codes, view.measure)
-    return by_group(x, y, codes, view.measure, epsilon)
-
-
-def by_group(x: Floats, y: Floats, groups: Integers, measure: Measure, epsilon: float = 0.0) -> Weighted:
-    """Mean coefficient over groups (n,) that are not the clusters, such as systems, without those too small for
-    `group_coefficients`; a group without a coefficient under a weighting is left out."""
-    least = 1 if measure == "accuracy" else MIN_RESPONSES
-    members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
-    members = [rows for rows in members if len(rows) >= least]
-    coefficients = [weighted_coefficient(measure, x[rows], y[rows], epsilon) for rows in members]
-
-    def mean(weights: Floats) -> Floats:
-        values = [of(weights[:, rows]) for of, rows in zip(coefficients, members, strict=True)]
-        return mean_of_defined(np.stack(values))
-
-    return mean
-
-
-def by_cluster(coefficients: Floats, clusters: Integers) -> Weighted:
-    """Mean over clusters of their coefficients (clusters,), NaN for none: a cluster counts as often as it is drawn."""
-    _, first = np.unique(clusters, return_index=True)
+        return by_system(x, y, responses.system, contexts, measure)
+    if view.grouping == "pooled":
+        return weighted_coefficient(measure, x, y, contexts, epsilon)
+    if view.grouping == "system":
+        return by_group(x, y, responses.system, contexts, measure, epsilon)
+    coefficients = _accuracies(x, y, contexts, epsilon) if measure == "accuracy" else None
+    if coefficients is None:
+        coefficients = group_coefficients(x, y, contexts, measure)
     defined = ~np.isnan(coefficients)
-    values = np.where(defined, coefficients, 0.0)
-
-    def mean(weights: Floats) -> Floats:
-        times = weights[:, first]
-        return ratio(times @ values, times @ defined.astype(np.float64))
-
-    return mean
+    values, known = np.where(defined, coefficients, 0.0), defined.astype(np.float64)
+    return lambda weights: ratio(weights @ values, weights @ known)
 
 
-def by_system(x: Floats, y: Floats, systems: Integers, measure: Measure) -> Weighted:
+def by_group(
+    x: Floats, y: Floats, groups: Integers, contexts: Integers, measure: Measure, epsilon: float = 0.0
+) -> Weighted:
+    """Mean coefficient over groups (n,) that are not the contexts, such as systems, without those of fewer than three
+    responses (accuracy: of none); a group without a coefficient under a weighting is left out."""
+    members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    coefficients = [
+        weighted_coefficient(measure, x[rows], y[rows], contexts[rows], epsilon)
+        for rows in members
+        if len(rows) >= MIN_RESPONSES or measure == "accuracy"
+    ]
+    return lambda weights: mean_of_defined(np.stack([of(weights) for of in coefficients]))
+
+
+def by_system(x: Floats, y: Floats, systems: Integers, contexts: Integers, measure: Measure) -> Weighted:
     """Coefficient of the systems' means; NaN where a system has no response left. Systems are not resampled."""
-    belongs = (systems[:, None] == np.unique(systems)[None, :]).astype(np.float64)
-    summed = np.hstack([belongs, x[:, None] * belongs, y[:, None] * belongs])
+    shape = int(contexts.max()) + 1, int(systems.max()) + 1
+    tables = [
+        np.bincount(contexts * shape[1] + systems, values, shape[0] * shape[1]).reshape(shape)
+        for values in (np.ones(len(x)), x, y)
+    ]
     coefficients = row_coefficients(measure)
 
     def of_means(weights: Floats) -> Floats:
-        size, total_x, total_y = np.split(weights @ summed, 3, axis=1)
-        complete = (size > 0).all(axis=1)
+        size, total_x, total_y = (weights @ table for table in tables)
+        whole = (size > 0).all(axis=1)
         values = np.full(len(weights), np.nan)
-        means = [total[complete] / size[complete] for total in (total_x, total_y)]
-        values[complete] = coefficients(means[0], means[1])
+        means = (rounded(total[whole] / size[whole], of) for total, of in ((total_x, x), (total_y, y)))
+        values[whole] = coefficients(*means)
         return values
 
     return of_means
+
+
+def _accuracies(x: Floats, y: Floats, contexts: Integers, epsilon: float) -> Floats:
+    """Accuracy within each context (contexts,), NaN without a pair."""
+    one, other = pairs_within(contexts)
+    by_score, by_human = x[one] - x[other], y[one] - y[other]
+    alike = np.where(np.abs(by_score) <= epsilon, 0.0, np.sign(by_score)) == np.sign(by_human)
+    count = int(contexts.max()) + 1
+    pairs, agreeing = (np.bincount(contexts[one], of, count) for of in (None, alike))
+    return ratio(agreeing.astype(np.float64), pairs.astype(np.float64))
 
 
 def mean_of_defined(values: Floats) -> Floats:
@@ -296,43 +357,84 @@ def mean_of_defined(values: Floats) -> Floats:
     return ratio(np.where(defined, values, 0.0).sum(axis=0), defined.sum(axis=0).astype(np.float64))
 
 
-def _cluster_coefficients(
-    x: Floats, y: Floats, clusters: Integers, measure: Measure, epsilon: float
-) -> Floats:
-    """Coefficient of each context (clusters,), NaN for none."""
-    values = np.full(int(clusters.max()) + 1, np.nan)
-    if measure == "accuracy":
-        one, other = pairs_within(clusters)
-        by_score, by_human = x[one] - x[other], y[one] - y[other]
-        alike = np.where(np.abs(by_score) <= epsilon, 0.0, np.sign(by_score)) == np.sign(by_human)
-        pairs, agreeing = (np.bincount(clusters[one], w, len(values)) for w in (None, alike))
-        return ratio(agreeing.astype(np.float64), pairs.astype(np.float64))
-    names = [str(code) for code in range(len(values))]
-    for code, value in group_coefficients(x, y, names, clusters, measure)[0].items():
-        values[code] = value
-    return values
-
-
 def ratio(total: Floats, count: Floats) -> Floats:
     """total / count (r,), NaN where count is 0."""
     quotient: Floats = np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
     return quotient
 
 
-DRAWS = 2000
-MIN_CLUSTERS = 5
-"""Fewer contexts than this have too few distinct resamples for the ends of an interval."""
+# Resamples of contexts
 
-MAX_UNDEFINED = 0.1
-"""With a larger share of undefined resamples, the others would be a biased selection."""
 
-JACKKNIFE_GROUPS = 200
-"""Most groups of contexts that are left out in turn: the acceleration of an interval needs no more."""
+def resampled(statistic: Weighted, contexts: Integers, resamples: int, seed: int) -> tuple[Floats, Floats]:
+    """The statistic on draws of the contexts (resamples,), and without each group of them (groups,).
 
-_CELLS = 250_000
-"""Weights in a block: few enough to stay in the caches of a CPU."""
-_KEPT_CELLS = 4_000_000
-"""Weights of all draws up to which they are kept for the next figure: 32 MB."""
+    contexts: that of each response (n,), a number from 0. Responses to one context are not independent, so whole
+    contexts are drawn.
+    """
+    draws = evaluated(statistic, context_draws(contexts, resamples, seed))
+    return draws, evaluated(statistic, leave_groups_out(contexts, seed))
+
+
+def evaluated(statistic: Weighted, blocks: Iterator[Floats]) -> Floats:
+    """The statistic under every row of the blocks."""
+    return np.concatenate([statistic(block) for block in blocks])
+
+
+def context_draws(contexts: Integers, resamples: int, seed: int) -> Iterator[Floats]:
+    """Weights (r, contexts) in blocks, `resamples` rows in all: how often each context, of those of the responses
+    (n,), is drawn with replacement."""
+    count, step = int(contexts.max(initial=-1)) + 1, _rows(len(contexts))
+    if resamples * len(contexts) <= _KEPT_CELLS:
+        yield from _kept_draws(count, resamples, seed, step)
+    else:
+        yield from _draws(count, resamples, seed, step)
+
+
+@lru_cache(maxsize=2)  # all figures of a set are drawn from the same contexts
+def _kept_draws(count: int, resamples: int, seed: int, step: int) -> list[Floats]:
+    """Read-only blocks of `_draws`."""
+    blocks = list(_draws(count, resamples, seed, step))
+    for block in blocks:
+        block.flags.writeable = False
+    return blocks
+
+
+def _draws(count: int, resamples: int, seed: int, step: int) -> Iterator[Floats]:
+    times = _times_drawn(count, resamples, seed)
+    yield from (times[start : start + step].astype(np.float64) for start in range(0, resamples, step))
+
+
+@lru_cache(maxsize=1)
+def _times_drawn(count: int, resamples: int, seed: int) -> NDArray[np.uint16]:
+    """How often each of `count` contexts is drawn in each resample, (resamples, count)."""
+    draw = np.random.default_rng(seed)
+    rows = (np.bincount(draw.integers(count, size=count), minlength=count) for _ in range(resamples))
+    return np.stack([row.astype(np.uint16) for row in rows])
+
+
+def leave_groups_out(contexts: Integers, seed: int) -> Iterator[Floats]:
+    """Weights (r, contexts) of the jackknife, in blocks: each row leaves out one group of contexts.
+
+    Each context is a group; if there are more than JACKKNIFE_GROUPS, they are divided at random into that number of
+    groups, of nearly equal size.
+    """
+    count = int(contexts.max(initial=-1)) + 1
+    groups = np.arange(count)
+    if count > JACKKNIFE_GROUPS:
+        groups = np.random.default_rng(seed).permutation(count) % JACKKNIFE_GROUPS
+    left_out, step = min(count, JACKKNIFE_GROUPS), _rows(len(contexts))
+    for start in range(0, left_out, step):
+        out = np.arange(start, min(start + step, left_out))
+        yield (groups != out[:, None]).astype(np.float64)
+
+
+def _rows(responses: int) -> int:
+    """Resamples in a block."""
+    return max(1, _CELLS // max(1, responses))
+
+
+# Intervals
 
 
 @dataclass(frozen=True)
@@ -364,7 +466,7 @@ def agreement_interval(
     seed: int,
     agreement: Agreement | None = None,
 ) -> Interval:
-    """Interval of `agreement_at`, from responses (n,) resampled by context.
+    """Interval of `agreement_at`, from responses resampled by context.
 
     agreement: the result of `agreement_at`, if it is known already. With grouping 'context' the coefficients of the
     contexts are resampled. Accuracy keeps the ε of the data, so the interval ignores the gain from choosing it. At
@@ -372,26 +474,30 @@ def agreement_interval(
     `agreement_at`; ValueError where confidence is not within (0, 1), or there is no resample.
     """
     check_resampling(confidence, resamples)
-    agreement = agreement or agreement_at(responses, view)
-    usable = complete(responses.scores, responses.human)
-    clusters = numbered_within(responses.contexts, usable, "contexts")[1]
-    count = len(np.unique(clusters))
+    agreement, contexts = agreement or agreement_at(responses, view), responses.context
+    count = int(contexts.max(initial=-1)) + 1
     result = Interval(agreement.statistic, confidence, count, resamples, seed)
     if agreement.statistic is None:
         return replace(result, outcome=agreement.outcome, reason=agreement.reason)
     if count < MIN_CLUSTERS:
         few = f"{count} contexts to resample; {MIN_CLUSTERS} are needed"
         return replace(result, outcome="too_few", reason=few)
-    x, y = columns(responses.scores, responses.human)[0].T
-    systems = None if responses.systems is None else chosen_labels(responses.systems, usable)
-    statistic = weighted_statistic(x, y, clusters, systems, view, agreement.epsilon or 0.0)
-    return with_ends(result, *resampled(statistic, clusters, resamples, seed))
+    statistic = weighted_statistic(responses, view, agreement.epsilon or 0.0)
+    return with_ends(result, *resampled(statistic, contexts, resamples, seed))
+
+
+def check_resampling(confidence: float, resamples: int) -> None:
+    """ValueError where confidence is not within (0, 1), or there is no resample."""
+    if not 0 < confidence < 1 or resamples < 1:
+        raise ValueError(
+            f"an interval needs a confidence within (0, 1) and resamples, not {confidence} and {resamples}"
+        )
 
 
 def with_ends(interval: Interval, draws: Floats, jackknife: Floats) -> Interval:
     """The interval with its ends, or why it has none.
 
-    draws (r,), jackknife (groups,): the statistic on draws of the clusters, and without each group of them.
+    draws (r,), jackknife (groups,): the statistic on draws of the contexts, and without each group of them.
     """
     undefined = int(np.isnan(draws).sum())
     interval = replace(interval, undefined=undefined)
@@ -411,7 +517,7 @@ def bca(
     """The two ends of a BCa interval (Efron 1987; Efron and Tibshirani 1993, section 14.3), or in words why there are
     none.
 
-    estimate: on the data; replicates (r,): on resamples; jackknife (k,): with each cluster left out; all finite.
+    estimate: on the data; replicates (r,): on resamples; jackknife (k,): with each context left out; all finite.
     confidence in (0, 1). Ties between estimate and replicates count half in the bias correction.
     """
     from scipy.special import ndtr, ndtri
@@ -436,79 +542,7 @@ def bca(
     return float(low), float(high)
 
 
-def check_resampling(confidence: float, resamples: int) -> None:
-    """ValueError where confidence is not within (0, 1), or there is no resample."""
-    if not 0 < confidence < 1 or resamples < 1:
-        raise ValueError(
-            f"an interval needs a confidence within (0, 1) and resamples, not {confidence} and {resamples}"
-        )
-
-
-def cluster_draws(clusters: Integers, resamples: int, seed: int) -> Iterator[Floats]:
-    """Weights (r, n) in blocks, `resamples` rows in all: clusters (n,), numbers from 0, drawn with replacement.
-
-    Responses to one context are not independent, so whole contexts are drawn.
-    """
-    if resamples * len(clusters) <= _KEPT_CELLS:
-        yield from _kept_draws(clusters.astype(np.int64).tobytes(), resamples, seed)
-    else:
-        yield from _draws(clusters, resamples, seed)
-
-
-@lru_cache(maxsize=2)  # all figures of a set are drawn from the same contexts
-def _kept_draws(clusters: bytes, resamples: int, seed: int) -> list[Floats]:
-    return list(_draws(np.frombuffer(clusters, dtype=np.int64), resamples, seed))
-
-
-def _draws(clusters: Integers, resamples: int, seed: int) -> Iterator[Floats]:
-    count = int(clusters.max(initial=-1)) + 1
-    times = _times_drawn(count, resamples, seed)
-    for block in _blocks(times, len(clusters)):
-        weights = block.astype(np.float64)[:, clusters]
-        weights.flags.writeable = False
-        yield weights
-
-
-@lru_cache(maxsize=1)
-def _times_drawn(count: int, resamples: int, seed: int) -> Integers:
-    """How often each of `count` clusters is drawn in each resample, (resamples, count)."""
-    draw = np.random.default_rng(seed)
-    rows = (np.bincount(draw.integers(count, size=count), minlength=count) for _ in range(resamples))
-    return np.stack([row.astype(np.uint16) for row in rows])
-
-
-def leave_groups_out(clusters: Integers, seed: int) -> Iterator[Floats]:
-    """Weights (r, n) of the jackknife, in blocks: each row leaves out one group of clusters.
-
-    Each cluster is a group; if there are more than JACKKNIFE_GROUPS, they are divided at random into that number of
-    groups, of nearly equal size.
-    """
-    count = int(clusters.max(initial=-1)) + 1
-    groups = np.arange(count)
-    if count > JACKKNIFE_GROUPS:
-        groups = np.random.default_rng(seed).permutation(count) % JACKKNIFE_GROUPS
-    out = np.arange(min(count, JACKKNIFE_GROUPS))
-    group = groups[clusters]
-    yield from (
-        (group[None, :] != block[:, None]).astype(np.float64) for block in _blocks(out, len(clusters))
-    )
-
-
-def _blocks(rows: Integers, columns: int) -> Iterator[Integers]:
-    step = max(1, _CELLS // max(1, columns))
-    yield from (rows[start : start + step] for start in range(0, len(rows), step))
-
-
-def evaluated(statistic: Weighted, blocks: Iterator[Floats]) -> Floats:
-    """The statistic under every row of the blocks."""
-    return np.concatenate([statistic(block) for block in blocks])
-
-
-def resampled(statistic: Weighted, clusters: Integers, resamples: int, seed: int) -> tuple[Floats, Floats]:
-    """The statistic on draws of the clusters (resamples,), and without each group of them (groups,)."""
-    draws = evaluated(statistic, cluster_draws(clusters, resamples, seed))
-    return draws, evaluated(statistic, leave_groups_out(clusters, seed))
-
+# The difference between two evaluators
 
 Test = Literal["perm-both", "paired-bootstrap"]
 
@@ -543,21 +577,13 @@ class Difference:
     reason: str = ""
 
 
-def not_comparable(first: Floats, second: Floats, human: Floats, least: int) -> tuple[Outcome, str] | None:
+def not_comparable(first: Floats, second: Floats, human: Floats) -> tuple[Outcome, str] | None:
     """Why three columns (n,) cannot be compared, or None where they can."""
-    if len(human) < least:
-        return "too_few", f"{len(human)} responses with all three scores; {least} are needed"
+    if len(human) < MIN_RESPONSES:
+        return "too_few", f"{len(human)} responses with all three scores; {MIN_RESPONSES} are needed"
     whose = {"the first evaluator's scores": first, "the second's scores": second, "the human scores": human}
     constant = [name for name, values in whose.items() if unvarying(values)]
     return ("constant", f"{constant[0]} are all the same") if constant else None
-
-
-GATE_RESAMPLES = 1000
-GATE_LEVEL = 0.05
-"""The challenger is not worse where the 5% quantile of the difference, a one-sided 95% bound, is above the margin."""
-
-GATE_RESPONSES = 20
-"""Sets with fewer responses are left out of the decision: a bootstrap of them says nothing."""
 
 
 @dataclass(frozen=True)
@@ -603,20 +629,10 @@ def paired_bootstrap(
     contexts = chosen_labels(contexts, usable)
     systems = None if systems is None else chosen_labels(systems, usable)
     clusters = numbered(contexts, len(values), "contexts")[1]
-    count = len(np.unique(clusters))
-    y = values[:, 2]
-    result = Difference(
-        "paired-bootstrap",
-        view.measure,
-        sides,
-        len(values),
-        missing,
-        confidence=confidence,
-        clusters=count,
-        resamples=resamples,
-        seed=seed,
-    )
-    if why := not_comparable(values[:, 0], values[:, 1], y, MIN_RESPONSES):
+    count, y = int(clusters.max(initial=-1)) + 1, values[:, 2]
+    result = Difference("paired-bootstrap", view.measure, sides, len(values), missing, confidence=confidence)
+    result = replace(result, clusters=count, resamples=resamples, seed=seed)
+    if why := not_comparable(values[:, 0], values[:, 1], y):
         return replace(result, outcome=why[0], reason=why[1])
     if count < MIN_CLUSTERS:
         few = f"{count} contexts to resample; {MIN_CLUSTERS} are needed"
@@ -626,10 +642,11 @@ def paired_bootstrap(
     for x in values.T[:2]:
         key = (usable.tobytes(), x.tobytes())
         if key not in known:
-            agreement = agreement_at(Responses(x, y, contexts, systems), view)
+            responses = Responses(x, y, contexts, systems)
+            agreement = agreement_at(responses, view)
             if agreement.statistic is None:
                 return replace(result, outcome=agreement.outcome, reason=agreement.reason)
-            statistic = weighted_statistic(x, y, clusters, systems, view, agreement.epsilon or 0.0)
+            statistic = weighted_statistic(responses, view, agreement.epsilon or 0.0)
             known[key] = Resampled(agreement.statistic, *resampled(statistic, clusters, resamples, seed))
         both.append(known[key])
     a, b = both
@@ -639,7 +656,22 @@ def paired_bootstrap(
     interval = with_ends(interval, replicates, a.jackknife - b.jackknife)
     if interval.outcome != "ok":
         return replace(result, outcome=interval.outcome, reason=interval.reason)
-    return replace(result, p=_p(replicates, sides), low=interval.low, high=interval.high)
+    # A resample without a figure counts against both sides.
+    not_better, not_worse = (
+        (int((~(one > EQUAL)).sum()) + 1) / (resamples + 1) for one in (replicates, -replicates)
+    )
+    p = not_better if sides == "greater" else min(1.0, 2 * min(not_better, not_worse))
+    return replace(result, p=p, low=interval.low, high=interval.high)
+
+
+# Whether a challenger may replace the champion
+
+GATE_RESAMPLES = 1000
+GATE_LEVEL = 0.05
+"""The challenger is not worse where the 5% quantile of the difference, a one-sided 95% bound, is above the margin."""
+
+GATE_RESPONSES = 20
+"""Sets with fewer responses are left out of the decision: a bootstrap of them says nothing."""
 
 
 @dataclass(frozen=True)
@@ -667,8 +699,12 @@ def compare_share(
     dataset: str, champion: Floats, challenger: Floats, groups: NDArray[Any], *, margin: float, seed: int = 0
 ) -> Comparison:
     """Mean share of negatives below the true response, from each response's share (n,) under either; in [0, 1]."""
-    means = _mean_of(champion), _mean_of(challenger)
-    return _compare("share above", dataset, *means, groups, margin, seed)
+
+    def mean(values: Floats, clusters: Integers) -> Weighted:
+        sums, sizes = np.bincount(clusters, values), np.bincount(clusters).astype(np.float64)
+        return lambda weights: weights @ sums / (weights @ sizes)
+
+    return _compare("share above", dataset, mean, champion, challenger, groups, margin, seed)
 
 
 def compare_agreement(
@@ -682,43 +718,38 @@ def compare_agreement(
     seed: int = 0,
 ) -> Comparison:
     """Spearman's ρ with the human scores (n,), from the scores (n,) of either."""
-    correlations = weighted_spearman(champion, human), weighted_spearman(challenger, human)
-    return _compare("spearman", dataset, *correlations, groups, margin, seed)
+
+    def rho(scores: Floats, clusters: Integers) -> Weighted:
+        return weighted_spearman(scores, human, clusters)
+
+    return _compare("spearman", dataset, rho, champion, challenger, groups, margin, seed)
 
 
 def _compare(
     measure: str,
     dataset: str,
-    of_champion: Weighted,
-    of_challenger: Weighted,
+    of: Callable[[Floats, Integers], Weighted],
+    champion: Floats,
+    challenger: Floats,
     groups: NDArray[Any],
     margin: float,
     seed: int,
 ) -> Comparison:
-    """Groups are resampled, not responses: those to one context are not independent."""
+    """Groups are resampled, not responses: those to one context are not independent. of: scores and the group of each
+    to the measure."""
     _, clusters = np.unique(groups, return_inverse=True)
     n, count = len(groups), int(clusters.max(initial=-1)) + 1
     result = Comparison(dataset, measure, None, None, None, None, margin, n, count, None)
     if n < GATE_RESPONSES or count < 2:
         return replace(result, outcome=f"too few to compare: {n} responses in {count} groups")
-    champion, challenger = (float(of(np.ones((1, n)))[0]) for of in (of_champion, of_challenger))
-    if not np.isfinite(champion):
+    old, new = of(champion, clusters), of(challenger, clusters)
+    reached = [float(one(np.ones((1, count)))[0]) for one in (old, new)]
+    if not np.isfinite(reached[0]):
         return replace(result, outcome="the champion's scores, or people's, are constant")
-    if not np.isfinite(challenger):
+    if not np.isfinite(reached[1]):
         return replace(result, not_worse=False, outcome="the challenger's scores are constant")
-    draws = cluster_draws(clusters, GATE_RESAMPLES, seed)
-    differences = evaluated(lambda weights: of_challenger(weights) - of_champion(weights), draws)
+    draws = context_draws(clusters, GATE_RESAMPLES, seed)
+    differences = evaluated(lambda weights: new(weights) - old(weights), draws)
     low = float(np.nanquantile(differences, GATE_LEVEL))
-    result = replace(result, champion=champion, challenger=challenger, difference=challenger - champion)
+    result = replace(result, champion=reached[0], challenger=reached[1], difference=reached[1] - reached[0])
     return replace(result, low=low, not_worse=low >= -margin)
-
-
-def _mean_of(values: Floats) -> Weighted:
-    return lambda weights: weights @ values / weights.sum(axis=1)
-
-
-def _p(replicates: Floats, sides: Sides) -> float:
-    """p from the differences in the resamples; a resample without a figure counts against both sides."""
-    not_better = (int((~(replicates > EQUAL)).sum()) + 1) / (len(replicates) + 1)
-    not_worse = (int((~(replicates < -EQUAL)).sum()) + 1) / (len(replicates) + 1)
-    return not_better if sides == "greater" else min(1.0, 2 * min(not_better, not_worse))

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.agreement import share_interval
-from ssrem.agreement.correlate import Floats, Integers, Weighted
+from ssrem.agreement.correlate import Floats, Integers
 from ssrem.agreement.figures import CONFIDENCE, RESAMPLES, SEED
-from ssrem.agreement.resample import MIN_CLUSTERS, Interval, ratio, resampled, with_ends
+from ssrem.agreement.resample import MIN_CLUSTERS, Interval, Weighted, ratio, resampled, with_ends
 
 Flags = NDArray[np.bool_]
 
@@ -49,7 +49,7 @@ def over_contexts(statistic: Weighted, clusters: Integers, of: Flags) -> Estimat
 
     def among(weights: Floats) -> Floats:
         whole = np.zeros((len(weights), len(of)))
-        whole[:, of] = weights
+        whole[:, of] = weights[:, codes]
         return statistic(whole)
 
     interval = Interval(value, CONFIDENCE, count, RESAMPLES, SEED)

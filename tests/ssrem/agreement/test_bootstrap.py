@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.correlate import MEASURES, Responses, View, segment_level
+from ssrem.agreement.correlate import MEASURES, Responses, View, agreement_at
 from ssrem.agreement.resample import (
     JACKKNIFE_GROUPS,
     agreement_interval,
     bca,
-    cluster_draws,
+    context_draws,
     leave_groups_out,
 )
 
@@ -48,32 +48,24 @@ def test_the_ends_are_scipys_from_the_same_resamples(values: Any) -> None:
     assert ends == pytest.approx(tuple(theirs.confidence_interval), abs=1e-12)
 
 
-def test_contexts_are_drawn_whole_and_the_seed_repeats_them() -> None:
+def test_contexts_are_drawn_with_replacement_and_the_seed_repeats_them() -> None:
     codes = np.array([0, 1, 1, 2, 0])
-    weights = np.concatenate(list(cluster_draws(codes, 500, 7)))
-    assert weights.shape == (500, 5)
-    assert (weights[:, 0] == weights[:, 4]).all() and (weights[:, 1] == weights[:, 2]).all()
-    assert (weights[:, [0, 1, 3]].sum(axis=1) == 3).all()
-    assert weights[:, 3].mean() == pytest.approx(1, abs=0.15)
-    assert (weights == np.concatenate(list(cluster_draws(codes, 500, 7)))).all()
-    assert not (weights == np.concatenate(list(cluster_draws(codes, 500, 8)))).all()
-    assert np.concatenate(list(leave_groups_out(codes, 7))).tolist() == [
-        [0, 1, 1, 1, 0],
-        [1, 0, 0, 1, 1],
-        [1, 1, 1, 0, 1],
-    ]
+    weights = np.concatenate(list(context_draws(codes, 500, 7)))
+    assert weights.shape == (500, 3) and (weights.sum(axis=1) == 3).all()
+    assert weights.mean(axis=0) == pytest.approx(1, abs=0.15)
+    assert (weights == np.concatenate(list(context_draws(codes, 500, 7)))).all()
+    assert not (weights == np.concatenate(list(context_draws(codes, 500, 8)))).all()
+    assert np.concatenate(list(leave_groups_out(codes, 7))).tolist() == [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
 
 
 def test_of_many_contexts_groups_are_left_out() -> None:
     codes = np.repeat(np.arange(950), 2)
     without = np.concatenate(list(leave_groups_out(codes, 7)))
-    assert without.shape == (JACKKNIFE_GROUPS, 1900)
-    assert ((without == 0).sum(axis=0) == 1).all()  # each response is left out once
-    assert set((without == 0).sum(axis=1).tolist()) == {8, 10}  # 4 or 5 contexts of two responses
-    assert (without[:, ::2] == without[:, 1::2]).all()
-    values = np.random.default_rng(0).gamma(1.0, size=950)[codes]
-    mean = without @ values / without.sum(axis=1)
-    each = (values.sum() - 2 * values[::2]) / (len(values) - 2)
+    assert without.shape == (JACKKNIFE_GROUPS, 950)
+    assert ((without == 0).sum(axis=0) == 1).all()  # each context is left out once
+    assert set((without == 0).sum(axis=1).tolist()) == {4, 5}
+    values = np.random.default_rng(0).gamma(1.0, size=950)
+    mean, each = without @ values / without.sum(axis=1), (values.sum() - values) / 949
     skewness = [float(((a.mean() - a) ** 3).sum() / ((a.mean() - a) ** 2).sum() ** 1.5) for a in (mean, each)]
     assert skewness[0] == pytest.approx(skewness[1], abs=0.06)  # six times the acceleration
 
@@ -89,7 +81,7 @@ def test_it_holds_its_statistic_and_repeats(measure: Any, grouping: Any) -> None
     assert one.outcome == "ok", one.reason
     assert one.low < one.statistic < one.high
     assert (one.clusters, one.resamples, one.seed, one.confidence) == (30, 300, 1, 0.95)
-    plain = segment_level(Responses(SCORES, HUMAN, CONTEXTS, SYSTEMS), View(measure, "segment", grouping))
+    plain = agreement_at(Responses(SCORES, HUMAN, CONTEXTS, SYSTEMS), View(measure, "segment", grouping))
     assert one.statistic == plain.statistic
     assert interval(1) == one and interval(2).low != one.low
     turned = interval(1, slice(None, None, -1))  # a context is a context wherever its responses stand
@@ -112,7 +104,7 @@ def test_system_level(measure: Any) -> None:
 def test_accuracy_keeps_the_epsilon_of_the_data(grouping: Any) -> None:
     human = np.round(HUMAN / 3)  # ties, which the scores must meet
     responses, view = Responses(SCORES, human, CONTEXTS, SYSTEMS), View("accuracy", "segment", grouping)
-    plain = segment_level(responses, view)
+    plain = agreement_at(responses, view)
     assert plain.epsilon is not None and plain.epsilon > 0.5
     interval = agreement_interval(responses, view, resamples=400, seed=0)
     assert interval.low is not None and interval.high is not None and plain.statistic is not None

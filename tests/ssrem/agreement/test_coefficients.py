@@ -36,7 +36,7 @@ def test_a_weighting_is_the_data_repeated(measure: Any, tied: bool) -> None:
     y = RNG.integers(1, 6, 40).astype(float)
     x = np.round(y + RNG.normal(0, 2, 40)) if tied else y + RNG.normal(0, 2, 40)
     weights = RNG.integers(0, 4, (20, 40)).astype(float)
-    computed = weighted_coefficient(measure, x, y)(weights)
+    computed = weighted_coefficient(measure, x, y, np.arange(len(x)))(weights)
     for row, value in zip(weights.astype(int), computed, strict=True):
         expected = SCIPY[measure](np.repeat(x, row), np.repeat(y, row)).statistic
         assert value == pytest.approx(expected, abs=1e-10)
@@ -51,7 +51,7 @@ def test_accuracy_under_weights_counts_pairs_of_different_responses(tied: bool) 
     differences = sorted(abs(x[i] - x[j]) for i, j in pairs)
     for epsilon in (0.0, 0.7, differences[40], differences[200], differences[-1]):
         agreeing = np.array([accuracy(x[[i, j]], y[[i, j]], epsilon) for i, j in pairs])
-        computed = weighted_coefficient("accuracy", x, y, epsilon)(weights)
+        computed = weighted_coefficient("accuracy", x, y, np.arange(30), epsilon)(weights)
         for row, value in zip(weights, computed, strict=True):
             weight = np.array([row[i] * row[j] for i, j in pairs])
             assert value == pytest.approx((weight * agreeing).sum() / weight.sum(), abs=1e-12)
@@ -70,7 +70,7 @@ def test_blocks_of_rows_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_resample_that_does_not_vary_has_no_figure(measure: Any) -> None:
     x, y = np.array([1e6 + 0.1, 1e6 + 0.1, 3.0, 4.0]), np.array([1.0, 2.0, 3.0, 3.0])
     weights = np.array([[2.0, 1, 0, 0], [0, 0, 1, 3], [0, 0, 0, 4], [1, 1, 1, 1]])
-    computed = weighted_coefficient(measure, x, y)(weights)
+    computed = weighted_coefficient(measure, x, y, np.arange(len(x)))(weights)
     assert np.isnan(computed).tolist() == [True, True, True, False]
     rows = row_coefficients(measure)(np.array([[1.0, 1, 1], [1, 2, 3]]), np.array([2.0, 1, 4]))
     assert np.isnan(rows).tolist() == [True, False]

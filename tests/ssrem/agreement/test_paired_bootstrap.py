@@ -11,8 +11,8 @@ from ssrem.agreement.correlate import MEASURES, View
 from ssrem.agreement.resample import (
     GATE_RESAMPLES,
     Known,
-    cluster_draws,
     compare_agreement,
+    context_draws,
     evaluated,
     paired_bootstrap,
     weighted_spearman,
@@ -28,8 +28,8 @@ GOOD, BAD = HUMAN + RNG.normal(0, 1, 240), HUMAN + RNG.normal(0, 6, 240)
 def test_its_resamples_are_those_of_the_promotion_gate() -> None:
     # Weights and repeated rows are two ways to the same differences.
     gate = compare_agreement("set", BAD, GOOD, HUMAN, CONTEXTS, margin=0.05, seed=4)
-    one, other = (weighted_spearman(x, HUMAN) for x in (GOOD, BAD))
-    differences = evaluated(lambda w: one(w) - other(w), cluster_draws(CONTEXTS, GATE_RESAMPLES, 4))
+    one, other = (weighted_spearman(x, HUMAN, CONTEXTS) for x in (GOOD, BAD))
+    differences = evaluated(lambda w: one(w) - other(w), context_draws(CONTEXTS, GATE_RESAMPLES, 4))
     assert np.quantile(differences, 0.05) == pytest.approx(gate.low, abs=1e-12)
 
 

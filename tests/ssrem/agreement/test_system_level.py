@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.correlate import MIN_SYSTEMS, Agreement, Responses, View, system_level
+from ssrem.agreement.correlate import MIN_SYSTEMS, Agreement, Responses, View, agreement_at
 
 RNG = np.random.default_rng(0)
 SYSTEMS, CONTEXTS = np.repeat(np.arange(6), 20), np.tile(np.arange(20), 6)
@@ -20,7 +20,7 @@ SCORES = HUMAN + RNG.normal(0, 2, 120)
 def agreement_of(scores: Any, human: Any, systems: Any, *, measure: Any, force: bool = False) -> Agreement:
     """At system level; every response has a context of its own."""
     responses = Responses(scores, human, np.arange(len(scores)), systems)
-    return system_level(responses, View(measure, "system", force=force))
+    return agreement_at(responses, View(measure, "system", force=force))
 
 
 def means(values: Any) -> Any:
