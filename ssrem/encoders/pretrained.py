@@ -102,11 +102,9 @@ def max_tokens(tokenizer: Any, model: Any) -> int | None:
 
 def token_ids(tokenizer: Any, texts: Sequence[str], max_length: int | None = None) -> list[list[int]]:
     """Each text's token ids, with the tokens that the tokenizer adds, cut to `max_length` if it is not None."""
-    # The tokenizer needs UTF-8, which half of a surrogate pair does not have.
-    clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
     with quiet():
         ids: list[list[int]] = tokenizer(
-            clean, truncation=max_length is not None, max_length=max_length, padding=False
+            _utf8(texts), truncation=max_length is not None, max_length=max_length, padding=False
         )["input_ids"]
     return ids
 
@@ -114,7 +112,13 @@ def token_ids(tokenizer: Any, texts: Sequence[str], max_length: int | None = Non
 def plain_tokens(tokenizer: Any, text: str | Sequence[str], **options: Any) -> Any:
     """What the tokenizer gives for `text` alone: no special tokens are added, and text that looks like one, such as
     "[MASK]", is read as plain characters."""
-    return tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False, **options)
+    clean = _utf8([text])[0] if isinstance(text, str) else _utf8(text)
+    return tokenizer(clean, add_special_tokens=False, split_special_tokens=True, verbose=False, **options)
+
+
+def _utf8(texts: Sequence[str]) -> list[str]:
+    """The texts without half surrogate pairs, which UTF-8, and so the tokenizer, does not have."""
+    return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
 
 
 def equal_lengths(ids: Sequence[Sequence[int]], tokens: int) -> Iterator[NDArray[np.int64]]:

@@ -213,15 +213,27 @@ class Transformer(Encoder):
 
         states: gives their token vectors, a tensor (b, t, d) each, for `input_ids` (b, t) and `attention_mask`.
         """
+        import torch
+
         # Zero for a text to which the tokenizer adds no token and in which it finds none.
         result = np.zeros((count, len(texts), self.dimensions), dtype=np.float32)
         budget = _BATCH_TOKENS.get(self.model.device.type, _BATCH_TOKENS["cpu"])
-        # Around all batches, so that the weights are rounded once.
-        with self._pretrained.precision():
+        # The precision is set around all batches, so that the weights are rounded once.
+        with torch.inference_mode(), self._pretrained.precision():
             for start in range(0, len(texts), _CHUNK):
-                ids = self.tokens(texts[start : start + _CHUNK], self.max_length)
-                for rows in pretrained.equal_lengths(ids, budget):
-                    result[:, start + rows] = self._pooled([ids[row] for row in rows], states, count)
+                tokens = self.tokens(texts[start : start + _CHUNK], self.max_length)
+                for rows in pretrained.equal_lengths(tokens, budget):
+                    ids = np.array([tokens[row] for row in rows], dtype=np.int64)
+                    known = ~np.isin(ids, self.tokenizer.all_special_ids).all(axis=1)
+                    if not known.any():
+                        continue
+                    inputs = torch.from_numpy(ids[known]).to(self.model.device)
+                    by_model = states(input_ids=inputs, attention_mask=torch.ones_like(inputs))
+                    for at, token_vectors in enumerate(by_model):
+                        pooled = pool(token_vectors, self.pooling.mode)
+                        if self.pooling.unit:
+                            pooled = torch.nn.functional.normalize(pooled, dim=1)
+                        result[at, start + rows[known]] = pooled.float().cpu().numpy()
         if not np.isfinite(result).all():
             raise EvaluatorError(f"encoder {self.name}: its vectors are not finite; its weights are broken")
         return result
@@ -230,27 +242,6 @@ class Transformer(Encoder):
         """Token ids of the texts, cut to `max_length`."""
         lower = [text.lower() for text in texts] if self.pooling.lower else texts
         return pretrained.token_ids(self.tokenizer, lower, max_length)
-
-    def _pooled(
-        self, tokens: Sequence[Sequence[int]], states: Callable[..., Sequence[Any]], count: int
-    ) -> NDArray[Any]:
-        """Vectors (count, b, d) of texts with equally many tokens."""
-        import torch
-
-        ids = np.asarray(tokens, dtype=np.int64)
-        result = np.zeros((count, len(ids), self.dimensions), dtype=np.float32)
-        known = ~np.isin(ids, self.tokenizer.all_special_ids).all(axis=1)
-        if not known.any():
-            return result
-        with torch.inference_mode():
-            inputs = torch.from_numpy(ids[known]).to(self.model.device)
-            by_model = states(input_ids=inputs, attention_mask=torch.ones_like(inputs))
-            for at, token_vectors in enumerate(by_model):
-                pooled = pool(token_vectors, self.pooling.mode)
-                if self.pooling.unit:
-                    pooled = torch.nn.functional.normalize(pooled, dim=1)
-                result[at, known] = pooled.float().cpu().numpy()
-        return result
 
     def _save(self, folder: Path) -> Mapping[str, Any]:
         """The spec and the hash of the weights, which stay where they are."""

@@ -108,7 +108,9 @@ class Base:
         """
         before, between, after = self.frame
         room = self.max_tokens - len(before) - len(between) - len(after)
-        ids = self._ids(samples)
+        texts = list(dict.fromkeys(t for s in samples for t in (*s.last_turns(self.turns), s.response)))
+        tokens = pretrained.plain_tokens(self.tokenizer, texts)["input_ids"] if texts else []
+        ids: dict[str, list[int]] = dict(zip(texts, tokens, strict=True))
         rows, first = [], np.zeros(len(samples), dtype=np.int64)
         prior = np.zeros(len(samples), dtype=np.float32)
         truncated = np.zeros(len(samples), dtype=bool)
@@ -143,20 +145,6 @@ class Base:
             held = [inputs.states[row] for row in rows.tolist()]
             output["states"] = torch.nn.utils.rnn.pad_sequence(held, batch_first=True)
         return {name: tensor.to(self.device) for name, tensor in output.items()}
-
-    def _ids(self, samples: Sequence[Sample]) -> dict[str, list[int]]:
-        """Text → its tokens; a special token written in a text is read as plain characters."""
-        texts = list(dict.fromkeys(t for s in samples for t in (*s.last_turns(self.turns), s.response)))
-        if not texts:
-            return {}
-        # The tokenizer works on UTF-8, which cannot express half a surrogate pair.
-        known = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-        with hub.quiet():
-            output = self.tokenizer(
-                known, add_special_tokens=False, split_special_tokens=True, padding=False, truncation=False,
-                verbose=False,
-            )["input_ids"]  # fmt: skip
-        return dict(zip(texts, output, strict=True))
 
 
 def _frame(name: str, spec: str, tokenizer: Any) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:

@@ -167,7 +167,7 @@ class MaskAndFill(Generator):
         logits[:, ~vocabulary.writable] = -np.inf
         replacements: dict[int, tuple[str, bool]] = {}
         for row, i in zip(logits, selected, strict=True):
-            row[self.lm.twins(pieces.ids[i])] = -np.inf
+            row[self.lm.twins[vocabulary.texts[pieces.ids[i]].casefold()]] = -np.inf
             best = int(row.argmax())
             replacements[i] = vocabulary.texts[best], vocabulary.starts_word[best]
         starts = [vocabulary.starts_word[id_] for id_ in pieces.ids]

@@ -120,15 +120,12 @@ class MaskedLM(pretrained.Pretrained):
         return Vocabulary(tuple(texts), tuple(starts), writable)
 
     @cached_property
-    def _twins(self) -> dict[str, list[int]]:
+    def twins(self) -> dict[str, list[int]]:
+        """All tokens with the same characters in any case, by these characters in lower case."""
         twins: dict[str, list[int]] = {}
         for id_, text in enumerate(self.vocabulary.texts):
             twins.setdefault(text.casefold(), []).append(id_)
         return twins
-
-    def twins(self, id_: int) -> list[int]:
-        """All tokens with the characters of `id_` in any case, itself included."""
-        return self._twins[self.vocabulary.texts[id_].casefold()]
 
     def log_p(self, ids: Sequence[int], at: NDArray[np.int64]) -> Floats:
         """log p(ids[i] | ids with position i alone masked) for every i of `at`; (len(at),)."""

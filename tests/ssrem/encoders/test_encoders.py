@@ -82,18 +82,15 @@ def test_vectors_that_do_not_fit_are_refused() -> None:
 
 
 def test_signature_follows_weights_and_settings(encoder: WordAverage) -> None:
-    same = WordAverage("tiny", ["red", "blue", "n't"], encoder.vectors.copy(), weighting="uniform")
-    assert same.signature == encoder.signature
-    assert (
-        WordAverage("tiny", ["red", "blue", "no"], encoder.vectors, weighting="uniform").signature
-        != same.signature
-    )
-    assert (
-        WordAverage("tiny", same.vocabulary, 2 * encoder.vectors, weighting="uniform").signature
-        != same.signature
-    )
-    assert WordAverage("tiny", same.vocabulary, encoder.vectors, weighting="sif").signature != same.signature
-    assert Path(WordAverage("a/b c", ["x"], np.ones((1, 1))).signature).name.startswith("a-b-c")
+    def signature(name: str = "tiny", last: str = "n't", times: int = 1, weighting: str = "uniform") -> str:
+        return WordAverage(
+            name, ["red", "blue", last], times * encoder.vectors, weighting=weighting
+        ).signature
+
+    assert signature() == encoder.signature
+    others = {signature(last="no"), signature(times=2), signature(weighting="sif"), signature("other")}
+    assert len(others | {encoder.signature}) == 5
+    assert Path(signature("a/b c")).name.startswith("a-b-c")
 
 
 def test_bag_has_words_and_sentences_with_their_counts(encoder: WordAverage) -> None:

@@ -33,7 +33,6 @@ from ssrem.files import write_tensors
 from ssrem.samples import TEST, VALID, Candidates, Rows, Sample
 from support.topical import topical_candidates, topical_encoder, topical_samples
 from support.trained import (
-    DAMAGES,
     Damage,
     changed,
     check_before_training,
@@ -685,7 +684,7 @@ def constants_of_three(folder: Path, manifest: dict[str, Any]) -> None:
     manifest["sha256"][weights.name] = digest
 
 
-ADEM_DAMAGES = DAMAGES | {
+ADEM_DAMAGES = {
     "units": manifest_with("config", "utterance", value=4),
     "pretrained": manifest_with("config", "pretrained", value="encoder"),
     "constants": constants_of_three,

@@ -167,11 +167,6 @@ def test_selected_tokens_are_filled_at_once(bert: Path, loop: Loop, spec: str, w
     assert not negative.truncated
 
 
-def test_the_fill_depends_on_whether_the_context_is_seen(bert: Path, loop: Loop) -> None:
-    everything = list(range(len(loop.response)))
-    assert loop.fill(everything, True) != loop.fill(everything, False)
-
-
 def test_the_likeliest_token_is_passed_over_where_it_is_the_original(bert: Path) -> None:
     """A bias that makes one word the likeliest everywhere: it never replaces itself, and replaces all others."""
     generator = make(bert, threshold=-100.0)

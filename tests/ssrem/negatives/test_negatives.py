@@ -204,11 +204,6 @@ def test_a_registered_name_loads_its_generator_and_takes_a_place_in_a_mixture(na
     assert mixture.name == f"{generator.name}+random-3"
 
 
-def test_generators_without_a_model_have_signatures_of_their_own() -> None:
-    names = [name for name in GENERATORS if not needs_model(name)]
-    assert len({load_generator(name).signature for name in names}) == len(names) == 10
-
-
 def conversations() -> Candidates:
     """Two conversations: responses at 1, 2, 3 and at 5, 6, 7; texts 0, 2 and 5 ask."""
     texts = ["where?", "here", "why?", "so", "yes", "who?", "me", "yes", "Yes "]

