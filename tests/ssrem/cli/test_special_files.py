@@ -77,4 +77,4 @@ def test_a_file_of_text_that_is_too_large_is_not_read(folder: Path, capsys: Capt
     with (folder / "sparse.json").open("wb") as file:
         file.truncate(1 << 40)
     assert main(["score", "sparse.json"]) == 1
-    assert "holds more than 1,024 MB" in capsys.readouterr().err
+    assert "is one text or JSON value of more than 1,024 MB" in capsys.readouterr().err

@@ -34,7 +34,6 @@ ANSWERS = {
     "pydantic": {
         "validate --help": "",
         "train --help": "",
-        "ratings collect --help": "",
         "tables --sed 3": "did you mean --seed",
         "run --addressees stted": "input should be 'all' or 'stated', not 'stted'; did you mean stated?",
         "study lenght": "no study 'lenght'; did you mean length?; the studies are behaviour, attacks, ",
@@ -49,6 +48,7 @@ ANSWERS = {
         "report --figures README.md": "cannot write figures into README.md",
     },
     "pydantic duckdb numpy": {
+        "ratings collect --help": "",
         "tables --encoder glove": "no encoder or file 'glove'; did you mean glove-6b-50d",
         "negatives shuffle": "no negatives 'shuffle'; did you mean shuffle-golden",
         "run --annotations none.json": "none.json does not exist",

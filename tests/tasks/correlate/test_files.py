@@ -107,8 +107,8 @@ def test_a_name_that_is_not_pulled_changed_or_unknown(home: Warehouse, public: P
         annotated_file(home, "gone.json")
 
 
-def test_a_digest_covers_the_files_and_how_they_are_read(home: Warehouse, tmp_path: Path) -> None:
-    path, table, folder = tmp_path / "a_eval.json", tmp_path / "b.csv", tmp_path / "chat"
+def test_a_digest_covers_the_file_and_how_it_is_read(home: Warehouse, tmp_path: Path) -> None:
+    path, table = tmp_path / "a_eval.json", tmp_path / "b.csv"
     path.write_text(json.dumps([{"context": "a", "response": "r", "annotations": {"overall": [1]}}]))
     plain = hashlib.sha256(path.read_bytes()).hexdigest()
     assert annotated_file(home, str(path)).digest == plain
@@ -116,18 +116,6 @@ def test_a_digest_covers_the_files_and_how_they_are_read(home: Warehouse, tmp_pa
     table.write_text("context,response,x,y\na,b,1,2\n")
     digests = {annotated_file(home, str(table), mapping={"score": c}).digest for c in ("x", "y")}
     assert len(digests) == 2
-    for model in ("m1", "m2"):
-        (folder / model).mkdir(parents=True)
-        for name, line in (("ctx", "a|||b"), ("hyp", "r"), ("score", "3")):
-            (folder / model / f"human_{name}.txt").write_text(line)
-    read = annotated_file(home, str(folder))
-    assert (read.name, len(read.read.rows)) == ("chat", 2)
-    digests = {read.digest}
-    for scores in ("43", "34"):
-        for model, score in zip(("m1", "m2"), scores, strict=True):
-            (folder / model / "human_score.txt").write_text(score)
-        digests.add(annotated_file(home, str(folder)).digest)
-    assert len(digests) == 3
 
 
 def test_agreement_of_named_raters_does_not_depend_on_the_order_of_rows(
