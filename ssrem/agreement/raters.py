@@ -148,6 +148,15 @@ def cohen_kappa(
     return Reliability(name, 1 - observed / expected, n, 2 * n)
 
 
+def _pair_kappas(table: Ratings, least: int, **options: Any) -> dict[tuple[int, int], float]:
+    """κ of each pair of raters, by their rows, that shares `least` units and has one; options: of `cohen_kappa`."""
+    rated = (~np.isnan(table)).astype(np.float64)
+    shared = rated @ rated.T  # hundreds of raters share units with few others
+    pairs = (pair for pair in combinations(range(len(table)), 2) if shared[pair] >= least)
+    kappas = {pair: cohen_kappa(table[pair[0]], table[pair[1]], **options).value for pair in pairs}
+    return {pair: kappa for pair, kappa in kappas.items() if kappa is not None}
+
+
 def fleiss_kappa(ratings: Any) -> Reliability:
     """Fleiss' κ of ratings (raters, units), NaN for missing (Fleiss 1971); units need not have the same raters.
 
@@ -358,15 +367,9 @@ def low_kappa(
     table = _named(ratings, raters)
     scale = categories_of(table, categories).tolist()
     kappas: dict[str, list[float]] = {rater: [] for rater in raters}
-    rated = (~np.isnan(table)).astype(np.int64)
-    shared = rated @ rated.T
-    for one, other in combinations(range(len(raters)), 2):
-        if shared[one, other] < MIN_SHARED:
-            continue
-        kappa = cohen_kappa(table[one], table[other], weights=weights, categories=scale).value
-        if kappa is not None:
-            kappas[raters[one]].append(kappa)
-            kappas[raters[other]].append(kappa)
+    for pair, kappa in _pair_kappas(table, MIN_SHARED, weights=weights, categories=scale).items():
+        for rater in pair:
+            kappas[raters[rater]].append(kappa)
     means = {rater: float(np.mean(values)) for rater, values in kappas.items() if values}
     reasons = {
         rater: f"mean kappa {mean:.2f} with {len(kappas[rater])} others, below {bound:g}"
@@ -454,15 +457,7 @@ def reliability_figures(ratings: Ratings) -> Iterator[RaterFigure]:
 
 def _mean_weighted_kappa(ratings: Ratings, units: int) -> RaterFigure:
     """Cohen's κ with quadratic weights, mean over the pairs of raters that have one."""
-    scale = np.unique(ratings[~np.isnan(ratings)]).tolist()
-    rated = (~np.isnan(ratings)).astype(np.float64)
-    shared = rated @ rated.T  # hundreds of raters share units with few others
-    kappas = {
-        (one, other): cohen_kappa(ratings[one], ratings[other], weights="quadratic", categories=scale).value
-        for one, other in combinations(range(len(ratings)), 2)
-        if shared[one, other]
-    }
-    values = {pair: value for pair, value in kappas.items() if value is not None}
+    values = _pair_kappas(ratings, 1, weights="quadratic", categories=categories_of(ratings, None).tolist())
     if not values:
         reason = "no two raters share units and differ in them"
         return RaterFigure("weighted_kappa", None, 0, units, "too_few", reason)

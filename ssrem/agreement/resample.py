@@ -299,8 +299,9 @@ def weighted_statistic(responses: Responses, view: View, epsilon: float = 0.0) -
         return weighted_coefficient(measure, x, y, contexts, epsilon)
     if view.grouping == "system":
         return by_group(x, y, responses.system, contexts, measure, epsilon)
-    coefficients = _accuracies(x, y, contexts, epsilon) if measure == "accuracy" else None
-    if coefficients is None:
+    if measure == "accuracy":
+        coefficients = _accuracies(x, y, contexts, epsilon)
+    else:
         coefficients = group_coefficients(x, y, contexts, measure)
     defined = ~np.isnan(coefficients)
     values, known = np.where(defined, coefficients, 0.0), defined.astype(np.float64)
@@ -586,16 +587,8 @@ def not_comparable(first: Floats, second: Floats, human: Floats) -> tuple[Outcom
     return ("constant", f"{constant[0]} are all the same") if constant else None
 
 
-@dataclass(frozen=True)
-class Resampled:
-    """How one evaluator agrees with people: on the data, on draws of contexts (r,), and without groups of them (k,)."""
-
-    statistic: float
-    draws: Floats
-    jackknife: Floats
-
-
-Known = dict[tuple[bytes, bytes], Resampled]
+Known = dict[tuple[bytes, bytes], tuple[float, Floats, Floats]]
+"""How evaluators agree with people: on the data, on draws of contexts (r,), and without groups of them (k,)."""
 
 
 def paired_bootstrap(
@@ -647,13 +640,13 @@ def paired_bootstrap(
             if agreement.statistic is None:
                 return replace(result, outcome=agreement.outcome, reason=agreement.reason)
             statistic = weighted_statistic(responses, view, agreement.epsilon or 0.0)
-            known[key] = Resampled(agreement.statistic, *resampled(statistic, clusters, resamples, seed))
+            known[key] = agreement.statistic, *resampled(statistic, clusters, resamples, seed)
         both.append(known[key])
-    a, b = both
-    difference, replicates = a.statistic - b.statistic, a.draws - b.draws
-    result = replace(result, first=a.statistic, second=b.statistic, difference=difference)
+    (a, draws_a, without_a), (b, draws_b, without_b) = both
+    difference, replicates = a - b, draws_a - draws_b
+    result = replace(result, first=a, second=b, difference=difference)
     interval = Interval(difference, confidence, count, resamples, seed)
-    interval = with_ends(interval, replicates, a.jackknife - b.jackknife)
+    interval = with_ends(interval, replicates, without_a - without_b)
     if interval.outcome != "ok":
         return replace(result, outcome=interval.outcome, reason=interval.reason)
     # A resample without a figure counts against both sides.
