@@ -90,6 +90,7 @@ def krippendorff_alpha(ratings: Any, scale: Scale) -> Reliability:
     scale: how far apart two values are: nominal: equal or not; ordinal: by how many ratings lie between them; interval:
     by the square of their difference. Units with one rating say nothing of agreement and are left out. No value where
     no unit has two ratings, or all ratings are the same. ValueError if the ratings are not a table, or one is infinite.
+    The package krippendorff gives the same values, with memory for units times the square of the distinct ratings.
     """
     table = checked(ratings)
     name = f"alpha-{scale}"

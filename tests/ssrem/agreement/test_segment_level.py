@@ -83,22 +83,6 @@ def test_ties_are_calibrated_as_trying_every_epsilon_does(drawn: list[tuple[int,
     assert agreement.epsilon == epsilon
 
 
-@given(whole)
-@settings(max_examples=40, deadline=None)
-def test_ranks_alone_decide_and_evaluator_and_people_may_change_places(drawn: Any) -> None:
-    x, y, _ = (np.array(column, dtype=float) for column in zip(*drawn, strict=True))
-    for measure in ("spearman", "kendall"):
-        one = agreement_of(x, y, measure=measure)
-        curved = agreement_of(x**3 + x, np.exp(y), measure=measure)
-        turned = agreement_of(y, x, measure=measure)
-        negative = agreement_of(-x, y, measure=measure)
-        assert one.outcome == curved.outcome == turned.outcome
-        if one.statistic is not None:
-            assert curved.statistic == pytest.approx(one.statistic)
-            assert turned.statistic == pytest.approx(one.statistic)
-            assert negative.statistic == pytest.approx(-one.statistic)
-
-
 def test_pooled_is_scipy_with_its_p() -> None:
     y = RNG.integers(1, 6, 80).astype(float)
     x = y + RNG.normal(0, 2, 80)

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from ssrem.agreement.correlate import MIN_SYSTEMS, Agreement, Responses, View, agreement_at
+from ssrem.agreement.resample import weighted_statistic
 
 RNG = np.random.default_rng(0)
 SYSTEMS, CONTEXTS = np.repeat(np.arange(6), 20), np.tile(np.arange(20), 6)
@@ -78,3 +79,16 @@ def test_too_few_systems_are_refused_unless_forced_and_then_flagged() -> None:
 def test_equal_means_have_no_figure() -> None:
     agreement = agreement_of(np.tile([1.0, 2.0], 60), HUMAN, SYSTEMS, measure="kendall")
     assert (agreement.statistic, agreement.outcome) == (None, "constant")
+
+
+@pytest.mark.parametrize("measure", ["spearman", "kendall", "accuracy"])
+def test_equal_means_are_ties_in_whatever_order_they_are_summed(measure: Any) -> None:
+    draw = np.random.default_rng(0)
+    human = np.tile(draw.normal(size=20), 6) + (SYSTEMS >= 3)  # two values of the means, three systems each
+    turned = np.concatenate([draw.permutation(human[system == SYSTEMS]) for system in range(6)])
+    assert len(set(np.bincount(SYSTEMS, turned).tolist())) > 2, "their sums differ by rounding"
+    figures = [agreement_of(SCORES, values, SYSTEMS, measure=measure).statistic for values in (human, turned)]
+    assert figures[0] == figures[1]
+    responses = [Responses(SCORES, values, CONTEXTS, SYSTEMS) for values in (human, turned)]
+    sums = [weighted_statistic(one, View(measure, "system"))(np.ones((1, 20))) for one in responses]
+    assert [float(one[0]) for one in sums] == pytest.approx(figures)
