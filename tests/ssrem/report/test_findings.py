@@ -121,17 +121,20 @@ def test_nothing_measured() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "p", "won"),
-    [("a", "b", 0.031, "1"), ("a", "b", 0.05, "none"), ("b", "a", 0.01, "none")],
+    ("first", "second", "p", "lead"),
+    [
+        ("a", "b", 0.031, "significant"),
+        ("a", "b", 0.05, "not significant"),
+        ("b", "a", 0.01, "not significant"),
+    ],
 )
-def test_whether_the_lead_is_significant(first: str, second: str, p: float, won: str) -> None:
-    rows = [correlation("a", "one", 0.4), correlation("b", "one", 0.3)]
-    untested = against(first, second, None, criterion="grammar")
+def test_whether_the_lead_is_significant(first: str, second: str, p: float, lead: str) -> None:
+    rows = [correlation(who, at, rho) for who, rho in (("a", 0.4), ("b", 0.3)) for at in ("one", "two")]
+    untested = against(first, second, None, dataset="two")
     text = said(rows, comparisons=[against(first, second, p), untested])
-    assert (
-        f"Its lead over b is significant on {won} of the 1 criteria tested (paired-bootstrap, p < 0.05"
-        in text
-    )
+    assert f"Its lead over b is {lead} (paired-bootstrap, p < 0.05 after Holm" in text
+    both = [against("a", "b", 0.01), against("b", "a", 0.01, dataset="two")]
+    assert "is significant on 1 of the 2 criteria tested" in said(rows, comparisons=both)
     assert "lead" not in said(rows)
 
 
