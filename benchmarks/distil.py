@@ -25,7 +25,7 @@ from ssrem.encoders.store import VectorStore
 from ssrem.encoders.tables import DISTILLED, LearnedTable, packaged_tokens
 from ssrem.encoders.transformer import Transformer
 from ssrem.evaluators import PACKAGED
-from ssrem.evaluators.bilinear.table_training import LearnedRows, Texts
+from ssrem.evaluators.bilinear_training import LearnedRows, Texts
 from ssrem.samples import TRAIN, Rows
 from ssrem.training.trainer import Group, Loss, Plan, Step, has_bf16, shuffled_epochs, train
 

@@ -20,8 +20,7 @@ import numpy as np
 
 from ssrem.agreement.identify import identification
 from ssrem.encoders import DEFAULT_ENCODER, Encoder, load_encoder
-from ssrem.evaluators.bilinear.bilinear import RSREM, Bilinear, SSREMPaper
-from ssrem.evaluators.bilinear.table import SSREM
+from ssrem.evaluators.bilinear import RSREM, SSREM, Bilinear, SSREMPaper
 from ssrem.readers import open_dump
 from ssrem.samples import TEST, TRAIN, VALID, Candidates
 
@@ -153,7 +152,7 @@ def main() -> None:
         if options.only and not any(part in name for part in options.only):
             continue
         model, prepared = encoder(spec)
-        evaluator = make(model, make.config_class.of({"seed": options.seed, **settings}))
+        evaluator = make(make.settings_model(seed=options.seed, **settings), model)
         training = evaluator.fit(candidates)
         shares = []
         for split in (VALID, TEST):

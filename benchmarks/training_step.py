@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import torch
 
-from ssrem.evaluators.bilinear.training import row_loss, row_scores
+from ssrem.evaluators.bilinear_training import row_loss, row_scores
 from ssrem.training.trainer import one_thread
 
 CANDIDATES = 5

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
 
 _OWN = {  # the signatures of these say what computes them; add yours to EVALUATORS
-    "ssrem": "ssrem.evaluators.bilinear.table:SSREM",
-    "ssrem-minilm": "ssrem.evaluators.bilinear.adapters:SSREMMiniLM",
-    "ssrem-paper": "ssrem.evaluators.bilinear.bilinear:SSREMPaper",
-    "rsrem": "ssrem.evaluators.bilinear.bilinear:RSREM",
+    "ssrem": "ssrem.evaluators.bilinear:SSREM",
+    "ssrem-minilm": "ssrem.evaluators.bilinear:SSREMMiniLM",
+    "ssrem-paper": "ssrem.evaluators.bilinear:SSREMPaper",
+    "rsrem": "ssrem.evaluators.bilinear:RSREM",
     "ruber": "ssrem.evaluators.ruber:Ruber",
     "ruber-unref": "ssrem.evaluators.ruber:RuberUnref",
     "ruber-ref": "ssrem.evaluators.ruber:RuberRef",

@@ -1,0 +1,441 @@
+"""SSREM and RSREM: f = tanh of a bilinear form of context and response, g from the reference, h their mean.
+
+Bak and Oh 2020, section 3. `ssrem` learns the form's matrix with a table of token vectors, `ssrem-minilm` with
+low-rank adapters of a sentence encoder; `ssrem-paper` and `rsrem` learn the matrix alone, as the paper does. How they
+learn is in `bilinear_training`.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from ssrem.encoders import DEFAULT_ENCODER, Encoder
+from ssrem.encoders.hub import MINILM
+from ssrem.encoders.tables import DISTILLED, LearnedTable
+from ssrem.encoders.transformer import AdaptedTransformer, Transformer
+from ssrem.encoders.words import WordAverage
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators.base import Bounds, EvaluatorSettings, Scores, Trained
+from ssrem.evaluators.learning import CandidateColumns, draw, usable_rows
+from ssrem.evaluators.similarity import similarity
+from ssrem.samples import TEST, TRAIN, VALID, Candidates, Floats, Progress, Rows, Sample
+from ssrem.settings import Count, Natural, Positive, Seed, Share
+from ssrem.training import Training
+
+if TYPE_CHECKING:
+    from ssrem.evaluators.bilinear_training import MatrixObjective, VectorObjective
+
+COPY_FROM, COPY_COST = 0.7, 1.0
+"""From which cosine with a turn of the context a response counts as copied, in part, and what a whole copy loses."""
+# Sentence mover's similarity solves a transport problem a pair: this many pairs fix its bounds well enough.
+_BOUND_ROWS = 2_000
+# f of this quantile of the validation candidates is ± the second number, see `scale_of`.
+_QUANTILE, _HIGH = 0.999, 0.9
+# How many responses' candidates are multiplied at a time.
+_CHUNK = 5_000
+
+Tensors = Mapping[str, NDArray[Any]]
+
+
+class FitSettings(EvaluatorSettings):
+    """Settings that all of them share."""
+
+    context_turns: Count = 3
+    """how many of the last turns V(c) averages"""
+    epochs: Count = 2
+    batch_size: Count = 512
+    learning_rate: Positive = 0.001
+    """of M and, where it learns, of V; ten times as much for the weights of the turns and the temperature"""
+    patience: Count = 1
+    """epochs without a lower validation loss before training stops"""
+    seed: Seed = 0
+    reference: Literal["sms", "embedding-average"] = "sms"
+    """g: sentence mover's similarity, or the cosine of the mean vectors"""
+
+
+class PaperSettings(FitSettings):
+    """Settings of `ssrem-paper` and `rsrem`."""
+
+    epochs: Count = 30
+    batch_size: Count = 1024
+    learning_rate: Positive = 0.005
+    weight_decay: float = Field(0.0, ge=0, le=1e9)
+    patience: Count = 3
+    init: Literal["zero", "identity", "normal"] = "zero"
+    """M at the start: zeros, the identity / d, or N(0, 1) as in the authors' code"""
+    logits: Literal["raw", "tanh"] = "raw"
+    """what the softmax takes: cᵀMr as the authors' code does, or tanh of it as eq. (4) has it"""
+    loss: Literal["softmax", "ranking"] = "softmax"
+    """softmax: the true response against all negatives; ranking: the order GT > SC > SP > SS > Rand"""
+
+
+class TableSettings(FitSettings):
+    """Settings of `ssrem`."""
+
+    min_count: Count = 5
+    """rows of tokens that occur less often in the training split stay as they are"""
+    share: Share = 0.6
+    """how far from the start towards what was learned the table and M go in the end; learning from one corpus moves
+    them away from what helps with others"""
+
+
+class AdapterSettings(FitSettings):
+    """Settings of `ssrem-minilm`."""
+
+    epochs: Count = 8
+    batch_size: Count = 256
+    learning_rate: Positive = 0.0005
+    patience: Count = 8
+    reference: Literal["sms", "embedding-average"] = "embedding-average"
+    rank: Count = 16
+    """of what is added to a matrix"""
+    freeze: Natural = 3
+    """number of lowest layers that get no adapters"""
+    max_tokens: Count = Field(48, ge=3)
+    """of a text, while it learns; scoring reads as much as the encoder does"""
+    responses: Count = 25_600
+    """of the training split, that an epoch learns from; the next epoch takes those that follow"""
+    valid_responses: Count = 1_024
+    """that choose the epoch and the share, drawn once"""
+    keep: Share = 0.9
+    """after training, the weights go back towards their start while this share of the gain on validation remains"""
+    bf16: Literal["auto", "off"] = "auto"
+    """auto: mixed precision in training if the processor or GPU has bfloat16; off: float32"""
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Contexts and candidate responses as rows of one table of vectors: held once, gathered some at a time.
+
+    vectors: float16 (m, d), one a text; encoders give values that float16 holds exactly. turns (n, t): the last turns
+    of each context, newest first. candidates (n, k). -1 stands for a missing turn or candidate.
+    """
+
+    vectors: NDArray[np.float16]
+    turns: Rows
+    candidates: Rows
+
+    @classmethod
+    def of(cls, candidates: Candidates, rows: Rows, wanted: Rows, turns: int, encoder: Encoder) -> Cases:
+        """Of the responses at `rows`, with the candidates `wanted` (n, k)."""
+        vectors = encoder.encode(candidates.texts).astype(np.float16)
+        return cls(vectors, last_turns(candidates, turns)[rows], wanted)
+
+    def part(self, rows: Rows) -> Cases:
+        """Of these responses."""
+        return Cases(self.vectors, self.turns[rows], self.candidates[rows])
+
+    def __len__(self) -> int:
+        return len(self.turns)
+
+    def gathered(self) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32]]:
+        """Vectors of the turns (n, t, d), zero for those that are missing or have no known word; which do not lack
+        either (n, t); and vectors of the candidates (n, k, d)."""
+        turns = self.vectors[np.maximum(self.turns, 0)].astype(np.float32)
+        known = (self.turns >= 0) & turns.any(axis=-1)
+        turns *= known[:, :, None]
+        return turns, known, self.vectors[np.maximum(self.candidates, 0)].astype(np.float32)
+
+
+def last_turns(candidates: Candidates, turns: int) -> Rows:
+    """Rows of the last `turns` turns of each context, newest first (n, turns); -1 before its start."""
+    back = candidates.context_stop[:, None] - np.arange(1, turns + 1)
+    rows: Rows = np.where(back >= candidates.context_start[:, None], back, -1)
+    return rows
+
+
+def mean_turn(turns: NDArray[np.float32], known: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """V(c) of the paper's form (n, d): the mean over the turns that have a known word; zero where none has."""
+    counts = np.maximum(known.sum(axis=1), 1).astype(np.float32)
+    mean: NDArray[np.float32] = turns.sum(axis=1) / counts[:, None]
+    return mean
+
+
+def scale_of(values: Floats) -> float:
+    """By what the products of candidates, NaN for missing ones, are multiplied before tanh.
+
+    The order stays the same, real pairs spread, and few come near ±1, where tanh could not tell good from very good.
+    """
+    high = float(np.nanquantile(np.abs(values), _QUANTILE)) if np.isfinite(values).any() else 0.0
+    return float(np.arctanh(_HIGH)) / high if high > 0 else 1.0
+
+
+class Bilinear(Trained):
+    """What all of them share: f is the tanh of a product that a subclass gives; g compares with the reference.
+
+    A context or response without a known word gives f = 0. A sample is `truncated` if f reads a text that is longer
+    than the encoder reads. h is the mean of f and g on the unit range.
+    """
+
+    range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    parts: ClassVar[tuple[str, ...]] = ("f", "g", "h")
+    learns_from: ClassVar[frozenset[str]] = frozenset({"candidates"})
+    default_encoder: ClassVar[str | None] = DEFAULT_ENCODER
+    draws: ClassVar[Mapping[str, int]] = {"SC": 1, "SP": 1, "SS": 1, "Rand": 1}
+    """Kind → how many negatives of it stand beside the true response: by default one of each of the speaker's sets."""
+    encoder: Encoder
+
+    @abstractmethod
+    def _product(self, tensors: Tensors, cases: Cases) -> Floats:
+        """What f is the tanh of, float64 (n, k); missing candidates have any value."""
+
+    @abstractmethod
+    def _objective(
+        self, candidates: Candidates, wanted: Rows, usable: Mapping[int, Rows]
+    ) -> MatrixObjective | VectorObjective:
+        """What is learned. wanted: as `_wanted` gives it; usable: split → positions of the responses to use."""
+
+    @property
+    def start(self) -> Encoder:
+        """The encoder before learning: g compares with it, since it did not see the corpus."""
+        encoder: Encoder = getattr(self.encoder, "start", self.encoder)
+        return encoder
+
+    def compute(self, samples: Sequence[Sample]) -> Scores:
+        turns = self.settings.context_turns
+        read = [[*reversed(sample.last_turns(turns)), sample.response] for sample in samples]
+        place = {text: row for row, text in enumerate(dict.fromkeys(chain.from_iterable(read)))}
+        rows = np.full((len(samples), turns + 1), -1)
+        for row, (*newest_first, response) in enumerate(read):
+            rows[row, : len(newest_first)] = [place[text] for text in newest_first]
+            rows[row, -1] = place[response]
+        vectors = self.encoder.encode(list(place)).astype(np.float16)
+        f = np.tanh(self.products(self.tensors, Cases(vectors, rows[:, :-1], rows[:, -1:])))[:, 0]
+        g = self._g([sample.response for sample in samples], [sample.reference for sample in samples])
+        f_unit, g_unit = self.bounds["f"].unit(f), self.bounds["g"].unit(g)
+        long = np.append(self.encoder.truncated(list(place)), False)
+        return Scores.of(
+            np.any(long[rows], axis=1), f=f, g=g, h=(f_unit + g_unit) / 2, f_unit=f_unit, g_unit=g_unit
+        )
+
+    def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
+        self._check_trained()
+        columns = CandidateColumns.of(candidates, split)
+        turns = self.settings.context_turns
+        cases = Cases.of(candidates, columns.rows, columns.joined, turns, self.encoder)
+        return columns.by_kind(np.tanh(self.products(self.tensors, cases)))
+
+    def products(self, tensors: Tensors, cases: Cases) -> Floats:
+        """`_product` of all candidates, float64 (n, k), NaN for missing ones."""
+        result = np.full(cases.candidates.shape, np.nan)
+        for first in range(0, len(cases), _CHUNK):
+            part = cases.part(np.arange(first, min(first + _CHUNK, len(cases))))
+            # Rounded, so that the order of sums, which depends on the number of rows, does not show.
+            values = self._product(tensors, part).round(12)
+            result[first : first + _CHUNK] = np.where(part.candidates >= 0, values, np.nan)
+        return result
+
+    def _fit(self, candidates: Candidates, progress: Progress | None, checkpoint: Path | None) -> Training:
+        """Learn on the train split; the valid split chooses the epoch, the scale of f and the bounds."""
+        from ssrem.training.checkpoint import Checkpoint
+        from ssrem.training.trainer import train
+
+        began, wanted = time.perf_counter(), self._wanted(candidates)
+        present, lacking = np.any(wanted[:, 1:] >= 0, axis=1), f"a negative of kind {', '.join(self.draws)}"
+        usable = {
+            split: usable_rows(self.name, candidates, split, present, lacking) for split in (TRAIN, VALID)
+        }
+        objective = self._objective(candidates, wanted, usable)
+        key = [self.name, self.settings.model_dump(), self.start.signature]
+        every = objective.steps_a_state
+        unfinished = Checkpoint(checkpoint, key, objective.data(), every=every) if checkpoint else None
+        curve = train(objective, objective.plan(), progress=progress, checkpoint=unfinished)
+        self.encoder, learned, notes = objective.learned(curve)
+        valid = candidates.part(objective.usable[VALID])
+        turns, wanted_of_valid = self.settings.context_turns, self._wanted(valid)
+        cases = Cases.of(valid, np.arange(len(valid)), wanted_of_valid, turns, self.encoder)
+        scale = scale_of(self.products(learned, cases)) if objective.scaled else 1.0
+        # Rounded to what is saved, so that a loaded model scores exactly as this one.
+        tensors = {
+            name: (values * (values.dtype.type(scale) if name in objective.scaled else 1)).astype(np.float32)
+            for name, values in learned.items()
+        }
+        bounds = {
+            "f": Bounds.of(np.tanh(self.products(tensors, cases))),
+            "g": self._g_bounds(candidates),
+        }
+        self.take(tensors, bounds)
+        figures = {name: value for name, value in curve.best.items() if name.startswith("valid_")}
+        counts = {name: len(objective.usable[split]) for split, name in ((TRAIN, "train"), (VALID, "valid"))}
+        return curve.training(began, counts, figures, [*self._notes(wanted), *notes])
+
+    def _wanted(self, candidates: Candidates) -> Rows:
+        """Rows (n, 1 + k): the true response, then the negatives that this evaluator learns from."""
+        columns = [candidates.response[:, None]]
+        for kind, count in self.draws.items():
+            rows = candidates.negatives.get(kind, np.zeros((len(candidates), 0), dtype=np.int64))
+            if rows.shape[1] < count:
+                raise EvaluatorError(
+                    f"{self.name} learns from {count} negatives of kind {kind} a response, the candidates have "
+                    f"{rows.shape[1]}; draw more (an absent negative is -1)"
+                )
+            columns.append(rows[:, :count])
+        return np.concatenate(columns, axis=1).astype(np.int64)
+
+    def _notes(self, wanted: Rows) -> list[str]:
+        kinds = np.repeat(list(self.draws), list(self.draws.values()))
+        present = set(kinds[(wanted[:, 1:] >= 0).any(axis=0)].tolist())
+        absent = ", ".join(kind for kind in self.draws if kind not in present)
+        used = ", ".join(kind for kind in self.draws if kind in present)
+        return [f"no response has a negative of kind {absent}: learned from {used}"] if absent else []
+
+    def _g(self, responses: Sequence[str], references: Sequence[str | None]) -> Floats:
+        """g of each pair (n,), NaN without a reference."""
+        return similarity(self.settings.reference, self.start, responses, references)
+
+    def _g_bounds(self, candidates: Candidates) -> Bounds:
+        """Bounds of g between true responses and one of their negatives each, over the valid split."""
+        drawn = np.stack([candidates.negatives[kind][:, 0] for kind in self.draws], axis=1)
+        responses, references = [], []
+        for row in draw(candidates.rows(VALID), _BOUND_ROWS, [self.settings.seed, 2]).tolist():
+            if len(negatives := drawn[row][drawn[row] >= 0]):
+                responses.append(candidates.texts[negatives[row % len(negatives)]])
+                references.append(candidates.texts[candidates.response[row]])
+        return Bounds.of(self._g(responses, references))
+
+    def _check(self) -> None:
+        size, shape = self.encoder.dimensions, self.tensors["matrix"].shape
+        if shape != (size, size):
+            raise EvaluatorError(f"weights of shape {shape} do not fit {size} dimensions")
+
+
+class SSREM(Bilinear):
+    """f = tanh(k (V(c)ᵀ M V(r̂) - copied(c, r̂))), where V is learned with M.
+
+    V of a turn is the mean of its tokens' vectors, brought to unit length. V(c) is the weighted mean of the last
+    `context_turns` turns, also of unit length; the weights are learned, the newest turn first. copied(c, r̂) rises from
+    0 to COPY_COST as the highest cosine of V(r̂) with one of these turns rises from COPY_FROM to 1. k is chosen after
+    training so that f of real pairs spreads and stays away from ± 1.
+
+    It learns by telling the true response from one each of SC, SP, SS and Rand, from the responses and negatives of
+    all other contexts of the batch, and from copied turns: those that V(c) averages, the speaker's own among them.
+    Saved are M with k, float32 (d, d), the weights of the turns, and the cost of a copy with k.
+    """
+
+    name: ClassVar[str] = "ssrem"
+    source: ClassVar[str] = "after Bak and Oh 2020, section 3"
+    settings_model: ClassVar[type[EvaluatorSettings]] = TableSettings
+    form: ClassVar[str] = "ssrem-table-2"
+    default_encoder: ClassVar[str | None] = DISTILLED
+    learns_on: ClassVar[tuple[type[Encoder], type[Encoder]]] = (WordAverage, LearnedTable)
+    """The classes of its encoder before and after learning."""
+    unfit: ClassVar[str] = (
+        "learns the rows of a table, and {} has none: give --encoder wordllama, glove-6b-50d, word2vec or a file of "
+        "vectors, or train ssrem-paper, whose encoder stays as it is"
+    )
+    """Error message for an encoder of another class."""
+
+    def __init__(self, settings: EvaluatorSettings | None = None, encoder: Encoder | None = None) -> None:
+        super().__init__(settings, encoder)
+        if not isinstance(encoder, self.learns_on):
+            raise EvaluatorError(f"{self.name} {self.unfit.format(self.encoder.name)}")
+
+    def _about(self) -> str:
+        drawn, settings = "+".join((*self.draws, "copied", "batch")), self.settings
+        return f"f:tanh|enc:{self.encoder.signature}|ctx:{settings.context_turns}|neg:{drawn}|g:{settings.reference}"
+
+    def _product(self, tensors: Tensors, cases: Cases) -> Floats:
+        gathered, known, candidates = cases.gathered()
+        turns, responses = gathered.astype(np.float64), candidates.astype(np.float64)
+        context = np.einsum("nt,ntd->nd", tensors["turns"].astype(np.float64) * known, turns)
+        norms = np.linalg.norm(context, axis=1, keepdims=True)
+        context = np.divide(context, norms, out=np.zeros_like(context), where=norms > 0)
+        nearest = np.einsum("ntd,nkd->nkt", turns, responses).max(axis=2)
+        copied = float(tensors["cost"][0]) * np.clip((nearest - COPY_FROM) / (1 - COPY_FROM), 0, 1)
+        context = context @ tensors["matrix"].astype(np.float64)
+        product: Floats = np.einsum("nd,nkd->nk", context, responses) - copied
+        return product
+
+    def _objective(self, candidates: Candidates, wanted: Rows, usable: Mapping[int, Rows]) -> VectorObjective:
+        from ssrem.evaluators.bilinear_training import TableObjective
+
+        start: Any = self.start
+        return TableObjective(candidates, wanted, usable, self.settings, start)
+
+    def _check(self) -> None:
+        super()._check()
+        if not isinstance(self.encoder, self.learns_on[1]):
+            raise EvaluatorError("the encoder beside it has learned nothing")
+        turns = self.tensors["turns"].shape
+        if turns != (self.settings.context_turns,) or self.tensors["cost"].shape != (1,):
+            raise EvaluatorError(f"weights of {turns} turns do not fit {self.settings.context_turns}")
+
+
+class SSREMMiniLM(SSREM):
+    """The form of `ssrem`, where V is a sentence encoder's: its upper layers learn through low-rank adapters.
+
+    M starts as the identity. A response is told from all other texts of a batch, among them drawn negatives and copied
+    turns. Afterwards the adapters and M go back towards the start as far as the validation split allows, see `keep`.
+    """
+
+    name: ClassVar[str] = "ssrem-minilm"
+    settings_model: ClassVar[type[EvaluatorSettings]] = AdapterSettings
+    form: ClassVar[str] = "ssrem-adapters-2"
+    default_encoder: ClassVar[str | None] = MINILM
+    learns_on: ClassVar[tuple[type[Encoder], type[Encoder]]] = (Transformer, AdaptedTransformer)
+    unfit: ClassVar[str] = (
+        "learns adapters of a transformer, and {} is none: give --encoder all-minilm-l6-v2, hf:NAME or a model's "
+        "folder, or train ssrem, which learns a table"
+    )
+
+    def _objective(self, candidates: Candidates, wanted: Rows, usable: Mapping[int, Rows]) -> VectorObjective:
+        from ssrem.evaluators.bilinear_training import AdapterObjective
+
+        start: Any = self.start
+        return AdapterObjective(candidates, wanted, usable, self.settings, start)
+
+
+class SSREMPaper(Bilinear):
+    """The paper's variant: f = tanh(V(c)ᵀ M V(r̂)) over a V that stays as it is; V(c) is the mean of the last turns.
+
+    M learns by telling a response from its speaker's others: one each of SC, SP, SS and Rand (eq. 3). It is saved with
+    the scale of f, float32 (d, d).
+    """
+
+    name: ClassVar[str] = "ssrem-paper"
+    source: ClassVar[str] = "Bak and Oh 2020, section 3"
+    settings_model: ClassVar[type[EvaluatorSettings]] = PaperSettings
+    form: ClassVar[str] = "ssrem-bilinear-2"
+
+    def _about(self) -> str:
+        settings, ranking = self.settings, "-ranking" if self.settings.loss == "ranking" else ""
+        drawn = "+".join(kind if count == 1 else f"{kind}x{count}" for kind, count in self.draws.items())
+        return (
+            f"f:tanh|loss:{settings.logits}{ranking}|enc:{self.encoder.signature}"
+            f"|ctx:{settings.context_turns}|neg:{drawn}|g:{settings.reference}"
+        )
+
+    def _product(self, tensors: Tensors, cases: Cases) -> Floats:
+        turns, known, responses = cases.gathered()
+        context = mean_turn(turns, known).astype(np.float64) @ tensors["matrix"].astype(np.float64)
+        product: Floats = np.einsum("nd,nkd->nk", context, responses.astype(np.float64))
+        return product
+
+    def _objective(self, candidates: Candidates, wanted: Rows, usable: Mapping[int, Rows]) -> MatrixObjective:
+        from ssrem.evaluators.bilinear_training import MatrixObjective
+
+        if self.settings.loss == "ranking" and len(self.draws) == 1:
+            raise EvaluatorError(
+                f"{self.name}: its negatives are all of one kind; loss=ranking needs an order"
+            )
+        turns, every = self.settings.context_turns, np.arange(len(candidates))
+        cases = Cases.of(candidates, every, wanted, turns, self.encoder)
+        return MatrixObjective(cases, usable, self.settings, self.encoder)
+
+
+class RSREM(SSREMPaper):
+    """The baseline: the paper's form, learned from four random negatives a response."""
+
+    name: ClassVar[str] = "rsrem"
+    source: ClassVar[str] = "Bak and Oh 2020, section 5.1"
+    draws: ClassVar[Mapping[str, int]] = {"Rand": 4}
