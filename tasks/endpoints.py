@@ -23,7 +23,7 @@ def asks(home: Warehouse, name: str, version: int) -> bool:
 
 def may_ask(name: str) -> bool:
     """Whether the evaluator of that name is a judge or, as a blend, may have one among its parts."""
-    from ssrem.evaluators.blend.blend import Blend
+    from ssrem.evaluators.blend import Blend
 
     return issubclass(evaluator_class(name), judging.Judge | Blend)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.evaluators import MANIFEST, PACKAGED, evaluator_class
+from ssrem.evaluators.blend import BlendSettings
 from ssrem.evaluators.language_model.fine_tune import LmSettings
 from ssrem.files import read_json
 from ssrem.negatives.tied_head import TiedHeadSettings
@@ -81,7 +82,13 @@ _CROSS = {
 _PLAIN = {**_CROSS, "prior": "none"}
 # A sentence encoder of BERT-base's size, beside the packaged one of a fifth of it.
 _LARGER = "sentence-transformers/all-mpnet-base-v2"
-_LARGER_BLEND = {"settings": json.dumps({"cosine-last": {"encoder": f"hf:{_LARGER}"}})}
+_LARGER_COSINE = {"context_turns": 1, "join": "text", "encoder": f"hf:{_LARGER}"}
+_LARGER_BLEND = {
+    "parts": [
+        part.model_dump() | ({"settings": _LARGER_COSINE} if part.key == "cosine-last" else {})
+        for part in BlendSettings().parts
+    ]
+}
 
 SECTIONS = {
     "untrained": "Without training",
@@ -170,8 +177,10 @@ def _untrained() -> Iterator[Entry]:
     aspects = ("novelty", "own-turn", "fluency")
     for name in ("length", *overlap, *embedding, *aspects, "cosine"):
         yield Entry("untrained", name, f"`{name}`", name, paper=PARK.get(name, NONE))
-    for name in ("lm-coherence", "lm-pmi", "lm-sum"):
+    for name in ("lm-coherence", "lm-pmi"):
         yield Entry("untrained", name, f"`{name}`", name, paper=PARK.get(name, NONE), minutes=30)
+    paper = PARK.get("lm-sum", NONE)
+    yield Entry("untrained", "lm-sum", "`lm-sum`", "lm-sum", learn="packaged", paper=paper, minutes=30)
     local = {"model": "gemma3-270m", "base_url": LOCAL, "prompt": "relevance"}
     yield Entry(
         "untrained", "judge-gemma", "`judge` (Gemma 3 270M, 4 bits)", "judge", local, target="dailydialog-grade",

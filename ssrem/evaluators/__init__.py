@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -32,16 +31,16 @@ _OWN = {  # the signatures of these say what computes them; add yours to EVALUAT
     "adem-ref": "ssrem.evaluators.adem:AdemRef",
     "retrieval": "ssrem.evaluators.cross_encoder:Retrieval",
     "roberta-eval": "ssrem.evaluators.cross_encoder:RobertaEval",
-    "blend": "ssrem.evaluators.blend.blend:Blend",
-    "blend-fast": "ssrem.evaluators.blend.blend:BlendFast",
-    "blend-ref": "ssrem.evaluators.blend.blend:BlendRef",
+    "blend": "ssrem.evaluators.blend:Blend",
+    "blend-fast": "ssrem.evaluators.blend:BlendFast",
+    "blend-ref": "ssrem.evaluators.blend:BlendRef",
     "cosine": "ssrem.evaluators.baselines:Cosine",
     "novelty": "ssrem.evaluators.aspects:Novelty",
     "own-turn": "ssrem.evaluators.aspects:OwnTurn",
     "fluency": "ssrem.evaluators.aspects:Fluency",
     "lm-coherence": "ssrem.evaluators.language_model.likelihood:LmCoherence",
     "lm-pmi": "ssrem.evaluators.language_model.likelihood:LmPmi",
-    "lm-sum": "ssrem.evaluators.language_model.likelihood:LmSum",
+    "lm-sum": "ssrem.evaluators.blend:LmSum",
     "mlm-likelihood": "ssrem.evaluators.language_model.likelihood:MlmLikelihood",
     "bleu-1": "ssrem.evaluators.reference_based.overlap:Bleu1",
     "bleu-2": "ssrem.evaluators.reference_based.overlap:Bleu2",
@@ -123,17 +122,7 @@ def load_evaluator(where: Path | str) -> Evaluator:
     EvaluatorError if there is none, or it is damaged.
     """
     folder = PACKAGED / where if where in packaged() else Path(where)
-    manifest = read_json(folder / MANIFEST, ("name",))
-    evaluator = evaluator_class(manifest["name"])
-    if not manifest.get("packaged"):
-        return evaluator.load(folder)
-    loaded = evaluator.load(PACKAGED / manifest["name"])
-    if loaded.signature != manifest.get("signature"):
-        raise EvaluatorError(
-            f"{folder} was saved with another {manifest['name']} than comes with this ssrem; train it again, or "
-            "install the ssrem that it was saved with"
-        )
-    return loaded
+    return evaluator_class(read_json(folder / MANIFEST, ("name",))["name"]).load(folder)
 
 
 def packaged() -> list[str]:
@@ -170,13 +159,6 @@ def overall_part(counts: Mapping[str, int]) -> str:
     if not (h or f):
         return "g" if counts.get("g") else "f"
     return "h" if h >= f else "f"
-
-
-def save_packaged(evaluator: Evaluator, folder: Path) -> None:
-    """Write a manifest into `folder` by which `load_evaluator` takes the packaged evaluator of that name."""
-    folder.mkdir(parents=True, exist_ok=True)
-    manifest = {"name": evaluator.name, "packaged": True, "signature": evaluator.signature}
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
 
 def route(names: Sequence[str], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -22,7 +22,7 @@ from ssrem.encoders.layers import add_adapters, layers
 from ssrem.encoders.tables import LearnedTable
 from ssrem.encoders.transformer import DOWN, UP, AdaptedTransformer, Transformer, pool
 from ssrem.encoders.words import WordAverage
-from ssrem.evaluators.bilinear import (
+from ssrem.evaluators.bilinear_inputs import (
     COPY_COST,
     COPY_FROM,
     AdapterSettings,

@@ -264,14 +264,16 @@ class JudgeRef(Judge):
 
 def judges(evaluator: Evaluator) -> list[Judge]:
     """The judges in an evaluator: itself, or those among the parts of a blend."""
-    members: Any = getattr(evaluator, "members", {"": evaluator})
-    of = getattr(members, "evaluators", members).values()
-    return [one for one in of if isinstance(one, Judge)]
+    members: dict[str, Evaluator] = getattr(evaluator, "members", {"": evaluator})
+    return [one for one in members.values() if isinstance(one, Judge)]
 
 
 def asks(folder: Path) -> bool:
     """Whether the evaluator saved in a folder is a judge, or a blend with one. Nothing is loaded."""
-    names = {read_json(file, ("name",))["name"] for file in folder.rglob(MANIFEST)}
+    names = set()
+    for file in folder.rglob(MANIFEST):
+        about = read_json(file, ("name",))
+        names |= {about["name"], *(part["evaluator"] for part in about.get("config", {}).get("parts", ()))}
     return any(issubclass(evaluator_class(name), Judge) for name in names)
 
 

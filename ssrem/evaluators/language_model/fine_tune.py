@@ -14,9 +14,9 @@ from ssrem.config import Config
 from ssrem.encoders import hub, pretrained
 from ssrem.encoders.layers import add_adapters, layers, merge_adapters
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.core.candidate_columns import draw
 from ssrem.evaluators.language_model.likelihood import CausalSettings
 from ssrem.evaluators.language_model.models import GEMMA, CausalModel, Tokens, gemma_folder
+from ssrem.evaluators.learning import draw
 from ssrem.files import write_json
 from ssrem.negatives.base import Case
 from ssrem.samples import TRAIN, VALID, Candidates, Progress, Rows

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from ssrem.cli.main import main
-from ssrem.evaluators.blend.blend import Blend
-from ssrem.evaluators.blend.config import BlendConfig
-from ssrem.samples import Sample
+from ssrem.evaluators.blend import Blend, BlendSettings
+from ssrem.samples import Labels, Sample
 from ssrem.sql import queries
 from ssrem.studies.behaviour import everyday_pairs
 from ssrem.tasks.privacy import purge
@@ -125,12 +124,14 @@ def test_a_study_asks_once_and_within_its_limit(
 def test_a_blend_with_a_judge_publishes_its_answers_too(
     server: JudgeServer, people: str, capsys: Capture
 ) -> None:
-    parts = {
-        name: {"base_url": server.url, "model": "tiny", "prompt": name} for name in ("overall", "relevance")
-    }
-    config = BlendConfig(parts="overall=judge+relevance=judge+novelty", settings=json.dumps(parts))
+    judge = {"base_url": server.url, "model": "tiny"}
+    judges = [
+        {"evaluator": "judge", "name": prompt, "settings": {**judge, "prompt": prompt}}
+        for prompt in ("overall", "relevance")
+    ]
     pairs = [(Sample((f"Hi {at}",), "ho" * (1 + at % 5)), float(1 + at % 5)) for at in range(10)]
-    Blend(None, config).fine_tuned(pairs, scale=(1, 5)).save(Path("model"))
+    labels = Labels(tuple(pairs), (1.0, 5.0), "overall", 0)
+    Blend(BlendSettings(parts=[*judges, "novelty"])).tuned_on({"a": labels}).save(Path("model"))
     pack(Path("model"), Path("blend.ssrem"))
     asked = len(server.asked)
     assert main(["evaluators", "import", "blend.ssrem", *HOME]) == 1

@@ -150,7 +150,7 @@ def test_a_stage_that_fails_midway(
     status: int,
     says: str,
 ) -> None:
-    from ssrem.evaluators.bilinear.bilinear import Bilinear
+    from ssrem.evaluators.bilinear import Bilinear
 
     def broken(*arguments: Any, **options: Any) -> Any:
         raise error

@@ -240,7 +240,7 @@ def test_an_empty_context_has_no_score_and_an_empty_response_is_left_out(
 def test_a_nan_score_is_stopped_by_the_gate(
     copy: Warehouse, write_set: Any, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
-    from ssrem.evaluators.bilinear.bilinear import Bilinear
+    from ssrem.evaluators.bilinear import Bilinear
 
     sound = Bilinear.compute
 

@@ -156,7 +156,7 @@ def test_ratings_at_the_default_are_left_out_where_there_is_one(format: str) -> 
 def test_a_score_that_is_no_number_is_stopped_by_the_gate(
     copy: Warehouse, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    from ssrem.evaluators.bilinear.bilinear import Bilinear
+    from ssrem.evaluators.bilinear import Bilinear
 
     with copy.reader() as reader:
         candidates = load_candidates(reader, ["tiny"])

@@ -15,7 +15,7 @@ from transformers import BertTokenizer
 from ssrem.cli.main import main
 from ssrem.errors import AnnotationError, EvaluatorError, GateError, HomeError, SsremError
 from ssrem.evaluators import load_evaluator, route
-from ssrem.evaluators.blend.blend import Blend
+from ssrem.evaluators.blend import Blend
 from ssrem.samples import TEST, TRAIN, VALID, Sample
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.annotated import annotated_file, human_scores
@@ -31,7 +31,7 @@ from support.tiny_transformer import write_bert
 SHORT = TrainSettings(seed=7, set={"epochs": 1, "reference": "embedding-average"})
 TINY = ["contexts=12", "valid_contexts=6", "epochs=1", "max_tokens=12", "freeze=0"]
 TOPICS = "pizza guitar football plane cheese piano goal beach soup drum train apple"
-PARTS = ["--set", "parts=fluency+length"]
+PARTS = ["--set", 'parts=["fluency", "length"]']
 
 
 def rows(home: Warehouse) -> list[Any]:
@@ -148,7 +148,7 @@ def test_the_same_seed_gives_the_same_model(copy: Warehouse, monkeypatch: pytest
 
 
 def test_a_loss_that_is_no_number_is_not_published(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ssrem.evaluators.bilinear.bilinear import Bilinear
+    from ssrem.evaluators.bilinear import Bilinear
 
     sound = Bilinear.fit
 
@@ -291,7 +291,7 @@ def test_human_scores_of_a_table(labels: str, tmp_path: Path, capsys: pytest.Cap
 
 
 def test_a_blend_takes_the_versions_in_use(copy: Warehouse) -> None:
-    settings = TrainSettings(set={"parts": "ssrem+rsrem", "contexts": 20, "valid_contexts": 5})
+    settings = TrainSettings(set={"parts": ["ssrem", "rsrem"], "contexts": 20, "valid_contexts": 5})
     assert train("blend", ["tiny"], str(copy.root), settings) == (1, True)
     blend = load_evaluator(copy.models / "blend" / "1")
     assert isinstance(blend, Blend) and set(blend.weights) == {"ssrem", "rsrem"}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,10 @@ from ssrem.encoders.transformer import DOWN, UP, AdaptedTransformer, Transformer
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import load_evaluator
 from ssrem.evaluators.baselines import Cosine
-from ssrem.evaluators.bilinear.adapter_training import AdapterObjective
-from ssrem.evaluators.bilinear.adapters import SSREMMiniLM
-from ssrem.evaluators.bilinear.config import COPY_COST, AdapterConfig
-from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates
-from ssrem.evaluators.bilinear.table import table_products
-from ssrem.evaluators.blend.config import BlendConfig
-from ssrem.evaluators.blend.members import Members
+from ssrem.evaluators.bilinear import SSREMMiniLM
+from ssrem.evaluators.bilinear_inputs import AdapterSettings, Cases
+from ssrem.evaluators.bilinear_training import AdapterObjective
+from ssrem.evaluators.blend import Blend
 from ssrem.samples import TEST, TRAIN, VALID, Candidates, Sample
 from support.topical import topical_encoder
 from support.trained import (
@@ -37,7 +34,7 @@ from support.trained import (
 pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.xdist_group("adapters")]
 
 COLOURS = ("red", "blue", "green")
-CONFIG = AdapterConfig(
+CONFIG = AdapterSettings(
     epochs=20, patience=20, batch_size=32, learning_rate=0.02, rank=4, freeze=1, max_tokens=12, responses=192,
     valid_responses=64, keep=1.0, bf16="off", seed=3,
 )  # fmt: skip
@@ -63,15 +60,21 @@ def coloured(n: int = 320) -> Candidates:
 
 
 def evaluator(bert: Path, **settings: Any) -> SSREMMiniLM:
-    return SSREMMiniLM(load_encoder(f"hf:{bert}"), replace(CONFIG, **settings))
+    return SSREMMiniLM(CONFIG.model_copy(update=settings), load_encoder(f"hf:{bert}"))
 
 
 def objective(bert: Path, **settings: Any) -> tuple[AdapterObjective, Candidates]:
     made, candidates = evaluator(bert, **settings), coloured()
     wanted = made._wanted(candidates)
-    chosen = made._objective(candidates, wanted, made._usable(candidates, wanted))
+    usable = {split: candidates.rows(split) for split in (TRAIN, VALID)}
+    chosen = made._objective(candidates, wanted, usable)
     assert isinstance(chosen, AdapterObjective)
     return chosen, candidates
+
+
+def curve(before: float, after: float) -> Any:
+    """The share of negatives outranked before training, and with all that was learned."""
+    return SimpleNamespace(history=[{"valid_gt_above": before}], best={"valid_gt_above": after}, best_epoch=1)
 
 
 @pytest.fixture(scope="module")
@@ -126,8 +129,8 @@ def test_a_blend_encodes_together_what_both_encoders_read(
     fitted: SSREMMiniLM, bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cosine = Cosine(encoder=f"hf:{bert}", context_turns=1)
-    config = BlendConfig(parts="cosine+ssrem-minilm")
-    members = Members(config.members, referenced=False, at_hand={"cosine": cosine, "ssrem-minilm": fitted})
+    expected = [np.tile(part.components(SAMPLES).f, 2) for part in (cosine, fitted)]
+    blend = Blend(members={"ssrem-minilm": fitted, "cosine": cosine})
     read: list[str] = []
     encode = AdaptedTransformer.encode_both
 
@@ -136,10 +139,10 @@ def test_a_blend_encodes_together_what_both_encoders_read(
         return encode(self, texts)
 
     monkeypatch.setattr(AdaptedTransformer, "encode_both", noted)
-    values = members.scores([*SAMPLES, *SAMPLES]).values
+    values = blend.part_scores([*SAMPLES, *SAMPLES])[0]
+    fitted.encoder.cache = None
     assert sorted(read) == sorted({text for s in SAMPLES for text in (s.context[-1], s.response)})
-    expected = [np.tile(part.components(SAMPLES).f, 2) for part in (cosine, fitted)]
-    np.testing.assert_allclose(values, np.transpose(expected), atol=1e-3)
+    np.testing.assert_allclose(values[:, ::-1], np.transpose(expected), atol=1e-3)
 
 
 def test_only_the_adapters_of_upper_layers_learn(fitted: SSREMMiniLM, bert: Path) -> None:
@@ -161,15 +164,13 @@ def test_training_scores_are_those_of_scoring(bert: Path) -> None:
         for name, value in learning.parameters().items():
             if name.endswith(UP):
                 value.copy_(torch.randn(value.shape, generator=generator) * 0.3)
-        _, own, copied = learning.scores(learning.rows[VALID])
-    made = evaluator(bert)
-    wanted = made._wanted(candidates)
-    rows = made._usable(candidates, wanted)[VALID]
-    begin, end = candidates.context_start[rows], candidates.context_stop[rows]
+        _, own, copied = learning.scored(learning.rows[VALID])
+    rows, wanted = learning.usable[VALID], evaluator(bert)._wanted(candidates)
+    end = candidates.context_stop[rows]
     columns = np.concatenate([wanted[rows], end[:, None] - 1, end[:, None] - 2], axis=1)
-    vectors = learning.encoder(1.0).encode(candidates.texts).astype(np.float16)
-    learned = {**learning.learned(1.0), "cost": np.array([COPY_COST])}
-    expected = table_products(learned, EncodedCandidates(vectors, begin, end, columns, CONFIG.context_turns))
+    encoder, learned, _ = learning.learned(curve(0.0, 9.0))  # nothing keeps such a gain: all of the way
+    cases = Cases.of(candidates, rows, columns, CONFIG.context_turns, encoder)
+    expected = SSREMMiniLM(CONFIG, encoder).products(learned, cases)
     present = wanted[rows] >= 0
     assert np.allclose(own.numpy()[present], expected[:, :-2][present], atol=5e-3)
     assert np.allclose(copied.numpy()[:, :2], expected[:, -2:], atol=5e-3)
@@ -185,14 +186,6 @@ def test_a_share_of_the_adapters_is_that_share_of_the_change(fitted: SSREMMiniLM
     for name in {name.rpartition(".")[0] for name in factors}:
         before, middle, after = (part[name] for part in weights)
         assert torch.allclose(middle - before, (after - before) / 2, atol=1e-4)
-    learning, _ = objective(bert)
-    with torch.no_grad():
-        for name, value in learning.parameters().items():
-            value.copy_(torch.from_numpy(factors[name].astype(np.float32)))
-        learning.matrix += 0.1
-    shared = learning.encoder(0.5).factors
-    assert all(np.allclose(shared[name], half.factors[name], atol=1e-3) for name in shared)
-    assert np.allclose(learning.learned(0.5)["matrix"], np.eye(16) + 0.05, atol=1e-6)
 
 
 def test_the_share_is_the_smallest_that_keeps_enough_of_the_gain(
@@ -212,10 +205,14 @@ def test_the_share_is_the_smallest_that_keeps_enough_of_the_gain(
         return {"valid_gt_above": 0.6 + 0.3 * min(1.0, share / 0.5)}  # all of the gain is there half-way
 
     monkeypatch.setattr(learning, "validate", validate)
-    assert learning.chosen_share(0.6, 0.9) == (0.5, pytest.approx(0.9))
+    encoder, tensors, (note,) = learning.learned(curve(0.6, 0.9))
+    assert "; 50% of the way from the start" in note and note.endswith("0.900 with this share")
+    assert isinstance(encoder, AdaptedTransformer) and (encoder.factors[up] == 0.5).all()
     assert len(seen) < 5 and np.allclose([share * 2 for share, _ in seen], [entry for _, entry in seen])
-    assert learning.chosen_share(0.6, 1.2) == (1.0, 1.2)
-    assert (learning.parameters()[up] == 1.0).all() and (learning.matrix == 2.0).all()
+    assert tensors["matrix"][0, :2] == pytest.approx([1.5, 1.0])
+    with torch.no_grad():
+        learning.parameters()[up].fill_(1.0)
+    assert "; 100% of the way from the start" in learning.learned(curve(0.6, 1.2))[2][0]
 
 
 def test_a_batch_is_made_of_runs_and_encodes_the_drawn_negatives_of_some(bert: Path) -> None:
@@ -242,7 +239,7 @@ def test_a_batch_is_made_of_runs_and_encodes_the_drawn_negatives_of_some(bert: P
 def test_a_training_that_was_broken_off_ends_as_an_unbroken_one(
     fitted: SSREMMiniLM, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SSREMMiniLM, "steps_a_state", 4)
+    monkeypatch.setattr(AdapterObjective, "steps_a_state", 4)
     with pytest.raises(KilledError):
         evaluator(bert).fit(coloured(), progress=killed_at(9), checkpoint=tmp_path)
     broken, steps = evaluator(bert), list[int]()
@@ -268,17 +265,18 @@ def test_changed_or_foreign_folders_are_refused(fitted: SSREMMiniLM, tmp_path: P
 
 def test_settings_and_encoders_that_it_cannot_have(bert: Path) -> None:
     check_settings_are_refused(
-        AdapterConfig,
+        AdapterSettings,
         {
-            ("keep", 1.5): r"keep is 1\.5; expected at most 1",
-            ("rank", 0): "rank is 0; expected 1 or more",
-            ("bf16", "yes"): "expected one of auto, off",
+            ("keep", 1.5): "keep: input should be less than or equal to 1",
+            ("rank", 0): "rank: input should be greater than or equal to 1",
+            ("max_tokens", 2): "max_tokens: input should be greater than or equal to 3",
+            ("bf16", "yes"): "bf16: input should be 'auto' or 'off'",
         },
     )
     with pytest.raises(
         EvaluatorError, match=r"ssrem-minilm learns adapters of a transformer.*or train ssrem"
     ):
-        SSREMMiniLM(topical_encoder(3), CONFIG)
+        SSREMMiniLM(CONFIG, topical_encoder(3))
     with pytest.raises(EvaluatorError, match=r"freeze is 2; the model has 2 layers, and one must learn"):
         evaluator(bert, freeze=2).fit(coloured())
     foreign = {f"no.weight{side}": np.ones((2, 2), dtype=np.float16) for side in (UP, DOWN)}
@@ -289,10 +287,10 @@ def test_settings_and_encoders_that_it_cannot_have(bert: Path) -> None:
 def test_the_packaged_encoder_learns_from_a_few_texts(tmp_path: Path) -> None:
     start = load_encoder(MINILM)
     assert isinstance(start, Transformer)
-    few = replace(
-        CONFIG, epochs=2, responses=64, batch_size=32, learning_rate=0.002, freeze=4, rank=8, bf16="auto"
+    few = AdapterSettings(
+        epochs=2, responses=64, valid_responses=16, batch_size=32, learning_rate=0.002, freeze=4, rank=8
     )
-    learned = SSREMMiniLM(start, replace(few, valid_responses=16))
+    learned = SSREMMiniLM(few, start)
     training = learned.fit(coloured(100))
     assert training.history[-1]["valid_loss"] < training.history[0]["valid_loss"]
     learned.encoder.save(tmp_path)

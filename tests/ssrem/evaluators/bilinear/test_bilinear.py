@@ -14,15 +14,14 @@ import torch
 from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import EVALUATORS, evaluator_class, load_evaluator
-from ssrem.evaluators.bilinear.bilinear import RSREM, SSREMPaper
-from ssrem.evaluators.bilinear.config import BilinearConfig
-from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates, products
-from ssrem.evaluators.bilinear.training import row_loss, row_scores
-from ssrem.evaluators.core.scaling import Bounds, unit_range
+from ssrem.evaluators.base import Bounds
+from ssrem.evaluators.bilinear import RSREM, SSREMPaper
+from ssrem.evaluators.bilinear_inputs import Cases, PaperSettings, last_turns, mean_turn
+from ssrem.evaluators.bilinear_training import row_loss, row_scores
 from ssrem.samples import TEST, Candidates, Sample
 
 TOPICS = 8
-CONFIG = BilinearConfig(epochs=8, batch_size=32, learning_rate=0.05, seed=5)
+CONFIG = PaperSettings(epochs=8, batch_size=32, learning_rate=0.05, seed=5)
 
 
 def topical_encoder() -> WordAverage:
@@ -54,7 +53,7 @@ def topical_candidates(n: int = 300) -> Candidates:
 
 @pytest.fixture(scope="module")
 def fitted() -> SSREMPaper:
-    evaluator = SSREMPaper(topical_encoder(), CONFIG)
+    evaluator = SSREMPaper(CONFIG, topical_encoder())
     evaluator.fit(topical_candidates())
     return evaluator
 
@@ -80,18 +79,20 @@ def test_learns_what_the_corpus_teaches(fitted: SSREMPaper) -> None:
 
 def test_training_is_shuffled_seeded_and_stops_early() -> None:
     calls: list[tuple[int, int]] = []
-    one = SSREMPaper(topical_encoder(), replace(CONFIG, epochs=60, patience=2, learning_rate=0.5))
+    one = SSREMPaper(
+        CONFIG.model_copy(update={"epochs": 60, "patience": 2, "learning_rate": 0.5}), topical_encoder()
+    )
     training = one.fit(topical_candidates(), progress=lambda done, total: calls.append((done, total)))
     losses = [epoch["valid_loss"] for epoch in training.history]
     assert training.best_epoch == int(np.argmin(losses)) + 1
     assert len(training.history) in (training.best_epoch + 2, 60)
     assert calls[-1] == (60 * 8, 60 * 8)  # 240 responses are 8 batches an epoch
-    again = SSREMPaper(topical_encoder(), one.config)
+    again = SSREMPaper(one.settings, topical_encoder())
     again.fit(topical_candidates())
     assert again.signature == one.signature
-    other = SSREMPaper(topical_encoder(), replace(one.config, seed=6))
+    other = SSREMPaper(one.settings.model_copy(update={"seed": 6}), topical_encoder())
     other.fit(topical_candidates())
-    assert not np.array_equal(other.state.tensors["matrix"], one.state.tensors["matrix"])
+    assert not np.array_equal(other.tensors["matrix"], one.tensors["matrix"])
 
 
 def test_the_result_does_not_depend_on_threads() -> None:
@@ -100,7 +101,7 @@ def test_the_result_does_not_depend_on_threads() -> None:
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
-            evaluator = SSREMPaper(topical_encoder(), CONFIG)
+            evaluator = SSREMPaper(CONFIG, topical_encoder())
             evaluator.fit(topical_candidates())
             assert torch.get_num_threads() == threads
             signatures.append(evaluator.signature)
@@ -124,7 +125,7 @@ def test_scores_do_not_depend_on_batch_or_order(fitted: SSREMPaper, monkeypatch:
     together = fitted.components(SAMPLES)
     alone = np.concatenate([fitted.score([sample]) for sample in SAMPLES])
     backwards = fitted.score(SAMPLES[::-1])[::-1]
-    monkeypatch.setattr("ssrem.evaluators.bilinear.encoded_candidates._CHUNK", 7)
+    monkeypatch.setattr("ssrem.evaluators.bilinear._CHUNK", 7)
     chunked = fitted.score(SAMPLES)
     for scores in (alone, backwards, chunked):
         assert np.abs(scores - together.h).max() < 1e-5
@@ -133,7 +134,7 @@ def test_scores_do_not_depend_on_batch_or_order(fitted: SSREMPaper, monkeypatch:
 def test_components(fitted: SSREMPaper) -> None:
     scores = fitted.components(SAMPLES)
     assert np.allclose(scores.h, (scores.f_unit + scores.g_unit) / 2)
-    assert np.array_equal(scores.f_unit, unit_range(scores.f, fitted.state.bounds["f"]))
+    assert np.array_equal(scores.f_unit, fitted.bounds["f"].unit(scores.f))
     assert not scores.truncated.any()
     assert ((scores.f > -1) & (scores.f < 1)).all()
     # Only sms of a text with itself is 1.
@@ -160,7 +161,7 @@ def test_texts_without_a_known_word_score_zero_and_blank_ones_nothing(fitted: SS
 
 
 def test_only_the_last_turns_count(fitted: SSREMPaper) -> None:
-    assert fitted.config.context_turns == 3
+    assert fitted.settings.context_turns == 3
     long = fitted.score([Sample(("a5", "a1", "a2", "a2"), "b1")])
     assert long == fitted.score([Sample(("a1", "a2", "a2"), "b1")])
     assert long != fitted.score([Sample(("a5", "a2", "a2"), "b1")])
@@ -212,7 +213,7 @@ def test_registry() -> None:
 
 
 def test_rsrem_learns_from_four_random_negatives() -> None:
-    evaluator = RSREM(topical_encoder(), CONFIG)
+    evaluator = RSREM(CONFIG, topical_encoder())
     training = evaluator.fit(topical_candidates())
     assert training.figures["valid_gt_above"] > 0.95
     assert "neg:Randx4" in evaluator.signature
@@ -226,27 +227,27 @@ def test_missing_sets_are_masked_and_said() -> None:
     candidates = topical_candidates()
     none = np.full((len(candidates), 1), -1)
     seats = replace(candidates, negatives={**candidates.negatives, "SP": none, "SS": none})
-    training = SSREMPaper(topical_encoder(), CONFIG).fit(seats)
+    training = SSREMPaper(CONFIG, topical_encoder()).fit(seats)
     assert training.notes == ("no response has a negative of kind SP, SS: learned from SC, Rand",)
     nothing = {kind: np.full((len(candidates), 1), -1) for kind in candidates.negatives}
     with pytest.raises(EvaluatorError, match="no response of the training split"):
-        SSREMPaper(topical_encoder(), CONFIG).fit(replace(candidates, negatives=nothing))
+        SSREMPaper(CONFIG, topical_encoder()).fit(replace(candidates, negatives=nothing))
     with pytest.raises(EvaluatorError, match="validation split"):
-        SSREMPaper(topical_encoder(), CONFIG).fit(replace(candidates, split=np.zeros(300, dtype=np.uint8)))
+        SSREMPaper(CONFIG, topical_encoder()).fit(replace(candidates, split=np.zeros(300, dtype=np.uint8)))
 
 
 def test_before_training_and_bad_settings() -> None:
-    evaluator = SSREMPaper(topical_encoder())
+    evaluator = SSREMPaper(encoder=topical_encoder())
     for use in (lambda: evaluator.score(SAMPLES), lambda: evaluator.signature):
         with pytest.raises(EvaluatorError, match="not trained"):
             use()
     with pytest.raises(EvaluatorError, match="no setting lr"):
-        BilinearConfig.of({"lr": 1})
-    with pytest.raises(EvaluatorError, match="logits is"):
-        BilinearConfig(logits="softmax")
-    with pytest.raises(EvaluatorError, match="context_turns is 0"):
-        BilinearConfig(context_turns=0)
-    diverging = SSREMPaper(topical_encoder(), replace(CONFIG, learning_rate=1e37))
+        PaperSettings(lr=1)
+    with pytest.raises(EvaluatorError, match="logits: input should be 'raw' or 'tanh'"):
+        PaperSettings(logits="softmax")
+    with pytest.raises(EvaluatorError, match="context_turns: input should be greater than or equal to 1"):
+        PaperSettings(context_turns=0)
+    diverging = SSREMPaper(CONFIG.model_copy(update={"learning_rate": 1e37}), topical_encoder())
     with pytest.raises(EvaluatorError, match="diverged"):
         diverging.fit(topical_candidates())
 
@@ -277,15 +278,15 @@ def test_ranking_loss_by_hand() -> None:
 
 def test_ranking_learns_the_order_of_the_kinds_and_needs_one() -> None:
     candidates = topical_candidates()
-    ranked = SSREMPaper(topical_encoder(), replace(CONFIG, loss="ranking"))
+    ranked = SSREMPaper(CONFIG.model_copy(update={"loss": "ranking"}), topical_encoder())
     figures = ranked.fit(candidates).figures
-    plain = SSREMPaper(topical_encoder(), CONFIG)
+    plain = SSREMPaper(CONFIG, topical_encoder())
     plain.fit(candidates)
     assert figures["valid_gt_above"] > 0.95
     assert "loss:raw-ranking" in ranked.signature
     assert ranked.signature.split("|w:")[1] != plain.signature.split("|w:")[1]
     with pytest.raises(EvaluatorError, match="needs an order"):
-        RSREM(topical_encoder(), replace(CONFIG, loss="ranking")).fit(candidates)
+        RSREM(CONFIG.model_copy(update={"loss": "ranking"}), topical_encoder()).fit(candidates)
 
 
 def test_row_scores_equal_the_diagonal_of_the_full_product() -> None:
@@ -299,19 +300,23 @@ def test_row_scores_equal_the_diagonal_of_the_full_product() -> None:
         assert torch.allclose(scores[:, column], full.diagonal(), atol=1e-5)
 
 
-def test_contexts_are_means_over_known_turns() -> None:
-    vectors = np.array([[1, 0], [0, 0], [0, 2], [4, 4]], dtype=np.float16)
+def test_contexts_are_means_over_known_turns(fitted: SSREMPaper) -> None:
+    texts, split = ["a", "b", "c", "d"], np.zeros(4, dtype=np.uint8)
     start, stop = np.array([0, 0, 2, 0]), np.array([3, 3, 2, 1])
-    cases = EncodedCandidates(vectors, start, stop, np.array([[3, -1]] * 4), turns=3)
-    assert cases.contexts(np.arange(4)).tolist() == [[0.5, 1], [0.5, 1], [0, 0], [1, 0]]
-    values = products(np.eye(2), cases)
+    turns = last_turns(Candidates(texts, np.full(4, 3), start, stop, {}, split), 3)
+    assert turns.tolist() == [[2, 1, 0], [2, 1, 0], [-1, -1, -1], [0, -1, -1]]
+    vectors = np.array([[1, 0], [0, 0], [0, 2], [4, 4]], dtype=np.float16)
+    cases = Cases(vectors, turns, np.array([[3, -1]] * 4))
+    gathered, known, _ = cases.gathered()
+    assert mean_turn(gathered, known).tolist() == [[0.5, 1], [0.5, 1], [0, 0], [1, 0]]
+    values = fitted.products({"matrix": np.eye(2)}, cases)
     assert values[:, 0].tolist() == [6, 6, 0, 4] and np.isnan(values[:, 1]).all()
 
 
 def test_unit_range() -> None:
-    scaled = unit_range(np.array([1.0, 2.0, 3.0, 0.0, 9.0, np.nan]), Bounds.of(np.array([1.0, 3.0, np.nan])))
+    scaled = Bounds.of(np.array([1.0, 3.0, np.nan])).unit(np.array([1.0, 2.0, 3.0, 0.0, 9.0, np.nan]))
     assert scaled[:5].tolist() == [0, 0.5, 1, 0, 1] and np.isnan(scaled[5])
-    assert unit_range(np.array([4.0]), Bounds(2, 2)).tolist() == [0.5]
+    assert Bounds(2, 2).unit(np.array([4.0])).tolist() == [0.5]
     assert Bounds.of(np.array([])) == Bounds(0, 1)
 
 

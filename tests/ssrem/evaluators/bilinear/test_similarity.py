@@ -7,7 +7,7 @@ import pytest
 
 from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.bilinear.config import BilinearConfig
+from ssrem.evaluators.bilinear_inputs import FitSettings
 from ssrem.evaluators.similarity import similarity
 
 
@@ -40,5 +40,7 @@ def test_absent_references_and_unknown_words(encoder: WordAverage, metric: str) 
 
 
 def test_an_unknown_metric_is_refused() -> None:
-    with pytest.raises(EvaluatorError, match="reference is 'bleu'; expected one of sms, embedding-average"):
-        BilinearConfig(reference="bleu")
+    with pytest.raises(
+        EvaluatorError, match="reference: input should be 'sms' or 'embedding-average', not 'bleu'"
+    ):
+        FitSettings(reference="bleu")

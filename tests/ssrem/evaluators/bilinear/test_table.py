@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,16 +15,15 @@ from ssrem.encoders.tables import LearnedTable
 from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import load_evaluator
-from ssrem.evaluators.bilinear.config import COPY_COST, TableConfig
-from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates
-from ssrem.evaluators.bilinear.table import SSREM, table_products
-from ssrem.evaluators.bilinear.table_training import TableObjective
+from ssrem.evaluators.bilinear import SSREM
+from ssrem.evaluators.bilinear_inputs import Cases, TableSettings
+from ssrem.evaluators.bilinear_training import TableObjective
 from ssrem.samples import TEST, TRAIN, VALID, Candidates, Rows, Sample
 from support.topical import topical_candidates, topical_encoder, topical_samples
 from support.trained import DAMAGES, Damage, check_damage_is_refused, other_topics
 
 TOPICS = 6
-CONFIG = TableConfig(epochs=12, batch_size=32, learning_rate=0.03, patience=12, share=1.0, seed=3)
+CONFIG = TableSettings(epochs=12, batch_size=32, learning_rate=0.03, patience=12, share=1.0, seed=3)
 SAMPLES = topical_samples(TOPICS)
 
 
@@ -38,7 +38,7 @@ def corpus() -> Candidates:
 
 @pytest.fixture(scope="module")
 def fitted() -> SSREM:
-    evaluator = SSREM(topical_encoder(TOPICS), CONFIG)
+    evaluator = SSREM(CONFIG, topical_encoder(TOPICS))
     evaluator.fit(corpus())
     return evaluator
 
@@ -83,7 +83,7 @@ def test_score_equals_score_candidates(fitted: SSREM) -> None:
 
 
 def test_g_compares_with_the_table_before_learning(fitted: SSREM) -> None:
-    other = SSREM(topical_encoder(TOPICS), replace(CONFIG, epochs=1))
+    other = SSREM(CONFIG.model_copy(update={"epochs": 1}), topical_encoder(TOPICS))
     other.fit(corpus())
     assert np.array_equal(other.components(SAMPLES).g, fitted.components(SAMPLES).g)
     assert not np.array_equal(other.components(SAMPLES).f, fitted.components(SAMPLES).f)
@@ -95,15 +95,15 @@ def test_training_scores_are_those_of_scoring() -> None:
         [candidates.response[:, None], *(n[:, :1] for n in candidates.negatives.values())], 1
     )
     usable = {split: candidates.rows(split) for split in (TRAIN, VALID)}
-    objective = TableObjective(start, candidates, wanted, usable, CONFIG)
+    objective = TableObjective(candidates, wanted, usable, CONFIG, start)
     with torch.no_grad():
-        _, own, copied = objective.scores(objective.rows[VALID])
-    learned = {**objective.learned(1.0), "cost": np.array([COPY_COST])}
+        _, own, copied = objective.scored(objective.rows[VALID])
+    encoder, learned, _ = objective.learned(Any)  # type: ignore[arg-type]
     rows = usable[VALID]
-    begin, end = candidates.context_start[rows], candidates.context_stop[rows]
+    end = candidates.context_stop[rows]
     columns = np.concatenate([wanted[rows], end[:, None] - 1, end[:, None] - 2], axis=1)
-    vectors = objective.encoder(1.0).encode(candidates.texts).astype(np.float16)
-    expected = table_products(learned, EncodedCandidates(vectors, begin, end, columns, CONFIG.context_turns))
+    cases = Cases.of(candidates, rows, columns, CONFIG.context_turns, encoder)
+    expected = SSREM(CONFIG, encoder).products(learned, cases)
     present = wanted[rows] >= 0
     assert np.allclose(own.numpy()[present], expected[:, :-2][present], atol=2e-3)
     assert np.allclose(copied.numpy()[:, :2], expected[:, -2:], atol=2e-3)
@@ -118,7 +118,7 @@ def test_rare_rows_and_the_share_stay_with_the_start() -> None:
     )
     moved = []
     for share in (1.0, 0.5):
-        evaluator = SSREM(start, replace(CONFIG, share=share))
+        evaluator = SSREM(CONFIG.model_copy(update={"share": share}), start)
         evaluator.fit(replace(candidates, texts=texts))
         assert isinstance(evaluator.encoder, LearnedTable)
         assert evaluator.encoder.rows.tolist() == list(range(2 * TOPICS + 4))
@@ -160,8 +160,8 @@ def test_only_the_learned_rows_of_a_packaged_table_are_saved(tmp_path: Path) -> 
 
 
 def test_settings_and_encoders_that_it_cannot_have() -> None:
-    with pytest.raises(EvaluatorError, match=r"share is 1\.5; expected at most 1"):
-        TableConfig(share=1.5)
+    with pytest.raises(EvaluatorError, match="share: input should be less than or equal to 1"):
+        TableSettings(share=1.5)
     letters = load_encoder("glove-6b-50d+wordllama")
     with pytest.raises(EvaluatorError, match=r"has none: give --encoder wordllama.*or train ssrem-paper"):
-        SSREM(letters)
+        SSREM(encoder=letters)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,9 @@ import pytest
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import load_evaluator
-from ssrem.evaluators.blend.blend import Blend, BlendRef
-from ssrem.evaluators.blend.config import BlendConfig
+from ssrem.evaluators.blend import Blend, BlendRef, BlendRefSettings, BlendSettings
 from ssrem.evaluators.judge.judge import asked, asks, judgments
-from ssrem.samples import Candidates, Sample
+from ssrem.samples import Candidates, Labels, Sample
 from ssrem.tasks.endpoints import connected
 from ssrem.tasks.warehouse.home import Warehouse
 from support.judge_server import JudgeServer, completion, judge_server
@@ -40,20 +38,25 @@ def server() -> Iterator[JudgeServer]:
         yield running
 
 
-def settings(server: JudgeServer, parts: str = "judge+novelty") -> BlendConfig:
-    judge = f'{{"base_url": "{server.url}", "model": "tiny"}}'
-    name = parts.partition("+")[0]
-    return BlendConfig(parts=parts, settings=f'{{"{name}": {judge}}}', negatives="drawn")
+def settings(
+    server: JudgeServer, judge: str = "judge", other: str = "novelty", kind: Any = BlendSettings
+) -> Any:
+    own = {"base_url": server.url, "model": "tiny"}
+    return kind(parts=[{"evaluator": judge, "settings": own}, other], negatives="drawn")
+
+
+def tuned_by(blend: Blend, pairs: Any) -> Any:
+    return blend.tuned_on({"a": Labels(tuple(pairs), (1.0, 5.0), "overall", 0)})
 
 
 def test_a_response_that_the_judge_refuses_has_no_score_and_teaches_nothing(
     server: JudgeServer, tmp_path: Path
 ) -> None:
     home = Warehouse.at(str(tmp_path / "home"))
-    untrained = Blend(None, settings(server))
+    untrained = Blend(settings(server))
     connected(untrained, home)
     assert asked(untrained, SAMPLES)["requests"] == 30
-    blend = untrained.fine_tuned(PAIRS, scale=(1, 5))
+    blend = tuned_by(untrained, PAIRS)
     assert blend.training is not None and blend.training.rows["train"] == 29
     assert "1 of 30 responses are left out, part judge: refused 1" in blend.training.notes
     scores = blend.components(SAMPLES)
@@ -69,22 +72,12 @@ def test_a_response_that_the_judge_refuses_has_no_score_and_teaches_nothing(
     assert len(server.asked) == 30
 
 
-def test_settings_of_a_part_may_be_an_object_as_the_command_line_reads_them(server: JudgeServer) -> None:
-    written = settings(server)
-    assert (
-        BlendConfig.of({"parts": written.parts, "settings": json.loads(written.settings)}).members
-        == written.members
-    )
-
-
 def test_several_sets_are_learned_without_what_the_judge_refuses(server: JudgeServer) -> None:
-    from ssrem.samples import Labels
-
     sets = {
         name: Labels(tuple(pairs), (1.0, 5.0), "overall", 0)
         for name, pairs in {"first": PAIRS[:15], "second": PAIRS[15:]}.items()
     }
-    training = Blend(None, settings(server)).tuned_on(sets).training
+    training = Blend(settings(server)).tuned_on(sets).training
     assert training is not None and training.rows["train"] == 29
     assert "first: 1 of 15 responses are left out, part judge: refused 1" in training.notes
 
@@ -99,14 +92,14 @@ def test_true_responses_are_told_from_negatives_without_what_the_judge_refuses(s
     split = np.where(np.arange(30) % 3 == 2, 1, 0).astype(np.uint8)
     negatives = {"SC": response[:, None] + np.array([1, 2])}
     candidates = Candidates(texts, response, response - 1, response, negatives, split)
-    blend = Blend(None, settings(server))
+    blend = Blend(settings(server))
     training = blend.fit(candidates)
     assert training.rows["train"] == 19 and training.rows["valid"] == 10
     assert training.figures["gt_above judge"] == 1
     assert any("are left out, part judge: refused" in note for note in training.notes)
     server.answer = lambda *_: completion("I cannot judge this.", refusal="no")
     with pytest.raises(EvaluatorError, match="in the training split no true response"):
-        Blend(None, settings(server)).fit(candidates)
+        Blend(settings(server)).fit(candidates)
 
 
 def test_too_few_answers_teach_nothing(server: JudgeServer) -> None:
@@ -114,15 +107,12 @@ def test_too_few_answers_teach_nothing(server: JudgeServer) -> None:
     with pytest.raises(
         EvaluatorError, match=r"0 responses .30 of 30 responses are left out, part judge: no num"
     ):
-        Blend(None, settings(server)).fine_tuned(PAIRS, scale=(1, 5))
+        tuned_by(Blend(settings(server)), PAIRS)
 
 
 def test_a_blend_that_reads_the_reference_takes_a_judge_of_pairs(server: JudgeServer) -> None:
     paired = [(Sample(one.context, one.response, "well well"), score) for one, score in PAIRS]
-    config = BlendRef.config_class(
-        parts="judge-ref+length", settings=settings(server, "judge-ref+length").settings
-    )
-    blend = BlendRef(None, config).fine_tuned(paired, scale=(1, 5))
+    blend = tuned_by(BlendRef(settings(server, "judge-ref", "length", BlendRefSettings)), paired)
     scores = blend.components([*(sample for sample, _ in paired), Sample(("Hi",), "alone")])
     assert np.isnan(scores.h).nonzero()[0].tolist() == [7, 30]
     assert scores.reasons[7] == "part judge-ref: refused" and scores.reasons[30] == "no reference"

@@ -13,7 +13,7 @@ from ssrem.samples import Sample
 
 
 def test_an_evaluator_comes_with_the_package() -> None:
-    assert packaged() == ["blend", "blend-fast", "ssrem", "ssrem-minilm"]
+    assert packaged() == ["blend", "blend-fast", "lm-sum", "ssrem", "ssrem-minilm"]
     context = ("Hi, do you like movies?", "Yes, I love horror films.")
     good = Sample(context, "Me too! Which horror film is your favorite?")
     bad = Sample(context, "My car needs new brakes.")

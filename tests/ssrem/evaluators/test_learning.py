@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ssrem.evaluators.core.human_scores import HeldOutSplit, enough, number_of_contexts
+from ssrem.evaluators.learning import HeldOutSplit, enough, number_of_contexts
 from ssrem.samples import Sample
 
 WRITTEN = [("Hi", "there {}"), ("hi there {}",), ("HI  there", "{}")]

@@ -1,0 +1,462 @@
+"""Evaluators combined: a weighted sum of their standardised scores, its weights learned and shown."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, field_validator
+
+from ssrem import trusted_sources
+from ssrem.encoders import Encoder
+from ssrem.encoders.base import Vectors
+from ssrem.encoders.transformer import AdaptedTransformer
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators import check_name, comes_packaged, evaluator_class, load_evaluator, packaged
+from ssrem.evaluators.base import Bounds, Evaluator, EvaluatorSettings, Provider, Scores, Trained
+from ssrem.files import expanded
+from ssrem.samples import Candidates, Floats, Labels, Progress, Sample
+from ssrem.settings import LARGEST, Count, Positive, Seed
+from ssrem.training import Training
+
+MEMBERS = "members"
+"""The folder of a saved blend in which parts lie that learned and do not come with the package."""
+# How many samples are scored at a time, and of how many of the latest the parts' scores are remembered.
+_CHUNK, _REMEMBERED = 8_192, 20_000
+# Of how many texts the vectors of an encoder are remembered: 150 MB of 384 dimensions.
+_TEXTS = 100_000
+
+
+class Part(EvaluatorSettings):
+    """One part of a blend."""
+
+    evaluator: str
+    """name of the evaluator"""
+    name: str = Field("", pattern=r"^([a-z0-9][a-z0-9-]*)?$")
+    """the part's own name (default: the evaluator's)"""
+    settings: dict[str, Any] = Field({})
+    """of the evaluator, if it learns nothing"""
+    folder: str = ""
+    """where a saved evaluator of that name lies"""
+    kind: str = ""
+    """parts of one kind of evidence share a weight before learning (default: the part is of its own kind)"""
+    control: bool = False
+    """it has no weight until human scores give it one, as `length` always"""
+
+    @property
+    def key(self) -> str:
+        """What the part is called."""
+        return self.name or self.evaluator
+
+    @property
+    def judges(self) -> bool:
+        """Whether it may have a weight without human scores."""
+        return not self.control and self.evaluator != "length"
+
+    def check(self) -> None:
+        """EvaluatorError for an evaluator that there is not, or settings that it cannot have; loads none."""
+        check_name(self.evaluator)
+        if self.evaluator.startswith("blend"):
+            raise EvaluatorError("parts: a blend is no part of a blend; name its parts")
+        learned = bool(evaluator_class(self.evaluator).learns_from) or self.folder
+        if learned and self.settings:
+            raise EvaluatorError(
+                f"part {self.key} has learned or was saved with its settings; give it none, or a folder alone"
+            )
+        if not learned:
+            evaluator_class(self.evaluator).settings_model(**self.settings)
+
+    def build(self) -> Evaluator:
+        """Its evaluator, made by the settings or loaded; EvaluatorError where that is impossible."""
+        kind: Any = evaluator_class(self.evaluator)
+        if self.folder:
+            trusted_sources.check(self.folder)
+            loaded = load_evaluator(expanded(self.folder))
+            if loaded.name != self.evaluator:
+                raise EvaluatorError(
+                    f"part {self.key}: {self.folder} holds {loaded.name}, not {self.evaluator}"
+                )
+            return loaded
+        if kind.learns_from and self.evaluator not in packaged():
+            raise EvaluatorError(
+                f"part {self.key} has to be trained first; train {self.evaluator}, or name its folder"
+            )
+        built: Evaluator = load_evaluator(self.evaluator) if kind.learns_from else kind(**self.settings)
+        return built
+
+
+_COSINE = Part(evaluator="cosine", name="cosine-last", settings={"context_turns": 1, "join": "text"})
+_FAULTS = tuple(Part(evaluator=name, kind="faults") for name in ("novelty", "own-turn", "fluency"))
+_PMI_SUM = Part(evaluator="lm-pmi", name="lm-pmi-sum", settings={"aggregate": "sum"})
+_LENGTH = Part(evaluator="length", control=True)
+
+
+class BlendSettings(EvaluatorSettings):
+    """Settings of `blend`. The default controls follow length and wording, of which only human scores tell whether much
+    is good."""
+
+    parts: tuple[Part, ...] = Field(
+        (
+            _COSINE.model_copy(update={"kind": "context"}),
+            Part(evaluator="ssrem-minilm", kind="context"),
+            *_FAULTS,
+            Part(evaluator="lm-pmi", kind="pmi"),
+            _PMI_SUM.model_copy(update={"kind": "pmi"}),
+            Part(evaluator="lm-coherence", control=True),
+            _LENGTH,
+        ),
+        min_length=1,
+    )
+    """a list of parts, each a name or a table of `Part`; or @FILE, a TOML file with a table [[parts]] each"""
+    negatives: str = "drawn+copied+own+generic+shuffle-golden+other-question"
+    """what true responses are told from, as `ssrem negatives` names it; drawn: all negatives of the speaker tables"""
+    generator_settings: dict[str, Any] = Field({})
+    """of the generator of negatives, such as mask-and-fill's model"""
+    contexts: Count = 160
+    """responses of the training split that are drawn and scored"""
+    valid_contexts: Count = 60
+    """responses of the validation split that are drawn and scored"""
+    l2: float = Field(1.0, ge=0, le=1e9)
+    """regularisation towards equal weights of the kinds: which negatives there are, and how many of each kind, is
+    arbitrary, and weaker regularisation follows the kind that is easiest to tell"""
+    clip: Positive = 8.0
+    """the most standard deviations of true responses below their mean by which a part's score counts"""
+    cap: Positive = 2.0
+    """the same above their mean; low, since a response that is closer to its context, or likelier after it, than nearly
+    all true ones is no better for that: it may be a copy"""
+    folds: int = Field(5, ge=2, le=LARGEST)
+    """of the inner cross-validation where human scores are learned"""
+    seed: Seed = 0
+
+    @field_validator("parts", mode="before")
+    @classmethod
+    def _listed(cls, parts: object) -> object:
+        if isinstance(parts, str):
+            if not parts.startswith("@"):
+                raise ValueError(f"{parts[:60]!r} is no list of parts; give one, or @FILE, a TOML file")
+            trusted_sources.check(parts[1:])
+            try:
+                parts = tomllib.loads(expanded(parts[1:]).read_text(encoding="utf-8"))["parts"]
+            except (OSError, ValueError, KeyError) as error:
+                raise ValueError(f"{parts} is no TOML file with [[parts]] ({error!r:.100})") from None
+        if not isinstance(parts, list | tuple):
+            return parts
+        listed = [{"evaluator": one} if isinstance(one, str) else one for one in parts]
+        return tuple(Part(**one) if isinstance(one, dict) else one for one in listed)
+
+    @field_validator("parts")
+    @classmethod
+    def _usable(cls, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+        for part in parts:
+            part.check()
+        twice = [name for name, count in Counter(part.key for part in parts).items() if count > 1]
+        if twice:
+            raise ValueError(f"{twice[0]} stands there twice; give one a name of its own")
+        if not any(part.judges for part in parts):
+            raise ValueError("a control alone judges nothing; add an evaluator")
+        return parts
+
+    @property
+    def prior(self) -> Floats:
+        """The weights that learning starts from, float64 (m,), of sum 1: equal ones of the kinds, and of the parts of a
+        kind. A control has none."""
+        kinds = Counter(part.kind or part.key for part in self.parts if part.judges)
+        shares = [1 / kinds[part.kind or part.key] if part.judges else 0.0 for part in self.parts]
+        return np.array(shares) / sum(shares)
+
+
+class BlendFastSettings(BlendSettings):
+    """Settings of `blend-fast`: without a language model, it can learn from more responses."""
+
+    parts: tuple[Part, ...] = Field(
+        (
+            _COSINE,
+            Part(evaluator="ssrem-minilm"),
+            *_FAULTS,
+            _LENGTH,
+        ),
+        min_length=1,
+    )
+    contexts: Count = 1500
+    valid_contexts: Count = 500
+
+
+class BlendRefSettings(BlendSettings):
+    """Settings of `blend-ref`; those that concern negatives have no effect. No true responses say how close to the
+    reference is close enough, so the cap is high."""
+
+    parts: tuple[Part, ...] = Field(
+        (
+            Part(evaluator="cosine"),
+            Part(evaluator="lm-pmi"),
+            _PMI_SUM,
+            Part(evaluator="lm-coherence"),
+            _LENGTH,
+            Part(evaluator="bertscore"),
+            Part(evaluator="rouge-l"),
+        ),
+        min_length=1,
+    )
+    cap: Positive = 8.0
+
+
+class LmSumSettings(BlendSettings):
+    """Settings of `lm-sum`, whose parts count however far they lie from the mean."""
+
+    parts: tuple[Part, ...] = Field((Part(evaluator="lm-coherence"), Part(evaluator="lm-pmi")), min_length=1)
+    clip: Positive = 1e9
+    cap: Positive = 1e9
+
+
+class Blend(Trained):
+    """f = offset + Σ weight · z over other evaluators' f, each standardised by its scores of true responses in the fit.
+
+    `fit` learns the weights without human scores: Σ |weight| = 1, and f lies from -`clip` to `cap`. `tuned_on` learns
+    them from human scores: of one set f predicts the score on the unit range, and may exceed it. The default parts are
+    those of `BlendFast` and `lm-pmi`, how much likelier the context makes the response, as a mean over its tokens,
+    which favours short responses, and as their sum, which favours long ones. The mean log-probability itself,
+    `lm-coherence`, follows wording and length; like `length` it is a control.
+
+    members: part → evaluator, in order. A sample's reference is not read. Parts with one encoder share its vectors,
+    parts with one language model its passes, and the latest scores are remembered, so that a cross-validation scores
+    each sample once. Saved are weights, centre and spread, float64 (m,), and offset (1,).
+    """
+
+    name: ClassVar[str] = "blend"
+    range: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
+    source: ClassVar[str] = "ssrem: pairwise logistic regression over evaluators (Bradley and Terry 1952)"
+    settings_model: ClassVar[type[EvaluatorSettings]] = BlendSettings
+    learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels", "candidates+labels", "sets"})
+    form: ClassVar[str] = "ssrem-blend-2"
+    judged: ClassVar[int] = 0
+    referenced: ClassVar[bool] = False
+    """Whether a part gives its score with the reference, or f."""
+
+    def __init__(
+        self, settings: BlendSettings | None = None, *, members: Mapping[str, Evaluator] | None = None
+    ) -> None:
+        """members: evaluators that are ready to score, by part. Those that are no parts of the settings replace these;
+        without members the parts are built. EvaluatorError for a part that cannot be used."""
+        super().__init__(settings)
+        if members and list(members) != [part.key for part in self.settings.parts]:
+            named = [Part(evaluator=one.name, name=part) for part, one in members.items()]
+            self.settings = self.settings.model_copy(update={"parts": tuple(named)})
+        self.members: dict[str, Evaluator] = dict(members or _built(self.settings))
+        # All settings of a part are saved with it, so that a default or a file may change.
+        parts = [_in_full(part, self.members[part.key]) for part in self.settings.parts]
+        self.settings = self.settings.model_copy(update={"parts": tuple(parts)})
+        for part, member in self.members.items():
+            if not self.referenced and "f" not in member.parts:
+                raise EvaluatorError(f"part {part} needs a reference; leave it out, or use blend-ref")
+        self._known: dict[Sample, tuple[Floats, bool, str]] = {}
+        share_encoders(self.members.values())
+
+    @classmethod
+    def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
+        """With the provider's evaluators for the parts that have to be trained first."""
+        chosen: Any = cls.settings_model(**settings)
+        trained = {
+            part.key: provider.evaluator(part.evaluator)
+            for part in chosen.parts
+            if evaluator_class(part.evaluator).learns_from and not part.folder
+        }
+        return cls(chosen, members=_built(chosen, trained))
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Part → its weight, as a share of the sum of absolute weights."""
+        self._check_trained()
+        weights = self.tensors["weights"]
+        shares = weights / (np.abs(weights).sum() or 1.0)
+        return dict(zip(self.members, shares.tolist(), strict=True))
+
+    def _about(self) -> str:
+        parts = "+".join(f"{name}[{member.signature}]" for name, member in self.members.items())
+        return f"parts:{parts}|clip:{self.settings.clip:g}|cap:{self.settings.cap:g}|tuned:{self.tuned}"
+
+    def compute(self, samples: Sequence[Sample]) -> Scores:
+        values, truncated, reasons = self.part_scores(samples)
+        z = self.standardised(values, self.tensors["centre"], self.tensors["spread"])
+        total = float(self.tensors["offset"][0]) + z @ self.tensors["weights"]
+        if self.referenced:
+            return Scores.of(truncated, reasons, h=total)
+        return Scores.of(truncated, reasons, f=total, f_unit=self.f_unit(total))
+
+    def standardised(self, values: Floats, centre: Floats, spread: Floats) -> Floats:
+        """z of the parts' scores (n, m), within `clip` and `cap`."""
+        z: Floats = np.clip((values - centre) / spread, -self.settings.clip, self.settings.cap)
+        return z
+
+    def part_scores(self, samples: Sequence[Sample]) -> tuple[Floats, NDArray[np.bool_], list[str]]:
+        """The parts' scores (n, m), NaN where a part has none; whether a part did not read all of a sample (n,); and
+        why a part has no score, "" where all have one."""
+        # f never depends on whether there is a reference.
+        visible = samples if self.referenced else [Sample(one.context, one.response) for one in samples]
+        rows: list[tuple[Floats, bool, str]] = []
+        for first in range(0, len(visible), _CHUNK):
+            chunk = visible[first : first + _CHUNK]
+            self._known |= self._scored([one for one in dict.fromkeys(chunk) if one not in self._known])
+            rows += [self._known[sample] for sample in chunk]
+            for sample in list(self._known)[: max(0, len(self._known) - _REMEMBERED)]:
+                del self._known[sample]
+        values = np.array([row[0] for row in rows]).reshape(-1, len(self.members))
+        return values, np.array([row[1] for row in rows], dtype=bool), [row[2] for row in rows]
+
+    def _scored(self, samples: Sequence[Sample]) -> dict[Sample, tuple[Floats, bool, str]]:
+        """Sample → its row of `part_scores`. EvaluatorError where a score is not finite and the part says no reason."""
+        if not samples:
+            return {}
+        columns: dict[str, Floats] = {}
+        truncated, reasons = np.zeros(len(samples), dtype=bool), [""] * len(samples)
+        # What is adapted from an encoder is asked after that one, since its vectors are then known.
+        for name in sorted(
+            self.members, key=lambda one: isinstance(self.members[one].encoder, AdaptedTransformer)
+        ):
+            scores = self.members[name].compute(samples)
+            columns[name] = scores.score if self.referenced else scores.f
+            unscored = ~np.isfinite(columns[name])
+            if broken := int((unscored & (scores.reasons == "")).sum()):
+                raise EvaluatorError(
+                    f"part {name} gives no number for {broken} of {len(samples)} samples; leave it out, or give the "
+                    "samples what it needs"
+                )
+            for row in np.flatnonzero(unscored).tolist():
+                reasons[row] = reasons[row] or f"part {name}: {scores.reasons[row]}"
+            truncated |= scores.truncated
+        values = np.column_stack([columns[name] for name in self.members])
+        return dict(zip(samples, zip(values, truncated.tolist(), reasons, strict=True), strict=True))
+
+    def _fit(self, candidates: Candidates, progress: Progress | None, checkpoint: Path | None) -> Training:
+        """There is no checkpoint, as most of the time goes into the parts' scores."""
+        from ssrem.evaluators.blend_learning import learn_pairs
+
+        return learn_pairs(self, candidates, progress)
+
+    def _tune(self, sets: Mapping[str, Labels], progress: Progress | None) -> Training:
+        from ssrem.evaluators.blend_learning import learn_scores
+
+        return learn_scores(self, sets, progress)
+
+    def learned(
+        self, weights: Floats, scales: tuple[Floats, Floats], offset: float, z: Floats, tuned: int
+    ) -> None:
+        """Take these weights. scales: centre and spread of the parts; z (n, m): standardised scores, which give the
+        bounds; tuned: number of human scores behind it."""
+        tensors = dict(zip(("weights", "centre", "spread"), (weights, *scales), strict=True))
+        tensors["offset"] = np.array([offset])
+        self.take(tensors, {self.parts[0]: Bounds.of(offset + z @ weights)}, tuned)
+
+    def _check(self) -> None:
+        sizes = dict.fromkeys(("weights", "centre", "spread"), len(self.members)) | {"offset": 1}
+        for name, size in sizes.items():
+            if self.tensors[name].shape != (size,) or not np.isfinite(self.tensors[name]).all():
+                raise EvaluatorError(f"{name} does not fit {len(self.members)} parts; train or copy it again")
+
+    def _save_more(self, folder: Path) -> None:
+        for part in self.settings.parts:
+            member = self.members[part.key]
+            if part.folder or (member.learns_from and not comes_packaged(member.name, member.signature)):
+                member.save(folder / MEMBERS / part.key)
+
+    @classmethod
+    def _untrained(cls, folder: Path, settings: Any, encoder: Encoder | None) -> Self:
+        saved = [part.key for part in settings.parts if (folder / MEMBERS / part.key).is_dir()]
+        members = {name: load_evaluator(folder / MEMBERS / name) for name in saved}
+        return cls(settings, members=_built(settings, members))
+
+
+class BlendFast(Blend):
+    """A `Blend` without a language model.
+
+    Its parts: the cosine of a sentence encoder with the last turn, `ssrem-minilm`, and three that recognise faults:
+    `novelty` (copied words), `own-turn` (the speaker's own turn again), `fluency` (word order). `length` is a control.
+    """
+
+    name: ClassVar[str] = "blend-fast"
+    settings_model: ClassVar[type[EvaluatorSettings]] = BlendFastSettings
+
+
+class LmSum(Blend):
+    """`lm-coherence` plus `lm-pmi`, each standardised by its scores of true responses."""
+
+    name: ClassVar[str] = "lm-sum"
+    source: ClassVar[str] = "ssrem: standardised sum of lm-coherence and lm-pmi"
+    settings_model: ClassVar[type[EvaluatorSettings]] = LmSumSettings
+
+
+class BlendRef(Blend):
+    """h: a weighted sum over evaluators that may read the reference, its weights learned from human scores alone.
+
+    A part gives h where it has one, else g, else f. The true response is its own reference, so telling it from
+    negatives teaches nothing here: `fit` refuses. h is NaN without a reference.
+    """
+
+    name: ClassVar[str] = "blend-ref"
+    needs: ClassVar[frozenset[str]] = frozenset({"context", "reference"})
+    parts: ClassVar[tuple[str, ...]] = ("h",)
+    source: ClassVar[str] = "ssrem: ridge regression over evaluators"
+    settings_model: ClassVar[type[EvaluatorSettings]] = BlendRefSettings
+    learns_from: ClassVar[frozenset[str]] = frozenset({"labels", "sets"})
+    referenced: ClassVar[bool] = True
+
+    def _fit(self, candidates: Candidates, progress: Progress | None, checkpoint: Path | None) -> Training:
+        raise EvaluatorError(f"{self.name} learns from human scores alone; call tuned_on, or fit a blend")
+
+
+def _built(settings: Any, at_hand: Mapping[str, Evaluator] | None = None) -> dict[str, Evaluator]:
+    """Part → its evaluator, in order; those not at hand are built."""
+    known = at_hand or {}
+    return {part.key: known.get(part.key) or part.build() for part in settings.parts}
+
+
+def _in_full(part: Part, member: Any) -> Part:
+    """The part with all settings of its evaluator; one that learned or lies in a folder has none here."""
+    if member.learns_from or part.folder:
+        return part
+    return part.model_copy(update={"settings": member.settings.model_dump(mode="json")})
+
+
+class Memory:
+    """An encoder's cache: each text is encoded once for all parts that read it through this encoder.
+
+    adapted: the memory of an encoder that was adapted from this one. What this one is asked for both then encode
+    together, since the layers below the first adapter are the same.
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+        self.adapted: Memory | None = None
+        self.known: dict[str, Vectors] = {}
+
+    def __call__(self, texts: Sequence[str]) -> Vectors:
+        new = [text for text in dict.fromkeys(texts) if text not in self.known]
+        if self.adapted is not None and isinstance(self.adapted.encoder, AdaptedTransformer):
+            before, after = self.adapted.encoder.encode_both(new)
+            self.known |= zip(new, before, strict=True)
+            self.adapted.known |= zip(new, after, strict=True)
+        else:
+            self.known |= zip(new, self.encoder.compute(new), strict=True)
+        vectors = np.stack([self.known[text] for text in texts])
+        if len(self.known) > _TEXTS:
+            self.known.clear()
+        return vectors
+
+
+def share_encoders(members: Iterable[Evaluator]) -> None:
+    """Give members that have equal encoders one between them, with a `Memory`."""
+    shared: dict[str, Memory] = {}
+    for member in members:
+        if member.encoder is not None:
+            memory = shared.setdefault(member.encoder.signature, Memory(member.encoder))
+            member.encoder = memory.encoder
+            memory.encoder.cache = memory
+    for memory in shared.values():
+        if isinstance(memory.encoder, AdaptedTransformer):
+            start = shared.get(memory.encoder.start.signature)
+            if start is not None:
+                start.adapted = memory

@@ -1,1 +1,0 @@
-"""A weighted blend of other evaluators."""

@@ -1,1 +1,0 @@
-"""What families of evaluators share: base classes, saved folders, archives, scaling."""
