@@ -132,10 +132,6 @@ class Likelihood(Metric):
         return Scored(self._values(tokens), np.array([sample.truncated for sample in tokens]))
 
     def _values(self, tokens: Sequence[Tokens]) -> Floats:
-        """Scores of tokenised samples, float64 (n,)."""
-        return self._log_p(tokens)
-
-    def _log_p(self, tokens: Sequence[Tokens]) -> Floats:
         """Mean, or sum, of the log-probabilities (natural) of each response's tokens, float64 (n,)."""
         counts = np.array([len(sample.response) for sample in tokens])
         sums = self.model.log_likelihoods(tokens, self.settings.batch_size)
@@ -169,35 +165,7 @@ class LmPmi(LmCoherence):
 
     def _values(self, tokens: Sequence[Tokens]) -> Floats:
         alone = [replace(sample, context=sample.opening) for sample in tokens]
-        return self._log_p(tokens) - self._log_p(alone)
-
-
-class SumSettings(CausalSettings):
-    """Settings of `LmSum`: by default those of 300 responses of the default corpus under the packaged model."""
-
-    coherence_mean: float = -3.89067
-    """mean of lm-coherence"""
-    coherence_deviation: float = Field(1.35996, gt=0)
-    """standard deviation of lm-coherence"""
-    pmi_mean: float = 0.963793
-    """mean of lm-pmi"""
-    pmi_deviation: float = Field(1.11406, gt=0)
-    """standard deviation of lm-pmi"""
-
-
-class LmSum(LmPmi):
-    """`lm-coherence` plus `lm-pmi`, each standardised by the mean and the standard deviation of the settings."""
-
-    name: ClassVar[str] = "lm-sum"
-    source: ClassVar[str] = "ssrem: standardised sum of lm-coherence and lm-pmi"
-    settings_model: ClassVar[type[EvaluatorSettings]] = SumSettings
-
-    def _values(self, tokens: Sequence[Tokens]) -> Floats:
-        own = self.settings
-        coherence, pmi = self._log_p(tokens), super()._values(tokens)
-        value: Floats = (coherence - own.coherence_mean) / own.coherence_deviation
-        value += (pmi - own.pmi_mean) / own.pmi_deviation
-        return value
+        return super()._values(tokens) - super()._values(alone)
 
 
 class MlmLikelihood(Likelihood):
