@@ -207,7 +207,7 @@ def test_settings_go_to_those_that_have_them() -> None:
     for names, wrong, said in (
         (["ssrem", "bleu-2"], {"epoks": 2}, r"no setting epoks; did you mean epochs\?"),
         (["bleu-2"], {"epochs": 2}, r"bleu-2: no setting epochs; there are none"),
-        (["ssrem"], {"epochs": "two"}, "expected a whole number"),
+        (["ssrem"], {"epochs": "two"}, "epochs: input should be a valid integer, not 'two'"),
     ):
         with pytest.raises(EvaluatorError, match=said):
             route(names, wrong)
