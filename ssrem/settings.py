@@ -15,12 +15,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
-from ssrem.config import DEFAULT_ENCODER, SIMILARITY_SPEAKERS
 from ssrem.errors import SsremError, short_repr
 from ssrem.registry import did_you_mean
 
 LARGEST = 2**31 - 1
 """Largest whole number of a setting: every library that gets a seed or count can hold it."""
+
+DEFAULT_ENCODER = "wordllama"
+"""Encoder of utterances, unless another is chosen."""
+
+SIMILARITY_SPEAKERS = 1_500
+"""Speakers whose sets' similarity is measured, unless another number is chosen: the cost then does not grow with the
+corpus, and the interval is about as wide as that of the default corpus."""
 
 
 class Settings(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=True):

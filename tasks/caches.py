@@ -8,7 +8,6 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,8 +78,8 @@ def training_texts(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str]
 
 
 def settings_of(name: str, values: Mapping[str, Any]) -> Any:
-    """The settings of a fine-tuning; EvaluatorError for an unknown one or a value that it cannot have."""
-    return registered(f"{MODULES[name]}:SETTINGS").of(values)
+    """The settings of a fine-tuning; SsremError for an unknown one or a value that it cannot have."""
+    return registered(f"{MODULES[name]}:SETTINGS")(**values)
 
 
 def language_model_for(
@@ -90,7 +89,7 @@ def language_model_for(
 
     It is fine-tuned once and kept in the home folder; a training that was stopped goes on.
     """
-    folder = home.root / name / _digest(json.dumps([asdict(settings), corpora], sort_keys=True))
+    folder = home.root / name / _digest(json.dumps([settings.model_dump(), corpora], sort_keys=True))
     unfinished = home.root / "checkpoints" / f"{name}-{folder.name}"
     if folder_damage(folder, _MANIFEST, deep=True):
         fine_tune = registered(f"{MODULES[name]}:fine_tune")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ssrem.config import DEFAULT_ENCODER
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.files import expanded, read_json
 from ssrem.registry import nearest, registered, with_installed
+from ssrem.settings import DEFAULT_ENCODER
 
 __all__ = ["DEFAULT_ENCODER", "ENCODERS", "Encoder", "check_spec", "load_again", "load_encoder", "load_saved"]
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from pydantic import Field
 from safetensors import safe_open
 from torch.nn.functional import cross_entropy
 
-from ssrem.config import Config
 from ssrem.encoders import hub, pretrained
 from ssrem.encoders.layers import freeze
 from ssrem.errors import EvaluatorError
@@ -20,6 +19,7 @@ from ssrem.files import write_json
 from ssrem.negatives.base import Case
 from ssrem.negatives.masked_lm import joined_turns, masked_logits
 from ssrem.samples import TRAIN, VALID, Candidates, Floats, Progress, Rows
+from ssrem.settings import LARGEST, Count, Natural, Positive, Seed, Settings
 from ssrem.training.checkpoint import Checkpoint
 from ssrem.training.trainer import Group, Loss, Plan, Step, train
 
@@ -30,43 +30,35 @@ _HEAD = "predictions.transform.dense.weight"
 """The end of the name of the head's first weights."""
 
 
-@dataclass(frozen=True)
-class TiedHeadSettings(Config):
-    """Settings of the fine-tuning.
-
-    encoder: name or folder of a BERT encoder, or of a masked language model, which keeps its head.
-    steps, batch_size: updates, and responses in each. freeze: number of lowest layers that do not learn, nor do the
-    embeddings; 0: everything learns.
-
-    learning_rate: of the encoder, head_learning_rate: of the new head; both rise over the first tenth of the steps and
-    then fall to 0. masked: the share of tokens that are masked, at least one in each text. context_share: the share of
-    responses that are read after their context, the last `context_turns` turns; the others are read alone, because
-    mask-and-fill needs both. max_tokens: of a text; the context's oldest tokens are dropped first, then the response's
-    last. held_out: responses of the valid split on which the loss is measured before and after.
-    """
+class TiedHeadSettings(Settings, strict=True):
+    """Settings of the fine-tuning."""
 
     encoder: str = hub.MINILM
+    """name or folder of a BERT encoder, or of a masked language model, which keeps its head"""
     device: str | None = None
-    steps: int = 5000
-    batch_size: int = 32
-    learning_rate: float = 1e-4
-    head_learning_rate: float = 1e-3
-    masked: float = 0.15
-    context_share: float = 0.5
-    context_turns: int = 5
-    max_tokens: int = 128
-    held_out: int = 256
-    freeze: int = 0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.at_least(1, "steps", "batch_size", "context_turns", "held_out")
-        self.above_zero("learning_rate", "head_learning_rate")
-        self.at_least(0, "seed", "freeze")
-        self.at_least(8, "max_tokens")
-        if not 0 < self.masked < 1 or not 0 <= self.context_share <= 1:
-            raise EvaluatorError("masked must lie between 0 and 1, context_share from 0 to 1")
+    """device of the training: auto, cpu, cuda or mps"""
+    steps: Count = 5000
+    """updates"""
+    batch_size: Count = 32
+    """responses of an update"""
+    learning_rate: Positive = 1e-4
+    """learning rate of the encoder; it rises over the first tenth of the steps and then falls to 0"""
+    head_learning_rate: Positive = 1e-3
+    """learning rate of the new head, which rises and falls alike"""
+    masked: float = Field(0.15, gt=0, lt=1)
+    """share of tokens that are masked, at least one in each text"""
+    context_share: float = Field(0.5, ge=0, le=1)
+    """share of responses that are read after their context; the others are read alone: mask-and-fill needs both"""
+    context_turns: Count = 5
+    """turns of a context at most"""
+    max_tokens: int = Field(128, ge=8, le=LARGEST)
+    """tokens of a text at most; the context's oldest are dropped first, then the response's last"""
+    held_out: Count = 256
+    """responses of the valid split on which the loss is measured before and after"""
+    freeze: Natural = 0
+    """number of lowest layers that do not learn, nor do the embeddings; 0: everything learns"""
+    seed: Seed = 0
+    """seed of every draw"""
 
 
 SETTINGS = TiedHeadSettings
@@ -103,7 +95,7 @@ def fine_tune(
         )
         unfinished = None
         if checkpoint is not None:
-            made_of = [asdict(settings), pretrained.weights_hash(head.model)]
+            made_of = [settings.model_dump(), pretrained.weights_hash(head.model)]
             unfinished = Checkpoint(checkpoint, made_of, head.data(), every=_STEPS_A_STATE)
         curve = train(head, plan, progress=progress, checkpoint=unfinished)
         head.model.eval()
@@ -113,7 +105,7 @@ def fine_tune(
         head.tokenizer.save_pretrained(folder)
     losses = {"before": before.get("valid_loss"), "after": curve.best.get("valid_loss")}
     about = {
-        "settings": asdict(settings),
+        "settings": settings.model_dump(),
         "responses": len(head.rows),
         **{name: loss for name, loss in losses.items() if loss is not None},
         "seconds": curve.seconds,

@@ -100,7 +100,7 @@ def check_settings_are_refused(settings: Any, messages: Mapping[tuple[str, Any],
     """messages: setting and value → part of the error."""
     for (setting, value), message in messages.items():
         with pytest.raises(EvaluatorError, match=message):
-            settings.of({setting: value}) if hasattr(settings, "of") else settings(**{setting: value})
+            settings(**{setting: value})
 
 
 def changed(settings: Any, **values: Any) -> Any:

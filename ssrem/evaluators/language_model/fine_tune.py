@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 
-from ssrem.config import Config
 from ssrem.encoders import hub, pretrained
 from ssrem.encoders.layers import add_adapters, layers, merge_adapters
 from ssrem.errors import EvaluatorError
+from ssrem.evaluators.base import EvaluatorSettings
 from ssrem.evaluators.language_model.likelihood import CausalSettings
 from ssrem.evaluators.language_model.models import GEMMA, CausalModel, Tokens, gemma_folder
 from ssrem.evaluators.learning import draw
 from ssrem.files import write_json
 from ssrem.negatives.base import Case
 from ssrem.samples import TRAIN, VALID, Candidates, Progress, Rows
+from ssrem.settings import LARGEST, Count, Natural, Positive, Seed
 from ssrem.training.checkpoint import Checkpoint
 from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, train
 
@@ -27,37 +28,33 @@ CARD = "fine_tuned.json"
 _STEPS_A_STATE = 50
 
 
-@dataclass(frozen=True)
-class LmSettings(Config):
-    """Settings of the fine-tuning of a causal model, a name or folder. steps, batch_size: updates, responses in each.
-
-    rank: of the adapters. freeze: number of lowest layers that get none. learning_rate: rises over the first tenth of
-    the steps and then falls to 0. context_share: of the responses that are read after their context, the last
-    `context_turns` turns; the others are read alone, as lm-pmi reads them too. max_tokens: of a text; the context's
-    oldest are dropped first. held_out: responses of the valid split on which the loss is measured.
-    """
+class LmSettings(EvaluatorSettings):
+    """Settings of the fine-tuning of a causal model."""
 
     model: str = GEMMA
+    """name or folder of the model"""
     device: str | None = None
-    steps: int = 1000
-    batch_size: int = 8
-    rank: int = 8
-    freeze: int = 0
-    learning_rate: float = 2e-4
-    context_share: float = 0.75
-    context_turns: int = 5
-    max_tokens: int = 128
-    held_out: int = 128
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.at_least(1, "steps", "batch_size", "rank", "context_turns", "held_out")
-        self.at_least(0, "freeze", "seed")
-        self.at_least(8, "max_tokens")
-        self.above_zero("learning_rate")
-        if not 0 <= self.context_share <= 1:
-            raise EvaluatorError("context_share must lie from 0 to 1")
+    """device of the training: auto, cpu, cuda or mps"""
+    steps: Count = 1000
+    """updates"""
+    batch_size: Count = 8
+    """responses of an update"""
+    rank: Count = 8
+    """rank of the adapters"""
+    freeze: Natural = 0
+    """number of lowest layers that get no adapters"""
+    learning_rate: Positive = 2e-4
+    """learning rate; it rises over the first tenth of the steps and then falls to 0"""
+    context_share: float = Field(0.75, ge=0, le=1)
+    """share of responses that are read after their context; the others are read alone, as lm-pmi reads them too"""
+    context_turns: Count = 5
+    """turns of a context at most"""
+    max_tokens: int = Field(128, ge=8, le=LARGEST)
+    """tokens of a text at most; the context's oldest are dropped first"""
+    held_out: Count = 128
+    """responses of the valid split on which the loss is measured"""
+    seed: Seed = 0
+    """seed of every draw"""
 
 
 SETTINGS = LmSettings
@@ -83,7 +80,7 @@ def fine_tune(
     objective = LmObjective(candidates, settings)
     unfinished = None
     if checkpoint is not None:
-        made_of = [asdict(settings), pretrained.weights_hash(objective.model)]
+        made_of = [settings.model_dump(), pretrained.weights_hash(objective.model)]
         unfinished = Checkpoint(checkpoint, made_of, objective.data(), every=_STEPS_A_STATE)
     plan = Plan(1, settings.seed, from_0=True, warmup=0.1, bf16=objective.model.device, one_thread=False)
     curve = train(objective, plan, progress=progress, checkpoint=unfinished)
@@ -98,7 +95,7 @@ def fine_tune(
         if "valid_loss" in entry
     }
     about = {
-        "settings": asdict(settings),
+        "settings": settings.model_dump(),
         "responses": len(objective.rows),
         "seconds": curve.seconds,
         **figures,
