@@ -7,7 +7,6 @@ import difflib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
 from ssrem.errors import SsremError
@@ -40,6 +39,8 @@ def with_installed(group: str, own: Mapping[str, str]) -> dict[str, str]:
 
 @cache
 def _installed() -> Any:
+    from importlib.metadata import entry_points
+
     return entry_points()
 
 

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from ssrem import trusted_sources
 from ssrem.errors import EvaluatorError, one_line
@@ -55,6 +54,8 @@ def check_at_hand(spec: str) -> None:
     """Raise EvaluatorError, without loading anything, for a folder that does not exist, and for a model that is not in
     the hub's cache if the address of the hub cannot be resolved: without a network a download takes seconds to give
     up."""
+    from urllib.request import getproxies
+
     from huggingface_hub import constants  # no other module of it
 
     name = model_folder(spec)
