@@ -27,6 +27,10 @@ RESPONSES_AT_ONCE = 12_000_000
 """Most response ids whose candidates are joined at once, by which the space that a check takes is bounded."""
 
 
+PARTS_OF_KEYS = 4
+"""Parts in which the keys of a table with `few` are grouped: 370 million candidates then spill 4 GB, not 14."""
+
+
 @dataclass(frozen=True)
 class Rule:
     """One expectation: its table, what it says, and the query for the rows that break it.
@@ -103,13 +107,17 @@ def rules(table: Table) -> Iterator[Rule]:
     """The rules that a contract implies: its key, its columns that may not be null, and its expectations."""
     name, key = table.name, ", ".join(table.key)
     # Grouping by whole keys takes three times the memory; equal hashes of different keys are told apart.
-    hashed, of_each, more = key, "", "1"
+    hashed, of_each, more, parts = key, "", "1", [""]
     if table.few:  # one bit for each combination of them: rows with the same bit may be the same key
-        hashed = ", ".join(column for column in table.key if column not in table.few)
+        *_, last = others = [column for column in table.key if column not in table.few]
+        hashed = ", ".join(others)
         of_each = f", 1::UBIGINT << (hash({', '.join(table.few)}) % 64)::INTEGER AS bit"
         more = "bit_count(bit_or(bit))"
+        parts = [f" WHERE hash({last}) % {PARTS_OF_KEYS} = {part}" for part in range(PARTS_OF_KEYS)]
     hashes = f"SELECT hash({hashed}) AS h{of_each} FROM {name}"
-    shared = f"SELECT h FROM ({hashes}) GROUP BY h HAVING count(*) > {more}"
+    shared = " UNION ALL ".join(
+        f"SELECT h FROM ({hashes}{part}) GROUP BY h HAVING count(*) > {more}" for part in parts
+    )
     repeated = f"FROM {name} WHERE hash({hashed}) IN ({shared}) GROUP BY {key} HAVING count(*) > 1"
     yield Rule(name, f"({key}) to be unique", f"SELECT {key}, count(*) AS times {repeated}", of_key=True)
     for column in table.required:

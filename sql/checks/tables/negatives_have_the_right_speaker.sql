@@ -1,5 +1,5 @@
 -- table: candidates
 -- Candidates of SC, SP and SS are turns of the responder, those of Rand never are.
-SELECT corpus, response_id, kind, k, turn_id
+SELECT response_id, kind, k, turn_id
 FROM misplaced_negatives
 WHERE has_wrong_speaker

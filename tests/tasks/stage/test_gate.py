@@ -478,7 +478,7 @@ def test_the_gate_reads_what_checks_share(connection: duckdb.DuckDBPyConnection)
     results = check_tables(connection, "tables", "r", [])
     (broken,) = (r for r in results if not r.row["passed"])
     assert broken.row["expectation"].startswith("no row of negatives_stay_in_the_split:")
-    assert offending_rows(connection, broken) == "(corpus=t, response_id=2, kind=SS, k=0, turn_id=7)"
+    assert offending_rows(connection, broken) == "(response_id=2, kind=SS, k=0, turn_id=7)"
 
 
 def stage_runs(home: Warehouse, text: str | None, **more: Any) -> Stage:

@@ -18,7 +18,11 @@ WITH answered AS (
 ),
 
 drawn AS (
-    SELECT corpus, response_id::INTEGER AS response_id, kind, k::INTEGER AS k, turn_id::INTEGER AS turn_id
+    SELECT
+        response_id::INTEGER AS response_id,
+        try_cast(kind AS ENUM('GT', 'SC', 'SP', 'SS', 'Rand')) AS kind,
+        k::INTEGER AS k,
+        turn_id::INTEGER AS turn_id
     FROM candidates
     WHERE response_id BETWEEN $first AND $last AND turn_id IS NOT NULL
 ),
