@@ -78,7 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arrived: list[int] = []
     try:
         with stopped_by_signals(arrived):
-            return run(words)
+            status = run(words)
+            print(end="", flush=True)  # here, so that a pipe that nobody reads is met here, too
+        return status
     except BaseException as error:
         # Whatever error a library makes of that of the signal's handler.
         if arrived or isinstance(error, KeyboardInterrupt):
