@@ -87,7 +87,7 @@ def test_without_a_network_an_unknown_name_is_refused_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(hub, "getproxies", dict)
+    monkeypatch.setattr("urllib.request.getproxies", dict)
     monkeypatch.setattr(hub.socket, "getaddrinfo", Mock(side_effect=OSError("no name service")))
     with pytest.raises(
         EvaluatorError, match=r"'a/b': cannot be had from the hub \(no name service\); connect"
