@@ -139,7 +139,6 @@ class Adem(Trained):
     def _tune(self, sets: Mapping[str, Labels], progress: Progress | None) -> Training:
         from ssrem.evaluators.adem_training import tune
 
-        self._check_trained()
         (labels,) = sets.values()
         return tune(self, labels, progress)
 

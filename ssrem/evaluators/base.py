@@ -289,6 +289,8 @@ class Trained(Evaluator):
         """
         if len(sets) != 1 and "sets" not in self.learns_from:
             raise EvaluatorError(f"{self.name} learns from one annotated set at a time, not from {len(sets)}")
+        if "candidates+labels" in self.learns_from and "labels" not in self.learns_from:
+            self._check_trained()
         tuned = copy.copy(self)
         tuned.training = tuned._tune(sets, progress)
         return tuned

@@ -113,7 +113,6 @@ class RuberUnref(Trained):
     def _tune(self, sets: Mapping[str, Labels], progress: Progress | None) -> Training:
         from ssrem.evaluators.ruber_training import tune
 
-        self._check_trained()
         (labels,) = sets.values()
         return tune(self, labels, progress)
 
