@@ -16,8 +16,8 @@ from ssrem.tasks.warehouse.home import Warehouse
 
 
 def asks(home: Warehouse, name: str, version: int) -> bool:
-    """Whether a version of an evaluator asks an endpoint: it is then scored in one process, never on all candidates of
-    a test split, and what was answered is published."""
+    """Whether a version of an evaluator asks an endpoint: it is then never scored on all candidates of a test split,
+    and what was answered is published."""
     return judging.asks(home.models / name / str(version))
 
 
