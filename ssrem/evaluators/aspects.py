@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.evaluators import PACKAGED
-from ssrem.evaluators.baselines import EncodedContext
-from ssrem.evaluators.metric import Metric, Scored
+from ssrem.evaluators.metric import EncodedMetric, Metric, Scored
 from ssrem.evaluators.similarity import row_cosines
 from ssrem.files import read_json, read_tensors, write_json, write_tensors
 from ssrem.samples import Floats, Sample
@@ -52,7 +51,7 @@ class Novelty(Metric):
         return Scored(_excess(np.array([_copied(sample) for sample in samples])))
 
 
-class OwnTurn(EncodedContext):
+class OwnTurn(EncodedMetric):
     """Minus the cosine of the response with the speaker's own turn before, as far as it is above half.
 
     With two people in turn that is the turn before the last one; 0 where the context has no such turn. A low score

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
 
-from ssrem.encoders import Encoder, load_encoder
-from ssrem.encoders.hub import MINILM
 from ssrem.evaluators.base import EvaluatorSettings
-from ssrem.evaluators.metric import Metric, Scored
+from ssrem.evaluators.metric import EncodedMetric, EncoderSettings, Metric, Scored
 from ssrem.evaluators.similarity import row_cosines
 from ssrem.samples import Sample
 from ssrem.settings import Count
-
-
-class EncoderSettings(EvaluatorSettings):
-    """Settings of a metric over an encoder's vectors."""
-
-    encoder: str = Field(MINILM, min_length=1)
-    """a spec for `load_encoder`"""
 
 
 class CosineSettings(EncoderSettings):
@@ -35,23 +25,7 @@ class CosineSettings(EncoderSettings):
     the last turn only"""
 
 
-class EncodedContext(Metric):
-    """A metric of context and response over an encoder's vectors."""
-
-    batch_samples: ClassVar[int] = 16_384
-    settings_model: ClassVar[type[EvaluatorSettings]] = EncoderSettings
-    encoder: Encoder
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.encoder = load_encoder(self.settings.encoder)
-
-    @property
-    def engine(self) -> str:
-        return self.encoder.signature
-
-
-class Cosine(EncodedContext):
+class Cosine(EncodedMetric):
     """Cosine of the vectors of the last turns and of the response.
 
     A response answers the last turn, but if that is "yes, I do", only the turn before shows the topic: the default,

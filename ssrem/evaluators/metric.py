@@ -11,10 +11,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
+from ssrem.encoders import Encoder, load_encoder
+from ssrem.encoders.hub import MINILM
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import MANIFEST, source_hash
-from ssrem.evaluators.base import Evaluator, Provider, Scores
+from ssrem.evaluators.base import Evaluator, EvaluatorSettings, Provider, Scores
 from ssrem.files import read_json, write_json
 from ssrem.samples import Floats, Sample
 
@@ -135,3 +138,26 @@ class Metric(Evaluator):
             characters += size
         if rows:
             yield rows
+
+
+class EncoderSettings(EvaluatorSettings):
+    """Settings of a metric over an encoder's vectors."""
+
+    encoder: str = Field(MINILM, min_length=1)
+    """a spec for `load_encoder`"""
+
+
+class EncodedMetric(Metric):
+    """A metric over the vectors of one encoder, which a setting names and whose vectors may be cached."""
+
+    batch_samples: ClassVar[int] = 16_384
+    settings_model: ClassVar[type[EvaluatorSettings]] = EncoderSettings
+    encoder: Encoder
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.encoder = load_encoder(self.settings.encoder)
+
+    @property
+    def engine(self) -> str:
+        return self.encoder.signature

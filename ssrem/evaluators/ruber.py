@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from ssrem.encoders import DEFAULT_ENCODER, Encoder, load_encoder
+from ssrem.encoders import DEFAULT_ENCODER, Encoder
 from ssrem.encoders.recurrent import take_weights
 from ssrem.evaluators.base import EvaluatorSettings, Scores, Trained
-from ssrem.evaluators.metric import Metric, Scored
+from ssrem.evaluators.metric import EncodedMetric, EncoderSettings, Scored
 from ssrem.evaluators.similarity import pooled_cosine
 from ssrem.samples import Candidates, Floats, Labels, Progress, Sample
 from ssrem.settings import Count, Natural, Positive, Seed
@@ -152,14 +152,14 @@ class Ruber(RuberUnref):
     source: ClassVar[str] = "Tao et al. 2018; Zhao et al. 2020, section 3 and 5.2"
 
 
-class RuberRefSettings(EvaluatorSettings):
+class RuberRefSettings(EncoderSettings):
     """Settings of RUBER's referenced part."""
 
     encoder: str = Field("glove-6b-50d", min_length=1)
     """a spec for `load_encoder`"""
 
 
-class RuberRef(Metric):
+class RuberRef(EncodedMetric):
     """g: cosine of response and reference, each pooled to the maximum and the minimum of its words' vectors.
 
     In [-1, 1]; 0 if either has no known word. Nothing is truncated or padded.
@@ -171,15 +171,10 @@ class RuberRef(Metric):
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     source: ClassVar[str] = "Tao et al. 2018, referenced metric"
     settings_model: ClassVar[type[EvaluatorSettings]] = RuberRefSettings
-    encoder: Encoder
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.encoder = load_encoder(self.settings.encoder)
 
     @property
     def engine(self) -> str:
-        return f"{self.encoder.signature}|{self.encoder.unit}"
+        return f"{super().engine}|{self.encoder.unit}"
 
     def values(self, samples: Sequence[Sample]) -> Scored:
         responses = [sample.response for sample in samples]
