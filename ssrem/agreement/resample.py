@@ -118,13 +118,13 @@ def weighted_spearman(x: Floats, y: Floats, contexts: Integers) -> Weighted:
     return coefficient
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)  # of all responses and of each of some systems; each keeps 16 MB at most
 def _ranked(values: bytes, contexts: bytes) -> Callable[[Floats], tuple[Floats, Floats]]:
     """Weights (r, contexts) to the rank of each response times its weight (r, n), and to the sum of squares of the
     ranks less their mean (r,).
 
-    values: ascending, float64; contexts: int64. An evaluator's scores are compared with several human scores by the
-    same draws, so what these draws give is kept.
+    values: ascending, float64; contexts: int64. An evaluator's scores are compared with several human scores, one after
+    the other and by the same draws, so what these draws give is kept for the next.
     """
     x, taken = np.frombuffer(values), np.frombuffer(contexts, dtype=np.int64)
     begins = np.flatnonzero(np.append(True, x[1:] != x[:-1]))
