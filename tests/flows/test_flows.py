@@ -39,11 +39,12 @@ class Shown(NamedTuple):
 
 
 def shown(since: datetime) -> Shown:
-    """What came up since then."""
+    """What was started since then: where the server is slow to answer, Prefect's client asks a second time for a flow
+    run, and one of the two is never started."""
     from prefect.client.orchestration import get_client
 
     with get_client(sync_client=True) as client:
-        flows = [run for run in client.read_flow_runs() if run.created >= since]
+        flows = [run for run in client.read_flow_runs() if run.created >= since and run.start_time]
         tasks = [run for run in client.read_task_runs() if run.created >= since]
         artifacts = [one for one in client.read_artifacts() if one.created >= since]
     return Shown(
