@@ -40,11 +40,10 @@ AGREEMENT = Table(
         measure="VARCHAR: pearson, spearman, kendall (tau-b), accuracy (pairs ordered as people do, ties "
         "calibrated)",
         statistic="DOUBLE?: the figure: -1 to 1, accuracies 0 to 1",
-        p="DOUBLE?: p-value of no correlation, which assumes independent responses; only pooled and at "
+        p="DOUBLE?: two-sided p-value of no correlation, which assumes independent responses; only pooled and at "
         "system level",
         p_permuted="DOUBLE?: the same by permuting scores, within systems or contexts where these are averaged; only "
         "for the raters' mean, and where permutations were asked for",
-        sides="VARCHAR: alternative hypothesis of the test behind p: two-sided or greater",
         low="DOUBLE?: lower end of its interval: BCa bootstrap over contexts; conversation: analytic",
         high="DOUBLE?: upper end of its interval",
         confidence="DOUBLE?: share of such intervals that hold the true value",
@@ -70,7 +69,6 @@ AGREEMENT = Table(
         OneOf("grouping", ("pooled", "system", "context")),
         OneOf("score", ("f", "g", "h")),
         OneOf("measure", ("pearson", "spearman", "kendall", "accuracy")),
-        OneOf("sides", ("two-sided", "greater")),
         OUTCOME,
         Between("statistic", -1, 1),
         Between("p", 0, 1),

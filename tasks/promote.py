@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from ssrem.agreement.resample import Comparison, compare_agreement, compare_share
+from ssrem.agreement.resample import Comparison, compare_with_champion
 from ssrem.errors import EvaluatorError, say
 from ssrem.evaluators import evaluator_class
 from ssrem.sql import statement
@@ -218,9 +218,9 @@ def _comparisons(
     if splits:
         pool = [np.concatenate(column) for column in zip(*(split for _, split in splits), strict=True)]
         dataset = splits[0][0] if len(splits) == 1 else f"{len(splits)} corpora"
-        yield compare_share(dataset, *pool, margin=margins.identification)
+        yield compare_with_champion(dataset, *pool, margin=margins.identification)
     for dataset in challenge.datasets:
         part = overall_part_of(connection, (name, champion), dataset)
-        scores = columns("agreement_pairs", "context", "human", dataset=dataset, part=part)
-        if len(scores[0]):
-            yield compare_agreement(dataset, *scores, margin=margins.agreement)
+        old, new, human, contexts = columns("agreement_pairs", "context", "human", dataset=dataset, part=part)
+        if len(human):
+            yield compare_with_champion(dataset, old, new, contexts, human=human, margin=margins.agreement)

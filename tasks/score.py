@@ -11,7 +11,8 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from ssrem.agreement.figures import Figure, Signature, conversation_figures, digest
+from ssrem.agreement.correlate import Figure
+from ssrem.agreement.figures import Signature, conversation_figures, digest
 from ssrem.agreement.figures import versions as program_versions
 from ssrem.agreement.identify import identification
 from ssrem.errors import EvaluatorError

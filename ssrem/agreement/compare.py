@@ -13,14 +13,12 @@ from ssrem.agreement.correlate import (
     EQUAL,
     MIN_RESPONSES,
     MIN_SYSTEMS,
-    Agreement,
     Floats,
     Integers,
     Labels,
     Level,
     Measure,
     Numbers,
-    Sides,
     chosen_labels,
     columns,
     complete,
@@ -42,49 +40,46 @@ def perm_both(
     *,
     measure: Measure = "spearman",
     level: Level = "segment",
-    groups: Labels | None = None,
     systems: Labels | None = None,
-    force: bool = False,
     permutations: int = PERMUTATIONS,
-    sides: Sides = "two-sided",
     seed: int,
 ) -> Difference:
     """Whether first (n,) agrees with the human scores (n,) better than second (n,); NaN is missing.
 
     Under the null hypothesis the two are exchangeable: both are standardised, and the two scores of each response, that
     is of each system for each input, are swapped with probability ½ (PERM-BOTH of Deutsch, Dror and Roth 2021, section
-    4.2). p = (k + 1) / (permutations + 1) for k permutations that are at least as extreme. level 'segment': pooled, or
-    the mean over `groups` (n,), systems or contexts, of at least three responses; 'system': of the means by `systems`
-    (n,), refused below five unless `force`. Accuracy at segment level needs its ties calibrated: ValueError, use
-    `paired_bootstrap`; also for infinite scores and labels that do not fit.
+    4.2). p = (k + 1) / (permutations + 1) for k permutations that are at least as extreme. level 'segment': pooled;
+    'system': of the means by `systems` (n,), refused below five. Accuracy at segment level needs its ties calibrated:
+    ValueError, use `paired_bootstrap`; also for infinite scores and labels that do not fit.
     """
     if measure == "accuracy" and level == "segment":
         raise ValueError(
             "accuracy with calibrated ties is compared by a paired bootstrap, not by permutation"
         )
-    if level == "system" and systems is None:
-        raise ValueError("the system level needs the system of each response")
     values, missing = columns(first, second, human)
     x1, x2, y = values.T
-    result = Difference("perm-both", measure, sides, len(y), missing, resamples=permutations, seed=seed)
+    result = Difference(len(y), missing, permutations, seed)
     if why := not_comparable(x1, x2, y):
         return replace(result, outcome=why[0], reason=why[1])
-    codes = _group_codes(systems if level == "system" else groups, complete(first, second, human))
-    agreement = _group_agreement(y, codes, measure)
+    coefficients = row_coefficients(measure)
+
+    def agreement(x: Floats) -> Floats:
+        return coefficients(x, y) if shares is None else coefficients(x @ shares, y @ shares)
+
+    shares: Floats | None = None
     if level == "system":
+        if systems is None:
+            raise ValueError("the system level needs the system of each response")
+        codes = _group_codes(systems, complete(first, second, human))
         count = int(codes.max()) + 1
-        if count < (MIN_RESPONSES if force else MIN_SYSTEMS):
-            few = f"{count} systems; {MIN_SYSTEMS} are needed unless forced"
+        if count < MIN_SYSTEMS:
+            few = f"{count} systems; {MIN_SYSTEMS} are needed"
             return replace(result, outcome="too_few_systems", reason=few)
-        shares, coefficients = np.eye(count)[codes] / np.bincount(codes), row_coefficients(measure)
-
-        def agreement(x: Floats) -> Floats:
-            return coefficients(x @ shares, y @ shares)
-
+        shares = np.eye(count)[codes] / np.bincount(codes)
     a, b = ((one - one.mean()) / one.std() for one in (x1, x2))
     observed_a, observed_b = (float(agreement(one[None])[0]) for one in (a, b))
     if np.isnan(observed_a) or np.isnan(observed_b):
-        flat = "a side does not vary within any group of three responses, or between the systems"
+        flat = "a side does not vary between the systems"
         return replace(result, outcome="constant", reason=flat)
     draw, difference = np.random.default_rng(seed), observed_a - observed_b
 
@@ -92,7 +87,7 @@ def perm_both(
         swap = draw.random((count, len(y))) < 0.5
         return agreement(np.where(swap, b, a)) - agreement(np.where(swap, a, b))
 
-    p = _permutation_p(exchanged, difference, sides, permutations, len(y))
+    p = _permutation_p(exchanged, difference, permutations, len(y))
     return replace(result, first=observed_a, second=observed_b, difference=difference, p=p)
 
 
@@ -103,32 +98,33 @@ def against_chance(
     measure: Measure,
     groups: Labels | None = None,
     permutations: int = PERMUTATIONS,
-    sides: Sides = "two-sided",
     seed: int,
-) -> Agreement:
-    """Whether scores (n,) agree with the human scores (n,) at all, by permuting the scores; NaN is missing.
+) -> float | None:
+    """p of agreement of the scores (n,) with the human scores (n,) by chance, by permuting the scores; NaN is missing.
 
     p = (k + 1) / (permutations + 1) for k permutations that agree at least as well. With groups (n,), scores are
     permuted within their group and the statistic is the mean over groups of at least three responses, so that
-    differences between systems or contexts do not count; without, it is pooled. ValueError for accuracy, whose chance
-    level is not 0, for infinite scores and for lengths that differ.
+    differences between systems or contexts do not count; without, it is pooled. None where scores do not agree with
+    people's at all: below three responses, or where a side does not vary in any group. ValueError for accuracy, whose
+    chance level is not 0, for infinite scores and for lengths that differ.
     """
     if measure == "accuracy":
         raise ValueError("accuracy has no p against chance: its chance level depends on the ties")
-    pairs, missing = columns(scores, human)
-    x, y = pairs.T
-    result = Agreement(measure, None, len(x), missing, 0, sides=sides, permutations=permutations, seed=seed)
-    if len(x) < MIN_RESPONSES:
-        few = f"{len(x)} responses with both scores; {MIN_RESPONSES} are needed"
-        return replace(result, outcome="too_few", reason=few)
-    if unvarying(x, y):
-        return replace(result, outcome="constant", reason="the scores, or people's, are all the same")
-    codes = _group_codes(groups, complete(scores, human))
-    agreement = _group_agreement(y, codes, measure)
-    observed = float(agreement(x[None])[0])
-    if np.isnan(observed):
-        return replace(result, outcome="too_few", reason="no group has three responses whose scores vary")
+    x, y = columns(scores, human)[0].T
+    if len(x) < MIN_RESPONSES or unvarying(x, y):
+        return None
+    codes = np.zeros(len(x), dtype=np.int64)
+    if groups is not None:
+        codes = _group_codes(groups, complete(scores, human))
     members = [np.flatnonzero(codes == code) for code in range(int(codes.max()) + 1)]
+    large, coefficients = [rows for rows in members if len(rows) >= MIN_RESPONSES], row_coefficients(measure)
+
+    def agreement(x: Floats) -> Floats:
+        return mean_of_defined(np.stack([coefficients(x[:, rows], y[rows]) for rows in large]))
+
+    observed = float(agreement(x[None])[0]) if large else np.nan
+    if np.isnan(observed):
+        return None
     draw = np.random.default_rng(seed)
 
     def of_permutations(count: int) -> Floats:
@@ -137,45 +133,27 @@ def against_chance(
             permuted[:, rows] = x[rows][np.argsort(keys[:, rows], axis=1)]
         return agreement(permuted)
 
-    p = _permutation_p(of_permutations, observed, sides, permutations, len(x))
-    averaged = sum(len(rows) >= MIN_RESPONSES for rows in members)
-    return replace(result, statistic=observed, groups=averaged, p=p)
+    return _permutation_p(of_permutations, observed, permutations, len(x))
 
 
-def _permutation_p(
-    null: Callable[[int], Floats], observed: float, sides: Sides, permutations: int, n: int
-) -> float:
-    """p in (0, 1]: (k + 1) / (permutations + 1) for k permutations as extreme as the observed value.
+def _permutation_p(null: Callable[[int], Floats], observed: float, permutations: int, n: int) -> float:
+    """p in (0, 1]: (k + 1) / (permutations + 1) for k permutations as far from 0 as the observed value.
 
     null: draws a number of permutations of the n responses and returns their figures; NaN counts as extreme, so that it
     makes nothing significant.
     """
     extreme, step = 0, max(1, _CELLS // n)
     for start in range(0, permutations, step):
-        figures = null(min(step, permutations - start))
-        less = np.abs(figures) < abs(observed) - EQUAL if sides == "two-sided" else figures < observed - EQUAL
+        less = np.abs(null(min(step, permutations - start))) < abs(observed) - EQUAL
         extreme += int((~less).sum())
     return (extreme + 1) / (permutations + 1)
 
 
-def _group_codes(groups: Labels | None, usable: NDArray[np.bool_]) -> Integers:
-    """The number of the group of each usable response; one group where there are none. groups, usable: (n,)."""
-    if groups is None:
-        return np.zeros(int(usable.sum()), dtype=np.int64)
+def _group_codes(groups: Labels, usable: NDArray[np.bool_]) -> Integers:
+    """The number of the group of each usable response; groups, usable: (n,)."""
     if len(groups) != len(usable):
         raise ValueError(f"{len(groups)} groups do not fit {len(usable)} scores")
     return numbered(chosen_labels(groups, usable), int(usable.sum()), "groups")[1]
-
-
-def _group_agreement(y: Floats, groups: Integers, measure: Measure) -> Callable[[Floats], Floats]:
-    """Scores (r, n) to their agreement with the human scores y (n,): the mean over groups (n,) of at least three that
-    have a coefficient, (r,); NaN where none has."""
-    coefficients = row_coefficients(measure)
-    members = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
-    members = [rows for rows in members if len(rows) >= MIN_RESPONSES]
-    if not members:
-        return lambda x: np.full(len(x), np.nan)
-    return lambda x: mean_of_defined(np.stack([coefficients(x[:, rows], y[rows]) for rows in members]))
 
 
 # Many evaluators at once
@@ -237,17 +215,12 @@ def significance_clusters(names: Sequence[str], significant: Callable[[str, str]
     return clusters
 
 
-def ranking(
-    scores: Mapping[str, Numbers], test: Callable[[Numbers, Numbers], Difference], *, alpha: float = ALPHA
-) -> Ranking:
+def ranking(scores: Mapping[str, Numbers], test: Callable[[Numbers, Numbers], Difference]) -> Ranking:
     """Rank evaluators by their agreement with people, with a test of every pair, Holm's correction and clusters.
 
     scores: evaluator to its scores (n,), NaN for missing. test: `perm_both` or `paired_bootstrap` with every
-    argument bound but the two evaluators; two-sided, as the data decide which is better. Evaluators are compared
-    on the responses that all of them scored. ValueError for a one-sided test or an alpha outside (0, 1).
+    argument bound but the two evaluators. Evaluators are compared on the responses that all of them scored.
     """
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha must lie within (0, 1), not at {alpha}")
     gaps = [np.isnan(np.asarray(values, dtype=np.float64)) for values in scores.values()]
     gap = np.logical_or.reduce(gaps) if gaps else np.zeros(0, dtype=bool)
     shared = {name: np.where(gap, np.nan, values) for name, values in scores.items()}
@@ -258,8 +231,6 @@ def ranking(
     reasons |= dict.fromkeys(constant, "its scores are all the same")
     for first, second in combinations(sorted(set(scores) - constant), 2):
         difference = test(shared[first], shared[second])
-        if difference.sides != "two-sided":
-            raise ValueError("a ranking takes a two-sided test")
         if difference.first is None or difference.second is None:
             reasons[first] = reasons[second] = difference.reason
             continue
@@ -279,7 +250,7 @@ def ranking(
     significant = {
         (pair.better, pair.worse)
         for pair in compared
-        if pair.corrected is not None and pair.corrected < alpha
+        if pair.corrected is not None and pair.corrected < ALPHA
     }
     clusters = significance_clusters(order, lambda above, below: (above, below) in significant)
     ranked = [Ranked(name, reached[name], cluster) for name, cluster in zip(order, clusters, strict=True)]

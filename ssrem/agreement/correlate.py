@@ -25,9 +25,6 @@ MEASURES: tuple[Measure, ...] = ("pearson", "spearman", "kendall", "accuracy")
 Level = Literal["segment", "system"]
 Grouping = Literal["pooled", "system", "context"]
 
-Sides = Literal["two-sided", "greater"]
-"""Alternative of a test that the first is better than the second. two-sided: they differ; greater: it is better."""
-
 Outcome = Literal["ok", "constant", "too_few", "too_many", "too_few_systems", "uneven", "degenerate"]
 """ok: there are figures. Otherwise they are None, and a reason in words stands beside the outcome."""
 
@@ -116,27 +113,34 @@ class View:
 
 
 @dataclass(frozen=True)
-class Agreement:
-    """How scores agree with human scores: one figure at segment or system level.
+class Figure:
+    """How scores agree with human scores, and what the figure is based on.
 
-    statistic: in [-1, 1], for accuracy in [0, 1]; over `n` responses. p: in (0, 1], of no correlation, taking responses
-    (system level: systems) as independent; None for accuracy and for means over groups, where `against_chance` gives
-    one. missing: responses left out because a score is missing. groups: groups averaged (pooled: 1), at system level
-    the systems. epsilon: score differences that accuracy counts as a tie. forced: whether there were fewer systems than
-    should be compared. permutations, seed: of `against_chance`. statistic, p and epsilon are None unless outcome is
-    'ok'; reason says why in words.
+    statistic: in [-1, 1], for accuracy in [0, 1]; over `n` responses, or conversations. p: in (0, 1], two-sided, of no
+    correlation, taking responses (system level: systems) as independent; None for accuracy and means over groups;
+    p_permuted: that of `against_chance`. low to high: its interval at level `confidence`, by `resamples` draws with
+    `seed`, or analytic where nothing was drawn. missing: responses left out because a score is missing; excluded: left
+    out as ground truth. groups: groups averaged (pooled: 1), at system level the systems. epsilon: score differences
+    that accuracy counts as a tie. forced: whether there were fewer systems than should be compared. Figures are None
+    unless outcome is 'ok'; reason says why or, where outcome is 'ok', why there is no interval.
     """
 
     measure: Measure
     statistic: float | None
     n: int
-    missing: int
-    groups: int
+    level: Level | Literal["conversation"] = "segment"
+    grouping: Grouping = "pooled"
     p: float | None = None
-    sides: Sides = "two-sided"
+    p_permuted: float | None = None
+    low: float | None = None
+    high: float | None = None
+    confidence: float | None = None
+    missing: int = 0
+    excluded: int = 0
+    groups: int = 1
     epsilon: float | None = None
     forced: bool = False
-    permutations: int | None = None
+    resamples: int | None = None
     seed: int | None = None
     outcome: Outcome = "ok"
     reason: str = ""
@@ -200,31 +204,16 @@ def unvarying(*values: Floats) -> bool:
 # Single correlations, with p and interval
 
 
-@dataclass(frozen=True)
-class Correlation:
-    """statistic in [-1, 1], two-sided p in (0, 1], 95% interval low to high, over n pairs.
+def pearson(x: Numbers, y: Numbers) -> Figure:
+    """Pearson's r and its p by SciPy's `pearsonr`; 95% interval by Fisher's z, standard error 1 / √(n - 3).
 
-    outcome: 'ok'; 'constant' where one side does not vary; 'too_few' below three pairs. The figures are None
-    unless it is 'ok'; the interval is also None where it is not defined (below four pairs; five for Kendall).
-    """
-
-    statistic: float | None
-    p: float | None
-    low: float | None
-    high: float | None
-    n: int
-    outcome: Outcome
-
-
-def pearson(x: Numbers, y: Numbers) -> Correlation:
-    """Pearson's r and its p by SciPy's `pearsonr`; interval by Fisher's z, standard error 1 / √(n - 3).
-
-    ValueError where a value is not finite: nothing is dropped silently.
+    No figure below three pairs or where a side does not vary, no interval below four pairs (Kendall: five). ValueError
+    where a value is not finite: nothing is dropped silently.
     """
     return _correlated("pearson", x, y, lambda r, n: 1 / sqrt(n - 3), fewest=4)
 
 
-def spearman(x: Numbers, y: Numbers) -> Correlation:
+def spearman(x: Numbers, y: Numbers) -> Figure:
     """Spearman's ρ and its p by SciPy's `spearmanr`, ties at their mean rank. ValueError as in `pearson`.
 
     SciPy's p is from the t distribution. That gives 0 for ρ = ±1, whose p is the share of all orders of the values that
@@ -233,14 +222,14 @@ def spearman(x: Numbers, y: Numbers) -> Correlation:
     return _correlated("spearman", x, y, lambda rho, n: sqrt((1 + rho**2 / 2) / (n - 3)), fewest=4)
 
 
-def kendall(x: Numbers, y: Numbers) -> Correlation:
+def kendall(x: Numbers, y: Numbers) -> Figure:
     """Kendall's τ-b and its p by SciPy's `kendalltau`: exact for few pairs without ties, otherwise normal; interval by
     Fisher's z with Fieller, Hartley and Pearson's (1957) standard error √(.437 / (n - 4)). ValueError as in `pearson`.
     """
     return _correlated("kendall", x, y, lambda tau, n: sqrt(0.437 / (n - 4)), fewest=5)
 
 
-CORRELATIONS: dict[Literal["pearson", "spearman", "kendall"], Callable[[Numbers, Numbers], Correlation]] = {
+CORRELATIONS: dict[Literal["pearson", "spearman", "kendall"], Callable[[Numbers, Numbers], Figure]] = {
     "pearson": pearson,
     "spearman": spearman,
     "kendall": kendall,
@@ -249,15 +238,20 @@ CORRELATIONS: dict[Literal["pearson", "spearman", "kendall"], Callable[[Numbers,
 
 
 def _correlated(
-    measure: str, x: Numbers, y: Numbers, error: Callable[[float, int], float], *, fewest: int
-) -> Correlation:
+    measure: Literal["pearson", "spearman", "kendall"],
+    x: Numbers,
+    y: Numbers,
+    error: Callable[[float, int], float],
+    *,
+    fewest: int,
+) -> Figure:
     """error: the standard error of z from the statistic and n, from `fewest` pairs on."""
     from scipy import stats
 
     a, b = _finite(x, y)
     n = len(a)
     if n < MIN_RESPONSES or unvarying(a, b):
-        return Correlation(None, None, None, None, n, "too_few" if n < MIN_RESPONSES else "constant")
+        return Figure(measure, None, n, outcome="too_few" if n < MIN_RESPONSES else "constant")
     test = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}[measure](
         a, b
     )
@@ -266,31 +260,24 @@ def _correlated(
         statistic = copysign(1.0, statistic)
         alike = sum(lgamma(ties + 1) for ties in np.unique(a, return_counts=True)[1].tolist())
         p = 2 * exp(alike - lgamma(n + 1))
-    p = min(max(p, sys.float_info.min), 1.0)  # one that underflows is small, not zero
+    result = Figure(measure, statistic, n, p=min(max(p, sys.float_info.min), 1.0))  # underflow is not zero
     if n < fewest:
-        return Correlation(statistic, p, None, None, n, "ok")
+        return result
     if abs(statistic) == 1:
-        return Correlation(statistic, p, statistic, statistic, n, "ok")
+        return replace(result, low=statistic, high=statistic)
     centre, half = atanh(statistic), Z_95 * error(statistic, n)
-    return Correlation(statistic, p, tanh(centre - half), tanh(centre + half), n, "ok")
+    return replace(result, low=tanh(centre - half), high=tanh(centre + half))
 
 
-@dataclass(frozen=True)
-class Line:
-    """Least squares: y = slope · x + intercept."""
-
-    slope: float
-    intercept: float
-
-
-def regression_line(x: Numbers, y: Numbers) -> Line | None:
-    """Least squares line of y on x; None below two pairs or if x is constant. ValueError as in `pearson`."""
+def regression_line(x: Numbers, y: Numbers) -> tuple[float, float] | None:
+    """Slope and intercept of the least squares line of y on x; None below two pairs or if x is constant. ValueError as
+    in `pearson`."""
     a, b = _finite(x, y)
     if len(a) < 2 or unvarying(a):
         return None
     centred = a - a.mean()
     slope = float(centred @ (b - b.mean()) / (centred @ centred))
-    return Line(slope, float(b.mean() - slope * a.mean()))
+    return slope, float(b.mean() - slope * a.mean())
 
 
 def rounded(means: Floats, values: Floats) -> Floats:
@@ -406,20 +393,11 @@ def _by_size(groups: Integers) -> Iterator[tuple[Integers, Integers]]:
 # Pairwise accuracy with calibrated ties
 
 
-@dataclass(frozen=True)
-class Calibrated:
-    """accuracy in [0, 1]: mean over groups of the share of pairs that agree. epsilon: scores that differ by it or
-    less are a tie. pairs: how many were compared; groups: those with a pair."""
-
-    accuracy: float
-    epsilon: float
-    pairs: int
-    groups: int
-
-
-def calibrated_accuracy(scores: Floats, human: Floats, groups: Integers | None = None) -> Calibrated | None:
-    """Pairwise accuracy acc_eq with the ε that makes it highest, one ε for all groups; the smallest such ε (Deutsch,
-    Foster and Freitag 2023, "Ties Matter", sections 4 and 5).
+def calibrated_accuracy(
+    scores: Floats, human: Floats, groups: Integers | None = None
+) -> tuple[float, float, int] | None:
+    """Pairwise accuracy acc_eq with the ε that makes it highest, one ε for all groups; that ε, the smallest such; and
+    the number of groups with a pair (Deutsch, Foster and Freitag 2023, "Ties Matter", sections 4 and 5).
 
     scores, human: (n,), finite. groups: (n,), numbers from 0; only pairs within one count; None: one group. A pair
     agrees where both order it alike, or where people tie it and the scores differ by ε or less. None where there is
@@ -446,7 +424,7 @@ def calibrated_accuracy(scores: Floats, human: Floats, groups: Integers | None =
     within = int(ordered.last[best - 1]) + 1 if best else int((ordered.distance == 0).sum())
     agreeing = np.bincount(ordered.group, np.append(tied[:within], alike[within:]))
     epsilon = float(ordered.distance[within - 1]) if best else 0.0
-    return Calibrated(float((agreeing[used] / sizes[used]).mean()), epsilon, pairs, int(used.sum()))
+    return float((agreeing[used] / sizes[used]).mean()), epsilon, int(used.sum())
 
 
 @dataclass(frozen=True)
@@ -497,7 +475,7 @@ def pairs_within(groups: Integers) -> tuple[Integers, Integers]:
 # Agreement at a level
 
 
-def agreement_at(responses: Responses, view: View) -> Agreement:
+def agreement_at(responses: Responses, view: View) -> Figure:
     """Agreement of scores with human scores, at segment or at system level.
 
     Segment level, grouping 'pooled', takes all pairs at once; 'system' and 'context' average the coefficients of the
@@ -511,13 +489,15 @@ def agreement_at(responses: Responses, view: View) -> Agreement:
 
     ValueError for infinite scores, lengths that differ, and a level or grouping without its labels.
     """
-    return _of_responses(responses, view) if view.level == "segment" else _of_systems(responses, view)
+    x, missing = responses.pairs[0], int((~responses.known).sum())
+    result = Figure(view.measure, None, len(x), view.level, view.grouping, groups=0)
+    result = replace(result, missing=missing, excluded=responses.excluded)
+    return (_of_responses if view.level == "segment" else _of_systems)(responses, view, result)
 
 
-def _of_responses(responses: Responses, view: View) -> Agreement:
+def _of_responses(responses: Responses, view: View, result: Figure) -> Figure:
     measure, grouping, (x, y) = view.measure, view.grouping, responses.pairs
     groups = np.zeros(len(x), dtype=np.int64) if grouping == "pooled" else getattr(responses, grouping)
-    result = Agreement(measure, None, len(x), len(responses.known) - len(x), 0)
     if len(x) < MIN_RESPONSES:
         few = f"{len(x)} responses with both scores; {MIN_RESPONSES} are needed"
         return replace(result, outcome="too_few", reason=few)
@@ -530,26 +510,27 @@ def _of_responses(responses: Responses, view: View) -> Agreement:
             many = f"{count} pairs; compare by context, or at most {MAX_PAIRS}"
             return replace(result, outcome="too_many", reason=many)
         result = replace(result, n=int(sizes[sizes >= 2].sum()))
-        one = calibrated_accuracy(x, y, groups)
-        if one is None:
+        found = calibrated_accuracy(x, y, groups)
+        if found is None:
             return replace(result, outcome="too_few", reason=f"no {grouping} has two responses")
-        return replace(result, statistic=one.accuracy, epsilon=one.epsilon, groups=one.groups)
+        accuracy, epsilon, used = found
+        return replace(result, statistic=accuracy, epsilon=epsilon, groups=used)
     if grouping == "pooled":
         correlation = CORRELATIONS[measure](x, y)
         return replace(result, statistic=correlation.statistic, p=correlation.p, groups=1)
     coefficients = group_coefficients(x, y, groups, measure)
-    used = ~np.isnan(coefficients)
-    if not used.any():
+    defined = ~np.isnan(coefficients)
+    if not defined.any():
         few = f"no {grouping} has {MIN_RESPONSES} responses whose scores vary"
         return replace(result, outcome="too_few", reason=few)
-    mean, n = float(coefficients[used].mean()), int(sizes[used].sum())
-    return replace(result, statistic=mean, n=n, groups=int(used.sum()))
+    mean, n = float(coefficients[defined].mean()), int(sizes[defined].sum())
+    return replace(result, statistic=mean, n=n, groups=int(defined.sum()))
 
 
-def _of_systems(responses: Responses, view: View) -> Agreement:
+def _of_systems(responses: Responses, view: View, result: Figure) -> Figure:
     measure, force, (x, y), systems = view.measure, view.force, responses.pairs, responses.system
     count = int(systems.max(initial=-1)) + 1
-    result = Agreement(measure, None, len(x), len(responses.known) - len(x), count)
+    result = replace(result, groups=count)
     least = 2 if measure == "accuracy" else MIN_RESPONSES
     if count < MIN_SYSTEMS and not (force and count >= least):
         way = f"; {least} are the least" if force else " unless forced"

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from importlib.metadata import version
-from typing import Literal
 from urllib.parse import quote
 
 import ssrem
@@ -16,53 +15,21 @@ from ssrem.agreement.compare import against_chance
 from ssrem.agreement.correlate import (
     CORRELATIONS,
     MEASURES,
+    Figure,
     Floats,
     Grouping,
     Level,
-    Measure,
-    Outcome,
     Responses,
-    Sides,
     View,
     agreement_at,
 )
-from ssrem.agreement.resample import Interval, agreement_interval
+from ssrem.agreement.resample import CONFIDENCE, interval, weighted_statistic
 
 RESAMPLES = 1000
 SEED = 0
-CONFIDENCE = 0.95
 
 LEVELS: tuple[Level, ...] = ("segment", "system")
 GROUPINGS: tuple[Grouping, ...] = ("pooled", "system", "context")
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A statistic and what it is based on. resamples, seed: of the bootstrap behind low and high; None where nothing
-    was drawn. groups: number of groups averaged, or of systems. statistic is None unless outcome is 'ok'; reason says
-    why, or, where outcome is 'ok', why there is no interval."""
-
-    level: Level | Literal["conversation"]
-    grouping: Grouping
-    measure: Measure
-    statistic: float | None
-    p: float | None
-    sides: Sides
-    low: float | None
-    high: float | None
-    confidence: float | None
-    n: int
-    missing: int
-    excluded: int
-    groups: int
-    epsilon: float | None = None
-    forced: bool = False
-    resamples: int | None = None
-    seed: int | None = None
-    outcome: Outcome = "ok"
-    reason: str = ""
-    p_permuted: float | None = None
-    """p of no agreement by `against_chance`, at segment level where permutations were drawn."""
 
 
 def figures(
@@ -91,7 +58,7 @@ def figures(
             one = figure(used, view, resamples=resamples if slow or fast else None, seed=seed)
             if permutations and measure != "accuracy" and one.outcome == "ok":
                 test = partial(against_chance, groups=labels, permutations=permutations, seed=seed)
-                one = replace(one, p_permuted=test(used.scores, used.human, measure=measure).p)
+                one = replace(one, p_permuted=test(used.scores, used.human, measure=measure))
             yield one
     for measure in MEASURES:
         view = View(measure, "system", force=force)
@@ -107,56 +74,23 @@ def conversation_figures(scores: Floats, ratings: Floats, *, excluded: int) -> I
         "constant": "the scores, or the ratings, are all the same",
         "too_few": "3 conversations are needed",
     }
-    for measure, correlate in CORRELATIONS.items():
+    for correlate in CORRELATIONS.values():
         one = correlate(scores, ratings)
-        yield Figure(
-            "conversation",
-            "pooled",
-            measure,
-            one.statistic,
-            one.p,
-            "two-sided",
-            one.low,
-            one.high,
-            confidence=None if one.low is None else CONFIDENCE,
-            n=one.n,
-            missing=0,
-            excluded=excluded,
-            groups=1,
-            outcome=one.outcome,
-            reason=reasons.get(one.outcome, ""),
-        )
+        confidence, reason = None if one.low is None else CONFIDENCE, reasons.get(one.outcome, "")
+        yield replace(one, level="conversation", confidence=confidence, excluded=excluded, reason=reason)
 
 
 def figure(responses: Responses, view: View, *, resamples: int | None, seed: int) -> Figure:
     """One figure, with its interval unless resamples is None. ValueError as in `agreement_at`."""
-    agreement, ends = agreement_at(responses, view), Interval(None, CONFIDENCE, 0, 0, seed)
-    drawn = resamples is not None and agreement.statistic is not None
-    if resamples is not None and agreement.statistic is not None:
-        ends = agreement_interval(
-            responses, view, confidence=CONFIDENCE, resamples=resamples, seed=seed, agreement=agreement
-        )
-    return Figure(
-        view.level,
-        view.grouping,
-        view.measure,
-        agreement.statistic,
-        agreement.p,
-        agreement.sides,
-        ends.low,
-        ends.high,
-        confidence=None if ends.low is None else CONFIDENCE,
-        n=agreement.n,
-        missing=agreement.missing,
-        excluded=responses.excluded,
-        groups=agreement.groups,
-        epsilon=agreement.epsilon,
-        forced=agreement.forced,
-        resamples=ends.resamples if drawn else None,
-        seed=ends.seed if drawn else None,
-        outcome=agreement.outcome,
-        reason=agreement.reason or ends.reason,
-    )
+    one = agreement_at(responses, view)
+    if resamples is None or one.statistic is None:
+        return one
+    statistic = weighted_statistic(responses, view, one.epsilon or 0.0)
+    ends = interval(one.statistic, statistic, responses.context, resamples, seed)
+    one = replace(one, resamples=resamples, seed=seed)
+    if isinstance(ends, str):
+        return replace(one, reason=ends)
+    return replace(one, low=ends[0], high=ends[1], confidence=CONFIDENCE)
 
 
 # The signature of a figure

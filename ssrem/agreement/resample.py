@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from ssrem.agreement.correlate import (
     EQUAL,
     MIN_RESPONSES,
-    Agreement,
     Floats,
     Integers,
     Labels,
@@ -25,7 +24,6 @@ from ssrem.agreement.correlate import (
     Numbers,
     Outcome,
     Responses,
-    Sides,
     View,
     agreement_at,
     chosen_labels,
@@ -44,6 +42,7 @@ Weighted = Callable[[Floats], Floats]
 responses repeated as often as the weight of their context says. NaN where a side does not vary."""
 
 DRAWS = 2000
+CONFIDENCE = 0.95
 MIN_CLUSTERS = 5
 """Fewer contexts than this have too few distinct resamples for the ends of an interval."""
 
@@ -437,92 +436,37 @@ def _rows(responses: int) -> int:
 
 # Intervals
 
+Ends = tuple[float, float] | str
+"""The two ends of an interval, or in words why there are none."""
 
-@dataclass(frozen=True)
-class Interval:
-    """low to high holds `statistic` at level `confidence`: BCa over `resamples` draws of `clusters` contexts.
 
-    undefined: draws left out because they have no figure (a side does not vary in them). low and high are None unless
-    outcome is 'ok', statistic is None where the data have none; reason says why in words.
+def interval(estimate: float, statistic: Weighted, contexts: Integers, resamples: int, seed: int) -> Ends:
+    """The 95% BCa interval of a statistic, whose value on the data is `estimate`, from responses resampled by context.
+
+    contexts: that of each response (n,), a number from 0. At system level only contexts are resampled: the interval
+    holds for these systems, not for other ones. Accuracy keeps the ε of the data, so the interval ignores the gain from
+    choosing it.
     """
-
-    statistic: float | None
-    confidence: float
-    clusters: int
-    resamples: int
-    seed: int
-    low: float | None = None
-    high: float | None = None
-    undefined: int = 0
-    outcome: Outcome = "ok"
-    reason: str = ""
-
-
-def agreement_interval(
-    responses: Responses,
-    view: View,
-    *,
-    confidence: float = 0.95,
-    resamples: int = DRAWS,
-    seed: int,
-    agreement: Agreement | None = None,
-) -> Interval:
-    """Interval of `agreement_at`, from responses resampled by context.
-
-    agreement: the result of `agreement_at`, if it is known already. With grouping 'context' the coefficients of the
-    contexts are resampled. Accuracy keeps the ε of the data, so the interval ignores the gain from choosing it. At
-    system level only contexts are resampled: the interval holds for these systems, not for other ones. Errors as in
-    `agreement_at`; ValueError where confidence is not within (0, 1), or there is no resample.
-    """
-    check_resampling(confidence, resamples)
-    agreement, contexts = agreement or agreement_at(responses, view), responses.context
     count = int(contexts.max(initial=-1)) + 1
-    result = Interval(agreement.statistic, confidence, count, resamples, seed)
-    if agreement.statistic is None:
-        return replace(result, outcome=agreement.outcome, reason=agreement.reason)
     if count < MIN_CLUSTERS:
-        few = f"{count} contexts to resample; {MIN_CLUSTERS} are needed"
-        return replace(result, outcome="too_few", reason=few)
-    statistic = weighted_statistic(responses, view, agreement.epsilon or 0.0)
-    return with_ends(result, *resampled(statistic, contexts, resamples, seed))
+        return f"{count} contexts to resample; {MIN_CLUSTERS} are needed"
+    return bca(estimate, *resampled(statistic, contexts, resamples, seed))
 
 
-def check_resampling(confidence: float, resamples: int) -> None:
-    """ValueError where confidence is not within (0, 1), or there is no resample."""
-    if not 0 < confidence < 1 or resamples < 1:
-        raise ValueError(
-            f"an interval needs a confidence within (0, 1) and resamples, not {confidence} and {resamples}"
-        )
-
-
-def with_ends(interval: Interval, draws: Floats, jackknife: Floats) -> Interval:
-    """The interval with its ends, or why it has none.
-
-    draws (r,), jackknife (groups,): the statistic on draws of the contexts, and without each group of them.
-    """
-    undefined = int(np.isnan(draws).sum())
-    interval = replace(interval, undefined=undefined)
-    if undefined > MAX_UNDEFINED * len(draws) or np.isnan(jackknife).any():
-        reason = f"{undefined} of {len(draws)} resamples, or the data without one context, have no figure"
-        return replace(interval, outcome="degenerate", reason=reason)
-    assert interval.statistic is not None  # what has no statistic is not resampled
-    ends = bca(interval.statistic, draws[~np.isnan(draws)], jackknife, interval.confidence)
-    if isinstance(ends, str):
-        return replace(interval, outcome="degenerate", reason=ends)
-    return replace(interval, low=ends[0], high=ends[1])
-
-
-def bca(
-    estimate: float, replicates: Floats, jackknife: Floats, confidence: float = 0.95
-) -> tuple[float, float] | str:
+def bca(estimate: float, draws: Floats, jackknife: Floats, confidence: float = CONFIDENCE) -> Ends:
     """The two ends of a BCa interval (Efron 1987; Efron and Tibshirani 1993, section 14.3), or in words why there are
     none.
 
-    estimate: on the data; replicates (r,): on resamples; jackknife (k,): with each context left out; all finite.
-    confidence in (0, 1). Ties between estimate and replicates count half in the bias correction.
+    estimate: on the data; draws (r,): on resamples; jackknife (k,): without each group of contexts; NaN where there is
+    no figure, as a side does not vary: such draws are left out. confidence in (0, 1). Ties between estimate and draws
+    count half in the bias correction.
     """
     from scipy.special import ndtr, ndtri
 
+    undefined = int(np.isnan(draws).sum())
+    if undefined > MAX_UNDEFINED * len(draws) or np.isnan(jackknife).any():
+        return f"{undefined} of {len(draws)} resamples, or the data without one context, have no figure"
+    replicates = draws[~np.isnan(draws)]
     if np.ptp(replicates) < EQUAL:
         return "all resamples give the same figure"
     tied = np.abs(replicates - estimate) < EQUAL
@@ -545,35 +489,28 @@ def bca(
 
 # The difference between two evaluators
 
-Test = Literal["perm-both", "paired-bootstrap"]
-
 
 @dataclass(frozen=True)
 class Difference:
-    """How much better the first evaluator agrees with people than the second, and the p of the difference, in (0, 1].
+    """How much better the first evaluator agrees with people than the second, and the two-sided p of the difference, in
+    (0, 1].
 
-    first, second: agreement of each; difference: first minus second. sides: 'two-sided': p is of a difference either
-    way; 'greater': of first being better. low to high: the interval of the difference at level `confidence`, from the
-    bootstrap only. n: responses used; missing: left out because a score is missing; clusters: contexts drawn;
-    resamples: permutations or draws, by `seed`. Figures are None unless outcome is 'ok' (only p, low and high where the
-    difference cannot be tested); reason says why.
+    first, second: agreement of each; difference: first minus second, with its 95% interval low to high, from the
+    bootstrap only. n: responses used; missing: left out because a score is missing; resamples: permutations or draws,
+    by `seed`. Figures are None unless outcome is 'ok' (only p, low and high where the difference cannot be tested);
+    reason says why.
     """
 
-    test: Test
-    measure: Measure
-    sides: Sides
     n: int
     missing: int
+    resamples: int
+    seed: int
     first: float | None = None
     second: float | None = None
     difference: float | None = None
     p: float | None = None
     low: float | None = None
     high: float | None = None
-    confidence: float | None = None
-    clusters: int | None = None
-    resamples: int | None = None
-    seed: int | None = None
     outcome: Outcome = "ok"
     reason: str = ""
 
@@ -599,32 +536,28 @@ def paired_bootstrap(
     *,
     view: View,
     systems: Labels | None = None,
-    confidence: float = 0.95,
     resamples: int = DRAWS,
-    sides: Sides = "two-sided",
     seed: int,
     known: Known | None = None,
 ) -> Difference:
     """Difference of the agreement of first and second (n,) with the human scores (n,), with its BCa interval.
 
     Both are taken on the same resamples of contexts (n,); NaN is missing, and a response counts where it has all three.
-    p = (k + 1) / (resamples + 1) for k resamples in which first is not better, the inversion of a percentile interval;
-    two-sided: twice that of the smaller side, at most 1. For accuracy, each evaluator keeps its ε of the data. The
-    system level compares the means by `systems` (n,), refused below five unless the view forces it. known: a cache that
-    calls may share which differ only in first and second, so that each evaluator is resampled once, not once a pair.
+    p is twice the smaller of (k + 1) / (resamples + 1) for k resamples in which first is not better, or not worse, at
+    most 1: the inversion of a percentile interval. For accuracy, each evaluator keeps its ε of the data. The system
+    level compares the means by `systems` (n,), refused below five unless the view forces it. known: a cache that calls
+    may share which differ only in first and second, so that each evaluator is resampled once, not once a pair.
     ValueError for infinite scores and labels that do not fit.
     """
-    check_resampling(confidence, resamples)
     values, missing = columns(first, second, human)
-    usable = complete(first, second, human)
+    usable, y = complete(first, second, human), values[:, 2]
     if len(contexts) != len(usable):
         raise ValueError(f"{len(contexts)} contexts do not fit {len(usable)} scores")
     contexts = chosen_labels(contexts, usable)
     systems = None if systems is None else chosen_labels(systems, usable)
     clusters = numbered(contexts, len(values), "contexts")[1]
-    count, y = int(clusters.max(initial=-1)) + 1, values[:, 2]
-    result = Difference("paired-bootstrap", view.measure, sides, len(values), missing, confidence=confidence)
-    result = replace(result, clusters=count, resamples=resamples, seed=seed)
+    count = int(clusters.max(initial=-1)) + 1
+    result = Difference(len(values), missing, resamples, seed)
     if why := not_comparable(values[:, 0], values[:, 1], y):
         return replace(result, outcome=why[0], reason=why[1])
     if count < MIN_CLUSTERS:
@@ -643,18 +576,14 @@ def paired_bootstrap(
             known[key] = agreement.statistic, *resampled(statistic, clusters, resamples, seed)
         both.append(known[key])
     (a, draws_a, without_a), (b, draws_b, without_b) = both
-    difference, replicates = a - b, draws_a - draws_b
-    result = replace(result, first=a, second=b, difference=difference)
-    interval = Interval(difference, confidence, count, resamples, seed)
-    interval = with_ends(interval, replicates, without_a - without_b)
-    if interval.outcome != "ok":
-        return replace(result, outcome=interval.outcome, reason=interval.reason)
+    draws = draws_a - draws_b
+    result = replace(result, first=a, second=b, difference=a - b)
+    ends = bca(a - b, draws, without_a - without_b)
+    if isinstance(ends, str):
+        return replace(result, outcome="degenerate", reason=ends)
     # A resample without a figure counts against both sides.
-    not_better, not_worse = (
-        (int((~(one > EQUAL)).sum()) + 1) / (resamples + 1) for one in (replicates, -replicates)
-    )
-    p = not_better if sides == "greater" else min(1.0, 2 * min(not_better, not_worse))
-    return replace(result, p=p, low=interval.low, high=interval.high)
+    sides = ((int((~(one > EQUAL)).sum()) + 1) / (resamples + 1) for one in (draws, -draws))
+    return replace(result, p=min(1.0, 2 * min(sides)), low=ends[0], high=ends[1])
 
 
 # Whether a challenger may replace the champion
@@ -688,54 +617,35 @@ class Comparison:
     outcome: str = "ok"
 
 
-def compare_share(
-    dataset: str, champion: Floats, challenger: Floats, groups: NDArray[Any], *, margin: float, seed: int = 0
-) -> Comparison:
-    """Mean share of negatives below the true response, from each response's share (n,) under either; in [0, 1]."""
-
-    def mean(values: Floats, clusters: Integers) -> Weighted:
-        sums, sizes = np.bincount(clusters, values), np.bincount(clusters).astype(np.float64)
-        return lambda weights: weights @ sums / (weights @ sizes)
-
-    return _compare("share above", dataset, mean, champion, challenger, groups, margin, seed)
-
-
-def compare_agreement(
+def compare_with_champion(
     dataset: str,
     champion: Floats,
     challenger: Floats,
-    human: Floats,
     groups: NDArray[Any],
     *,
+    human: Floats | None = None,
     margin: float,
     seed: int = 0,
 ) -> Comparison:
-    """Spearman's ρ with the human scores (n,), from the scores (n,) of either."""
+    """Compare Spearman's ρ of the scores (n,) of either with the human scores (n,), or without these the mean of values
+    in [0, 1]: each response's share of negatives below the true response.
 
-    def rho(scores: Floats, clusters: Integers) -> Weighted:
-        return weighted_spearman(scores, human, clusters)
-
-    return _compare("spearman", dataset, rho, champion, challenger, groups, margin, seed)
-
-
-def _compare(
-    measure: str,
-    dataset: str,
-    of: Callable[[Floats, Integers], Weighted],
-    champion: Floats,
-    challenger: Floats,
-    groups: NDArray[Any],
-    margin: float,
-    seed: int,
-) -> Comparison:
-    """Groups are resampled, not responses: those to one context are not independent. of: scores and the group of each
-    to the measure."""
+    Groups (n,) are resampled, not responses: those to one context are not independent.
+    """
     _, clusters = np.unique(groups, return_inverse=True)
     n, count = len(groups), int(clusters.max(initial=-1)) + 1
+
+    def weighted(values: Floats) -> Weighted:
+        if human is not None:
+            return weighted_spearman(values, human, clusters)
+        sums, sizes = np.bincount(clusters, values), np.bincount(clusters).astype(np.float64)
+        return lambda weights: weights @ sums / (weights @ sizes)
+
+    measure = "share above" if human is None else "spearman"
     result = Comparison(dataset, measure, None, None, None, None, margin, n, count, None)
     if n < GATE_RESPONSES or count < 2:
         return replace(result, outcome=f"too few to compare: {n} responses in {count} groups")
-    old, new = of(champion, clusters), of(challenger, clusters)
+    old, new = weighted(champion), weighted(challenger)
     reached = [float(one(np.ones((1, count)))[0]) for one in (old, new)]
     if not np.isfinite(reached[0]):
         return replace(result, outcome="the champion's scores, or people's, are constant")

@@ -11,11 +11,8 @@ import numpy as np
 from ssrem.agreement.raters import (
     Dropped,
     Filtered,
-    OneRater,
+    RaterFigure,
     Ratings,
-    Reliability,
-    SplitHalf,
-    aggregation_name,
     failed_checks,
     krippendorff_alpha,
     low_kappa,
@@ -40,11 +37,11 @@ class Review:
     raters: tuple[str, ...]
     units: tuple[str, ...]
     filters: tuple[Filtered, ...]
-    before: Reliability
-    alpha: Reliability
+    before: RaterFigure
+    alpha: RaterFigure
     on_topic: Ratings | None
-    one: OneRater
-    halves: SplitHalf
+    one: RaterFigure
+    halves: RaterFigure
 
     @property
     def dropped(self) -> tuple[Dropped, ...]:
@@ -143,7 +140,7 @@ def record(batch: Batch, reviewed: Review) -> dict[str, Any]:
     return {
         "batch": batch.id,
         "criterion": batch.plan.criterion,
-        "aggregation": aggregation_name("mean", reviewed.filters),
+        "aggregation": "+".join(["mean", *(one.name for one in reviewed.filters)]),
         "raters": list(reviewed.raters),
         "kept": reviewed.remaining,
         "dropped": [asdict(one) for one in reviewed.dropped],

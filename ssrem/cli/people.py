@@ -228,7 +228,7 @@ def _show(result: Validation, verdict: str, page: Path) -> None:
                 {"evaluator": of} | {n: shown(one) for n, one in by.items()}
                 for of, by in result.agreement.items()
             ),
-            {"evaluator": "one rater with the others", "spearman": real(result.rater.statistic)}
+            {"evaluator": "one rater with the others", "spearman": real(result.rater.value)}
             | {"pearson": None, "kendall": None},
         ],
         "thresholds, chosen on one half of the contexts and tested on the other": [

@@ -390,7 +390,7 @@ def regressions(points: Rows) -> Rows:
     lines = []
     for key, rows in _measured_points(points).items():
         line = regression_line(*np.array([(row["human"], row["score"]) for row in rows], dtype=np.float64).T)
-        slope, intercept = (line.slope, line.intercept) if line else (None, None)
+        slope, intercept = line or (None, None)
         named = dict(zip(("dataset", "criterion", "evaluator"), key, strict=True))
         lines.append({**named, "slope": slope, "intercept": intercept, "n": len(rows)})
     return lines

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ssrem.agreement import share_interval
 from ssrem.agreement.correlate import Floats, Integers
-from ssrem.agreement.figures import CONFIDENCE, RESAMPLES, SEED
-from ssrem.agreement.resample import MIN_CLUSTERS, Interval, Weighted, ratio, resampled, with_ends
+from ssrem.agreement.figures import RESAMPLES, SEED
+from ssrem.agreement.resample import Weighted, interval, ratio
 
 Flags = NDArray[np.bool_]
 
@@ -43,18 +43,14 @@ def over_contexts(statistic: Weighted, clusters: Integers, of: Flags) -> Estimat
     if np.isnan(value):
         return Estimate(None, n=n, reason="it is not defined")
     codes = np.unique(clusters[of], return_inverse=True)[1]
-    count = int(codes.max(initial=-1)) + 1
-    if count < MIN_CLUSTERS:
-        return Estimate(value, n=n, reason=f"{count} contexts to resample; {MIN_CLUSTERS} are needed")
 
     def among(weights: Floats) -> Floats:
         whole = np.zeros((len(weights), len(of)))
         whole[:, of] = weights[:, codes]
         return statistic(whole)
 
-    interval = Interval(value, CONFIDENCE, count, RESAMPLES, SEED)
-    interval = with_ends(interval, *resampled(among, codes, RESAMPLES, SEED))
-    return Estimate(value, interval.low, interval.high, n, interval.reason)
+    ends = interval(value, among, codes, RESAMPLES, SEED)
+    return Estimate(value, n=n, reason=ends) if isinstance(ends, str) else Estimate(value, *ends, n)
 
 
 def share(hits: Flags, of: Flags, clusters: Integers) -> Estimate:

@@ -170,4 +170,4 @@ def _rounded(scores: Floats, learned: Floats, human: Human, train: Rows) -> Floa
     line = regression_line(learned[known], human.scores[train][known])
     if line is None:
         return np.full(len(scores), human.scale[0])
-    return np.clip(np.round(line.slope * scores + line.intercept), *human.scale)
+    return np.clip(np.round(line[0] * scores + line[1]), *human.scale)

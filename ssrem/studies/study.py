@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar, get_type_hints
 
-from ssrem.agreement.correlate import Correlation, Outcome
+from ssrem.agreement.correlate import Figure, Outcome
 
 Data = TypeVar("Data")
 
@@ -59,6 +59,6 @@ def study(
     return lambda findings: Study(findings, title, note, axis)
 
 
-def of_correlation(condition: str, correlation: Correlation) -> Finding:
+def of_correlation(condition: str, correlation: Figure) -> Finding:
     """Spearman's ρ as a finding."""
     return Finding(condition, "spearman", correlation.statistic, correlation.n, correlation.outcome)

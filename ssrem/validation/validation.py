@@ -12,7 +12,7 @@ import numpy as np
 from ssrem import __version__
 from ssrem.agreement.correlate import Floats, Responses, View
 from ssrem.agreement.figures import RESAMPLES, SEED, figure
-from ssrem.agreement.raters import OneRater, one_rater
+from ssrem.agreement.raters import RaterFigure, one_rater
 from ssrem.agreement.resample import Difference, paired_bootstrap
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Evaluator
@@ -78,7 +78,7 @@ class Validation:
     excluded: int
     agreement: Mapping[str, Mapping[str, Estimate]]
     against: Mapping[str, Difference]
-    rater: OneRater
+    rater: RaterFigure
     passing: Passing
     bias: Sequence[Bias]
     more_labels: int | None
@@ -242,7 +242,7 @@ def verdict(validation: Validation) -> str:
     better = {n: d.second for n, d in known.items() if d.high is not None and d.high < 0}
     unclear = {n: d.second for n, d in known.items() if d.low is None or d.low <= 0}
     baselines = " and ".join(f"{n} ({fixed(value or 0.0)})" for n, value in (better or unclear).items())
-    one = validation.rater.statistic
+    one = validation.rater.value
     if baselines:
         beside = (
             f", but {'less than' if better else 'is not shown to be better than'} the untrained {baselines}"
@@ -301,7 +301,7 @@ def render(
         one = coefficients["spearman"]
         row = {**common, "evaluator": name, "score": "f", "n": one.n, "spearman": one.value}
         row |= {"aggregation": "mean", "level": "segment", "outcome": "ok", "spearman_low": one.low}
-        row |= {"spearman_high": one.high, "ceiling": validation.rater.statistic}
+        row |= {"spearman_high": one.high, "ceiling": validation.rater.value}
         correlations.append(row)
     return render_page(
         "validation.html",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.correlate import MIN_SYSTEMS, Agreement, Responses, View, agreement_at
+from ssrem.agreement.correlate import MIN_SYSTEMS, Figure, Responses, View, agreement_at
 from ssrem.agreement.resample import weighted_statistic
 
 RNG = np.random.default_rng(0)
@@ -18,7 +18,7 @@ HUMAN = RNG.integers(1, 6, 120) + 0.2 * SYSTEMS
 SCORES = HUMAN + RNG.normal(0, 2, 120)
 
 
-def agreement_of(scores: Any, human: Any, systems: Any, *, measure: Any, force: bool = False) -> Agreement:
+def agreement_of(scores: Any, human: Any, systems: Any, *, measure: Any, force: bool = False) -> Figure:
     """At system level; every response has a context of its own."""
     responses = Responses(scores, human, np.arange(len(scores)), systems)
     return agreement_at(responses, View(measure, "system", force=force))
