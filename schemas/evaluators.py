@@ -96,14 +96,13 @@ JUDGMENTS = Table(
     name="judgments",
     grain="One row is one answer of an endpoint that a version of a judge was given about one response.",
     part="evaluator, version and dataset",
-    key=("evaluator", "version", "dataset", "response_id", "request", "order_no", "sample_no"),
+    key=("evaluator", "version", "dataset", "response_id", "request", "order_no"),
     columns=columns(
         evaluator="VARCHAR: name of the evaluator, such as judge",
         version="BIGINT: its version",
         dataset="VARCHAR: annotated set",
         response_id="VARCHAR: response in that set",
         order_no="BIGINT: 0; 1: response and reference stood in each other's place",
-        sample_no="BIGINT: number of the answer to the same request, from 0",
         prompt="VARCHAR: criterion of the prompt, and a hash of all that it says",
         request="VARCHAR: hash of all that the answer depends on: prompt, endpoint, settings and texts. Judges that "
         "are parts of one blend differ in it",
@@ -127,7 +126,7 @@ JUDGMENTS = Table(
         OneOf("method", ("expected", "number")),
         Finite(("score", "seconds")),
         WithinBounds(("score",), "evaluators", ("evaluator", "version")),
-        *at_least(order_no=0, sample_no=0, prompt_tokens=0, completion_tokens=0, seconds=0),
+        *at_least(order_no=0, prompt_tokens=0, completion_tokens=0, seconds=0),
     ),
 )
 

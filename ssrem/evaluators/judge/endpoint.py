@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
@@ -27,19 +27,16 @@ from ssrem.settings import Count, Natural, Positive
 if TYPE_CHECKING:
     from ssrem.encoders.store import Hashes
 
-LOGPROBS, SCHEMA, TEMPERATURE = "logprobs", "response_format", "temperature"
 LIMIT, OTHER_LIMIT = "max_tokens", "max_completion_tokens"
 GO_ON = "what was answered is kept; run the same command again to go on"
 
 _REFUSED = {
-    LOGPROBS: (LOGPROBS,),
-    SCHEMA: (SCHEMA, "json_schema", "grammar"),
-    TEMPERATURE: (TEMPERATURE,),
+    LIMIT: rf"{OTHER_LIMIT}|{LIMIT}.*not (?:supported|permitted)|(?:unsupported|unknown|unrecogni[sz]ed).*{LIMIT}",
+    "logprobs": "logprobs",
+    "response_format": "response_format|json_schema|grammar",
+    "temperature": "temperature",
 }
-"""Parameter → what an error says of it where the endpoint does not know it, or does not take its value."""
-_NOT_KNOWN = re.compile(
-    r"unsupported|not (?:supported|permitted|allowed)|un(?:known|expected|recogni[sz]ed)", re.I
-)
+"""Parameter → what an error says where the endpoint does not know it, or does not take its value."""
 _LONGEST = 200
 _RUN = 8
 """So many characters of a key in a row are hidden."""
@@ -82,13 +79,8 @@ class JudgeSettings(RequestOptions):
     """model at the endpoint"""
     prompt: Annotated[str, AfterValidator(lambda spec: load_prompt(spec).source)] = "overall"
     """a packaged prompt or a file, see `prompt`; kept is all of a file, so that a saved judge needs none"""
-    samples: Count = 1
-    """answers to average"""
     temperature: Annotated[int | float, Field(ge=0, le=2)] = 0
     """temperature of the answers"""
-    answers: Literal["auto", "logprobs", "structured", "plain"] = "auto"
-    """what is asked for beside the text: log-probabilities of its tokens, structured (JSON by a schema), plain
-    (neither), or auto: both, as far as the endpoint has them"""
     max_tokens: Count = 32
     """tokens of an answer at most, more for a model that thinks first"""
     context_turns: Count = 20
@@ -148,8 +140,8 @@ class RefusedError(Exception):
 
 
 class Endpoint:
-    """A model behind an endpoint. settings: of the judge; response_format: of its answers, where they are to be JSON;
-    say: called with what the endpoint does not take, which is left out from then on if `answers` is "auto".
+    """A model behind an endpoint. settings: of the judge; response_format: of its answers; say: called with what the
+    endpoint does not take, which is left out from then on.
 
     EvaluatorError, in one line, where OpenAI's client is not installed or there is no key.
     """
@@ -176,12 +168,10 @@ class Endpoint:
         self._of_key = re.compile(f"(?:(?={runs}).)*(?:{runs})", re.DOTALL) if key else None
         self._parameters: dict[str, dict[str, Any]] = {
             LIMIT: {LIMIT: settings.max_tokens},
-            TEMPERATURE: {TEMPERATURE: settings.temperature},
+            "temperature": {"temperature": settings.temperature},
+            "logprobs": {"logprobs": True, "top_logprobs": 20},
+            "response_format": {"response_format": response_format},
         }
-        if settings.answers in ("auto", "logprobs"):
-            self._parameters[LOGPROBS] = {LOGPROBS: True, "top_logprobs": 20}
-        if settings.answers in ("auto", "structured"):
-            self._parameters[SCHEMA] = {SCHEMA: response_format}
         self._lock = threading.Lock()
         self._pool = pool = ThreadPoolExecutor(settings.concurrency * (1 + settings.retries))
 
@@ -212,35 +202,30 @@ class Endpoint:
     def ask(self, message: str) -> Any:
         """The JSON of the reply to a message; None if no try gives JSON.
 
-        RefusedError where the endpoint does not take this message, EvaluatorError where it does not answer at all.
+        A parameter that the endpoint does not take is left out from then on, or asked for by its other name; that is
+        said. RefusedError where the endpoint does not take this message, EvaluatorError where it does not answer at all.
         """
         while True:
             parameters = self._parameters
             try:
                 return self._reply(message, parameters)
             except RefusedError as error:
-                if not self._adapt(str(error), parameters):
-                    raise
-
-    def _adapt(self, error: str, parameters: dict[str, dict[str, Any]]) -> bool:
-        """Whether there is another way to ask an endpoint that does not take one of the parameters; it is said."""
-        with self._lock:
-            if self._parameters is not parameters:  # another thread has adapted meanwhile
-                return True
-            if OTHER_LIMIT in error or (LIMIT in error and _NOT_KNOWN.search(error)):
-                refused = {LIMIT}
-            else:
-                refused = {name for name, words in _REFUSED.items() if any(word in error for word in words)}
-            fixed = set() if self._settings.answers == "auto" else {LOGPROBS, SCHEMA}
-            refused &= parameters.keys() - fixed
-            for name in sorted(refused):
-                other, instead = {}, "asked without it"
-                if name == LIMIT:
-                    other = {OTHER_LIMIT: {OTHER_LIMIT: self._settings.max_tokens}}
-                    instead = f"asked with {OTHER_LIMIT}"
-                self._parameters = {k: own for k, own in self._parameters.items() if k != name} | other
-                self._say(f"judge: {self.where} does not take {name}; {instead}")
-            return bool(refused)
+                with self._lock:
+                    if self._parameters is not parameters:  # another thread has adapted meanwhile
+                        continue
+                    words = str(error)
+                    refused = [
+                        name for name in parameters if re.search(_REFUSED.get(name, "^$"), words, re.I)
+                    ]
+                    if not refused:
+                        raise
+                    name = refused[0]
+                    self._parameters = {k: own for k, own in parameters.items() if k != name}
+                    instead = "asked without it"
+                    if name == LIMIT:
+                        self._parameters[OTHER_LIMIT] = {OTHER_LIMIT: self._settings.max_tokens}
+                        instead = f"asked with {OTHER_LIMIT}"
+                    self._say(f"judge: {self.where} does not take {name}; {instead}")
 
     def _reply(self, message: str, parameters: Mapping[str, Mapping[str, Any]]) -> Any:
         settings, where, tries = self._settings, self.where, 1 + self._settings.retries

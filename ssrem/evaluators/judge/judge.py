@@ -47,14 +47,11 @@ _KEPT = (
 
 @dataclass(frozen=True)
 class Question:
-    """A message to send. key: hash of all that the answer may depend on; texts: hashes of the sample's texts; order,
-    nth: which order of the responses and which sample of the answer it is for."""
+    """A message to send. key: hash of all that the answer may depend on; texts: hashes of the sample's texts."""
 
     key: str
     message: str
     texts: tuple[int, ...]
-    order: int
-    nth: int
 
 
 class Judge(Metric):
@@ -126,13 +123,12 @@ class Judge(Metric):
         the sample as `row`."""
         for row, sample in enumerate(samples):
             response = hashlib.sha256(sample.response.encode("utf-8", "replace")).hexdigest()[:16]
-            for question in () if self.lacks(sample) else self._questions(sample):
+            for order, question in enumerate(() if self.lacks(sample) else self._questions(sample)):
                 if answer := self.journal.get(question.key):
                     yield {
                         **{name: answer.get(name) for name in _KEPT},
                         "row": row,
-                        "order_no": question.order,
-                        "sample_no": question.nth,
+                        "order_no": order,
                         "prompt": f"{self.prompt.criterion}@{self.prompt.digest}",
                         "request": question.key,
                         "response_hash": response,
@@ -153,6 +149,7 @@ class Judge(Metric):
         return tuple(context), response
 
     def _questions(self, sample: Sample) -> list[Question]:
+        """What is asked about a sample, in each order of the responses."""
         context, response = self._visible(sample)
         own = self.settings.model_dump(exclude={"prompt"})
         texts = [*context, response]
@@ -160,11 +157,9 @@ class Judge(Metric):
             texts.append(sample.reference)
         hashes = tuple(text_hashes(texts).tolist())
         questions = []
-        for order, message in enumerate(self.prompt.rendered(Sample(context, response, sample.reference))):
-            for nth in range(self.settings.samples):
-                depends_on = [own, self.prompt.digest, message, nth]
-                key = hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()
-                questions.append(Question(key, message, hashes, order, nth))
+        for message in self.prompt.rendered(Sample(context, response, sample.reference)):
+            depends_on = json.dumps([own, self.prompt.digest, message], sort_keys=True)
+            questions.append(Question(hashlib.sha256(depends_on.encode()).hexdigest(), message, hashes))
         return questions
 
     def _missing(self, questions: Sequence[Sequence[Question]]) -> list[Question]:
@@ -173,18 +168,15 @@ class Judge(Metric):
         return list(found.values())
 
     def _read(self, questions: Sequence[Question]) -> tuple[float, str]:
-        """The mean of the answers of each order, and of the orders; NaN, and why, where an order has no score."""
-        of_orders = []
-        for order in range(1 + self.prompt.both_orders):
-            own = [question for question in questions if question.order == order]
-            answers = [self.journal.get(question.key) for question in own]
-            scores = [answer["score"] for answer in answers if answer and answer["score"] is not None]
-            if not scores:
-                reason = next((answer["reason"] for answer in answers if answer), "")
-                return np.nan, reason or self._unanswered.get(own[0].key, _MALFORMED)
-            mean = sum(scores) / len(scores)
-            of_orders.append(self.prompt.low + self.prompt.high - mean if order else mean)
-        return sum(of_orders) / len(of_orders), ""
+        """The mean of the answers in each order; NaN, and why, where one has no score."""
+        scores = []
+        for order, question in enumerate(questions):
+            answer = self.journal.get(question.key)
+            if answer is None or answer["score"] is None:
+                reason = answer["reason"] if answer else self._unanswered.get(question.key, _MALFORMED)
+                return np.nan, reason
+            scores.append(self.prompt.low + self.prompt.high - answer["score"] if order else answer["score"])
+        return sum(scores) / len(scores), ""
 
     def _send(self, questions: Sequence[Question], responses: int) -> None:
         """Ask the questions about a number of responses; each answer goes into the journal as it comes.

@@ -200,7 +200,7 @@ def test_it_asks_in_the_way_that_the_endpoint_understands(server: JudgeServer) -
     client = Client(say=said.append)
     assert judge(server, client).score(SAMPLES).tolist() == [3] * 5
     assert len(server.asked) == 4 + 5
-    judge(server, client, samples=2).score(SAMPLES)  # each is said once a run
+    judge(server, client, context_turns=2).score(SAMPLES)  # each is said once a run
     assert said[0] == f"judge sends 5 responses with their contexts to {server.url}, model tiny: 5 requests"
     assert said[1:5] == [
         f"judge: {server.url} does not take max_tokens; asked with max_completion_tokens",
@@ -224,18 +224,11 @@ def test_a_limit_that_is_not_known_is_named_otherwise(server: JudgeServer, error
     assert ("max_completion_tokens" in server.asked[-1]) is taken
 
 
-def test_it_asks_for_what_it_is_set_to(server: JudgeServer) -> None:
+def test_it_asks_for_a_step_of_the_scale(server: JudgeServer) -> None:
     server.answer = lambda body, _: completion('{"score": 5}' if "response_format" in body else "2")
     assert judge(server).score(SAMPLES).tolist() == [5] * 5
     wanted = server.asked[-1]["response_format"]["json_schema"]["schema"]["properties"]["score"]
     assert wanted == {"type": "integer", "enum": [1, 2, 3, 4, 5]}
-    for way, parameters in {"plain": [], "logprobs": ["logprobs"], "structured": ["response_format"]}.items():
-        score = 5 if way == "structured" else 2
-        assert judge(server, answers=way).score(SAMPLES[:1]).tolist() == [score]
-        assert [name for name in ("logprobs", "response_format") if name in server.asked[-1]] == parameters
-    server.answer = lambda *_: failure(400, "no logprobs here")
-    with pytest.raises(EvaluatorError, match=r"refuses the request .400: no logprobs here"):
-        judge(server, answers="logprobs").score(SAMPLES[1:2])
 
 
 def test_the_number_within_a_json_object_is_expected_too(server: JudgeServer) -> None:
@@ -281,11 +274,6 @@ def test_pairs_are_asked_in_both_orders(server: JudgeServer) -> None:
     assert {first, second} == {'"mine"\n\n', '"theirs"'}
 
 
-def test_samples_are_averaged(server: JudgeServer) -> None:
-    server.answer = lambda _, number: completion(["2", "5", "no"][number])
-    assert judge(server, samples=3, temperature=1).score(SAMPLES[:1]).tolist() == [3.5]
-
-
 def test_a_saved_judge_needs_no_file(server: JudgeServer, tmp_path: Path) -> None:
     prompt = tmp_path / "mine.md"
     prompt.write_text("---\ncriterion: humour\nscale: 0-9\nversion: 2\n---\n{context} {response} 0-9?\n")
@@ -309,9 +297,8 @@ def _prompt(front: str = "criterion: a\nscale: 1-5\nversion: 1", text: str = "{c
         ({"model": ""}, "needs a model"),
         ({"base_url": "localhost:80"}, "base_url: it must be an address"),
         ({"base_url": "http://me:secret@host/v1"}, "without a password"),
-        ({"samples": 0}, "samples: input should be greater than or equal to 1, not 0"),
+        ({"max_tokens": 0}, "max_tokens: input should be greater than or equal to 1, not 0"),
         ({"temperature": -1}, "temperature: input should be greater than or equal to 0"),
-        ({"answers": "loud"}, "answers: input should be 'auto', 'logprobs', 'structured' or 'plain'"),
         ({"concurrency": 0}, "concurrency: input should be greater than or equal to 1"),
         ({"key_env": "sk-abc"}, "name of an environment variable"),
         ({"prompt": "overal"}, "no prompt or file 'overal'; the packaged prompts: overall"),
@@ -369,15 +356,14 @@ def test_an_answer_that_comes_a_byte_at_a_time_ends_with_the_timeout(server: Jud
     assert time.monotonic() - started < 3
 
 
-@pytest.mark.parametrize("answers", ["plain", "auto"])
 def test_the_endpoint_is_closed_where_it_stops_at_once(
-    server: JudgeServer, monkeypatch: pytest.MonkeyPatch, answers: str
+    server: JudgeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.answer = lambda *_: failure(404, "no such path")
     close = create_autospec(Endpoint.close, side_effect=Endpoint.close)
     monkeypatch.setattr(Endpoint, "close", close)
     with pytest.raises(EvaluatorError, match=r"'tiny' or the path \(404: no such path\)"):
-        judge(server, answers=answers).score(SAMPLES)
+        judge(server).score(SAMPLES)
     close.assert_called_once()
 
 
