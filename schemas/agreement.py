@@ -255,7 +255,7 @@ STUDIES = Table(
         condition="VARCHAR: what the figure is for, such as an attack or a bucket",
         measure="VARCHAR: better: share of pairs whose better response scores higher; fooled: share in which the "
         "attack does not score below the true response; "
-        "identified: share of negatives that the true response is above; spearman; sd, qX: standard "
+        "spearman; sd, qX: standard "
         "deviation and quantiles of scores brought to [0, 1]; sd_unscaled: in their own units; words: share of "
         "words; shift: mean change in standard deviations",
         value="DOUBLE?: the figure",

@@ -16,10 +16,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ssrem.agreement.compare import PERMUTATIONS, perm_both, ranking
-from ssrem.agreement.correlate import MIN_SYSTEMS, Floats, Level, Numbers, Responses, View, columns
+from ssrem.agreement.correlate import MIN_SYSTEMS, Floats, View, columns
 from ssrem.agreement.figures import LEVELS, RESAMPLES, SEED, figures
 from ssrem.agreement.raters import rater_figures, reliability_figures, without_outliers
-from ssrem.agreement.resample import Difference, paired_bootstrap
+from ssrem.agreement.resample import paired_bootstrap
 from ssrem.errors import AnnotationError, EvaluatorError, GateError, say
 from ssrem.evaluators import PARTS, evaluator_class, load_evaluator, overall_part
 from ssrem.evaluators.base import EMPTY_CONTEXT, EMPTY_RESPONSE, NO_REFERENCE
@@ -47,6 +47,14 @@ SET_TABLES = ("comparisons", "rankings", "rater_agreement")
 
 DRAWS_A_PAIR = 50
 """Draws per pair: with Holm's correction over m pairs, the smallest p, 2 / (draws + 1), is below .05 from 40 a pair."""
+
+AT_FIRST = {
+    "keep_ground_truth": False,
+    "force_systems": False,
+    "test": "paired-bootstrap",
+    "permutations": 0,
+}
+"""Options of a set's first run, by field of `AgreementSettings`; later ones take those of the last run."""
 
 Rows = list[dict[str, Any]]
 
@@ -99,16 +107,16 @@ def correlate_files(
     and the last one is raised.
     """
     new: dict[str, bool] = {}
-    failed: Exception | None = None
+    failed: list[Exception] = []
     for file in files:
         try:
             new.update([correlate(file, versions, home, sets, settings, client=client, resources=resources)])
         except SET_ERRORS as error:
-            if failed is not None:
-                say(str(failed))
-            failed = error
-    if failed is not None:
-        raise failed
+            failed.append(error)
+    for one in failed[:-1]:
+        say(str(one))
+    if failed:
+        raise failed[-1]
     return new
 
 
@@ -161,23 +169,16 @@ class _Job:
 
     def recipe(self) -> Recipe:
         """What determines the figures: the set's content, the versions and the options, as chosen or as before."""
-        source, landed, settings = self.source, self.landed(), self.settings or AgreementSettings()
+        source, landed = self.source, self.landed()
         last = last_parameters(self.home, self.dataset, "correlate")
-        in_use = self.home.query("SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL")
+        chosen = self.settings.model_dump(exclude_none=True) if self.settings else {}
         versions = {*_intact(self.home, "scores", self.dataset), *self.versions}
-        truth_kept = set(map(tuple, last.get("ground_truth_kept", [])))
-        if self.settings:
-            change = truth_kept.update if settings.keep_ground_truth else truth_kept.difference_update
-            change(self.versions)
-        options = {"systems_forced": False, "permutations": 0, "test": "paired-bootstrap"}
-        options |= {name: last[name] for name in options if name in last}
-        chosen = {**settings.model_dump(), "systems_forced": settings.force_systems}
+        in_use = self.home.query("SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL")
         parameters = {
             "dataset": self.dataset,
             "evaluators": sorted(versions),
-            "ground_truth_kept": sorted(versions & truth_kept),
             "in_use": [version for version in in_use if version in versions],
-            **{name: old if chosen[name] is None else chosen[name] for name, old in options.items()},
+            **{name: chosen.get(name, last.get(name, first)) for name, first in AT_FIRST.items()},
             "resamples": RESAMPLES,
             "seed": SEED,
         }
@@ -208,16 +209,15 @@ class _Job:
         """Versions of the recipe whose scores or figures are missing, or whose figures were computed before their
         scores, with other options or with other draws; all of them where the set is new or replaced."""
         wanted, last = recipe.parameters, last_parameters(self.home, self.dataset, "correlate")
-        of_set = ("systems_forced", "permutations", "resamples", "seed")
+        of_set = ("keep_ground_truth", "force_systems", "permutations", "resamples", "seed")
         same = all(wanted[name] == last.get(name) for name in of_set)
         if not same or self.landed() != recipe.inputs[self.dataset]:
             return list(wanted["evaluators"])
         scored, measured = (_intact(self.home, table, self.dataset) for table in ("scores", "agreement"))
-        changed = set(wanted["ground_truth_kept"]) ^ set(map(tuple, last.get("ground_truth_kept", [])))
         return [
             version
             for version in wanted["evaluators"]
-            if version in changed or version not in scored or measured.get(version, "") < scored[version]
+            if version not in scored or measured.get(version, "") < scored[version]
         ]
 
     def build(self, stage: Stage) -> Built[bool]:
@@ -320,52 +320,42 @@ def _stage_figures(
 ) -> list[Output]:
     """Stage the figures of the outdated versions and the tables of the whole set. staged: the versions whose scores are
     staged; those of others are published."""
-    parameters = stage.recipe.parameters
+    options = stage.recipe.parameters
 
     def scores(version: Version) -> dict[str, Floats]:
         return data.scores(version, "main.scores" if version in staged else "published.scores")
 
-    def truth_kept(versions: Sequence[Version]) -> bool:
-        return bool(versions) and set(versions) <= set(parameters["ground_truth_kept"])
-
     rows = Rows()
     for version in outdated:
-        rows += _figure_rows(data, version, scores(version), parameters)
+        rows += _figure_rows(data, version, scores(version), options)
     stage.create_from_rows("agreement", rows)
-    in_use = {version: scores(version) for version in parameters["in_use"]}
-    kept, test = truth_kept(parameters["in_use"]), parameters["test"]
-    compared, ranked = _comparison_rows(data, in_use, kept=kept, test=test)
+    in_use = {version: scores(version) for version in options["in_use"]}
+    compared, ranked = _comparison_rows(data, in_use, kept=options["keep_ground_truth"], test=options["test"])
     stage.create_from_rows("comparisons", compared)
     stage.create_from_rows("rankings", ranked)
-    stage.create_from_rows("rater_agreement", list(_rater_rows(data, truth_kept(parameters["evaluators"]))))
+    stage.create_from_rows("rater_agreement", list(_rater_rows(data, options["keep_ground_truth"])))
     of_set = [Output(table, PartitionKey(dataset=data.dataset)) for table in SET_TABLES]
     return version_outputs("agreement", outdated, dataset=data.dataset) + of_set
 
 
 def _figure_rows(
-    data: LandedSet, version: Version, scores: Mapping[str, Floats], parameters: Mapping[str, Any]
+    data: LandedSet, version: Version, scores: Mapping[str, Floats], options: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """Rows of `agreement` of a version: each part of its score with each human score."""
-    options = {name: parameters[name] for name in ("systems_forced", "permutations")}
-    kept, (weights, _) = version in parameters["ground_truth_kept"], described(data.connection, version)
-    human_scores = data.human_scores()
-    for (
-        score,
-        values,
-    ) in scores.items():  # in this order, since pairs of a score are compared with all human scores
-        for (criterion, aggregation), human in human_scores.items():
-            mean = aggregation == "mean"
-            drawn = {"slow": mean, "permutations": options["permutations"] if mean else 0}
-            about = {
-                "dataset": data.dataset,
-                "criterion": criterion,
-                "aggregation": aggregation,
-                "score": score,
-            }
-            about |= {"ground_truth_kept": kept, **options}
-            responses = data.responses(values, human, ground_truth_kept=kept)
-            for figure in figures(responses, force=options["systems_forced"], **drawn):
-                yield figure_row(version, figure, weights, data.sha256, about, "ground-truth")
+    kept, forced, permutations = (
+        options[name] for name in ("keep_ground_truth", "force_systems", "permutations")
+    )
+    weights, _ = described(data.connection, version)
+    about = {"dataset": data.dataset, "ground_truth_kept": kept, "systems_forced": forced}
+    about["permutations"] = permutations
+    # In this order, since pairs of a score are compared with all human scores.
+    for (score, values), (of, human) in product(scores.items(), data.human_scores().items()):
+        mean = of[1] == "mean"
+        own = {**about, "criterion": of[0], "aggregation": of[1], "score": score}
+        responses = data.responses(values, human, ground_truth_kept=kept)
+        drawn = {"slow": mean, "permutations": permutations if mean else 0}
+        for figure in figures(responses, force=forced, **drawn):
+            yield figure_row(version, figure, weights, data.sha256, own, "ground-truth")
 
 
 def _rater_rows(data: LandedSet, ground_truth_kept: bool) -> Iterator[dict[str, Any]]:
@@ -401,6 +391,7 @@ def _comparison_rows(
             who = "@".join(map(str, version))
             chosen[who], values[who] = (*version, part), parts[part]
     compared, ranked = Rows(), Rows()
+    draws = DRAWS_A_PAIR * comb(len(values), 2)
     means = [(of, human) for of, human in data.human_scores().items() if of[1] == "mean" and chosen]
     for ((criterion, aggregation), human), level in product(means, LEVELS):
         sets = {who: data.responses(own, human, ground_truth_kept=kept) for who, own in values.items()}
@@ -409,8 +400,15 @@ def _comparison_rows(
         any_set = next(iter(sets.values()))
         if level == "system" and len(set(any_set.systems or ())) < MIN_SYSTEMS:
             continue
+        bound: dict[str, Any] = {"human": any_set.human, "seed": SEED}
+        bound["systems"] = any_set.systems if level == "system" else None
+        if test == "perm-both":
+            tested = partial(perm_both, **bound, level=level, permutations=max(PERMUTATIONS, draws))
+        else:
+            bound |= {"contexts": any_set.contexts, "view": View("spearman", level), "known": {}}
+            tested = partial(paired_bootstrap, **bound, resamples=max(RESAMPLES, draws))
         of_all = {who: one.scores for who, one in sets.items()}
-        result = ranking(of_all, _bound(test, any_set, level, DRAWS_A_PAIR * comb(len(sets), 2)))
+        result = ranking(of_all, tested)
         about = {"dataset": data.dataset, "criterion": criterion, "aggregation": aggregation}
         about |= {"level": level, "test": test, "measure": "spearman"}
         for pair in result.compared:  # values that are no columns of the table are ignored
@@ -426,14 +424,3 @@ def _comparison_rows(
             row |= zip(("evaluator", "version", "score"), chosen[of.evaluator], strict=True)
             ranked.append(row | {"place": None if of.statistic is None else place})
     return compared, ranked
-
-
-def _bound(test: str, data: Responses, level: Level, draws: int) -> Callable[[Numbers, Numbers], Difference]:
-    """A test, by the name that the option has, with everything bound but the two evaluators' scores (n,)."""
-    systems = data.systems if level == "system" else None
-    drawn: dict[str, Any] = {"human": data.human, "systems": systems, "seed": SEED}
-    if test == "paired-bootstrap":
-        drawn |= {"contexts": data.contexts, "view": View("spearman", level)}
-        return partial(paired_bootstrap, **drawn, resamples=max(RESAMPLES, draws), known={})
-    drawn |= {"measure": "spearman", "level": level}
-    return partial(perm_both, **drawn, permutations=max(PERMUTATIONS, draws))

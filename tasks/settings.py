@@ -138,8 +138,8 @@ class AnnotatedSets(SetLayout):
 class AgreementSettings(Settings):
     """How scores are compared with human scores. None: as in the annotated set's last run."""
 
-    keep_ground_truth: bool = False
-    """correlate ground-truth responses too (default: left out)"""
+    keep_ground_truth: bool | None = None
+    """correlate ground-truth responses too (default: as last time, at first left out)"""
     force_systems: bool | None = None
     """system-level figures for fewer than five systems, too, flagged as forced (default: as last time, at first no)"""
     test: Literal["paired-bootstrap", "perm-both"] | None = None

@@ -1,11 +1,10 @@
-"""Stage `study`: what an evaluator's scores depend on besides quality, as a table and a page."""
+"""Stage `study`: what an evaluator's scores depend on besides quality."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,42 +16,27 @@ from ssrem.evaluators import evaluator_class, load_evaluator
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.judge.endpoint import Client
 from ssrem.registry import did_you_mean
-from ssrem.report.export import study_table
-from ssrem.report.figures import studies
-from ssrem.report.text import Rows, markdown
 from ssrem.samples import TEST, Labelled, Labels, Progress, Sample
 from ssrem.sql import statement
 from ssrem.studies import EVERYDAY_PAIRS, study_called
 from ssrem.studies.attacks import Score, TrueResponses, neighbours, noting
 from ssrem.studies.behaviour import FILE, Pairs, everyday_pairs
 from ssrem.studies.learned import Human, Learning, Transfer
-from ssrem.studies.scored import Identified, Scored
+from ssrem.studies.scored import Scored
 from ssrem.studies.study import Study
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.annotated import landed_sets, overall_part_of, version_outputs
 from ssrem.tasks.endpoints import connected
-from ssrem.tasks.report import room_for_reports
 from ssrem.tasks.score import score_samples
 from ssrem.tasks.settings import Resources, StudySettings
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Recipe, Stage, run_stage, sources
 from ssrem.tasks.tables import candidate_sources
 from ssrem.tasks.versions import Version, promoted
-from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus, records
+from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus
 
 if TYPE_CHECKING:
     import duckdb
-
-OF_CORPORA = (TrueResponses, Identified)
-"""Classes of data that come from the test split of a corpus."""
-
-FEATURES = {
-    "speaker_turns": "turns of the speaker",
-    "context_turns": "turns of the context",
-    "context_words": "words of the context",
-    "response_words": "words of the response",
-}
-"""Columns of published scores by which studies put responses into buckets, and what findings call them."""
 
 SCORED_ANEW = (Pairs, TrueResponses)
 """Classes of data that are scored when the study runs; others take published scores, or learn."""
@@ -87,7 +71,7 @@ def study(
                 (one, replace(data, score=partial(_scores, stage, one, dataset, client))) for one in usable
             )
         else:
-            found = ((one, _published(stage, kind, one, dataset)) for one in usable)
+            found = ((one, _published(stage, one, dataset)) for one in usable)
         rows = [
             {"evaluator": evaluator, "version": version, "study": name, "dataset": dataset}
             | {"position": position, **asdict(finding)}
@@ -116,36 +100,11 @@ def datasets_of(home: str, name: str) -> list[str]:
     data = study_called(name).data
     if data is Pairs:
         return [EVERYDAY_PAIRS]
-    if data in OF_CORPORA:
+    if data is TrueResponses:
         return landed_corpora(home)
     if not (names := list(landed_sets(Warehouse.at(home)))):
         raise AnnotationError(f"{home} has no annotated set; run ssrem correlate FILE first")
     return names
-
-
-def read_study(home: Warehouse, name: str, dataset: str) -> Rows:
-    """The published rows of a study for evaluators in use."""
-    query = """
-        SELECT s.* FROM studies AS s INNER JOIN evaluators AS e USING (evaluator, version)
-        WHERE s.study = ? AND s.dataset = ? AND e.promoted ORDER BY s.evaluator DESC, s.position
-    """
-    with home.reader(query=query) as connection:
-        return records(connection, query, [name, dataset])
-
-
-def write_study(home: str, name: str, dataset: str) -> Path:
-    """Write the published study into the home folder's reports, as Markdown and SVG; the page's path."""
-    warehouse = Warehouse.at(home)
-    rows = read_study(warehouse, name, dataset)
-    page = warehouse.reports / f"study-{name}-{dataset}.md"
-    picture = page.with_suffix(".svg")
-    with room_for_reports(warehouse):
-        (panel,) = studies(rows)
-        panel.save(picture)
-        page.write_text(
-            f"{markdown(study_table(rows))}\n![{name} of {dataset}](<{picture.name}>)\n", encoding="utf-8"
-        )
-    return page
 
 
 def _usable(kind: Study[Any], versions: Sequence[Version]) -> list[Version]:
@@ -170,7 +129,7 @@ def _inputs(home: Warehouse, kind: Study[Any], dataset: str) -> dict[str, Any]:
         if dataset != EVERYDAY_PAIRS:
             raise EvaluatorError(f"no pairs {dataset!r}: this study is of {EVERYDAY_PAIRS} alone")
         return {dataset: digest(FILE.read_text(encoding="utf-8"))}
-    if kind.data in OF_CORPORA:
+    if kind.data is TrueResponses:
         content, _ = landed_corpus(home, dataset)
         negatives = [p.key for p in home.partitions() if p.table == "negatives" and p.key.corpus == dataset]
         tables = candidate_sources(home, [dataset]) + sources(home, ["negatives"], negatives)
@@ -182,25 +141,16 @@ def _inputs(home: Warehouse, kind: Study[Any], dataset: str) -> dict[str, Any]:
     return digests if kind.data is Transfer else {dataset: digests[dataset]}
 
 
-def _published(stage: Stage, kind: Study[Any], version: Version, dataset: str) -> Scored | Identified:
-    """The published scores of an annotated set, with its human scores, or of a test split: for each true response, the
-    share of its negatives that score lower. AnnotationError, which names the verb to run, without scores."""
+def _published(stage: Stage, version: Version, dataset: str) -> Scored:
+    """The published scores of an annotated set, with its human scores. AnnotationError, which names the verb to run,
+    without scores."""
     values: dict[str, Any] = {"evaluator": version[0], "version": version[1], "dataset": dataset}
-    query, verb = "7_studies/identified_responses", "train"
-    if kind.data is Scored:
-        query, verb = "7_studies/scored_responses", "correlate FILE --evaluator"
-        values["part"] = overall_part_of(stage.connection, version, dataset)
-    found = stage.connection.execute(statement(query), values).fetchnumpy()
-    if not len(found["response_words"]):
+    values["part"] = overall_part_of(stage.connection, version, dataset)
+    found = stage.connection.execute(statement("7_studies/scored_responses"), values).fetchnumpy()
+    if not len(found["words"]):
         what = f"{dataset} has no scores of {version[0]} version {version[1]}"
-        raise AnnotationError(f"{what}; run ssrem {verb} {version[0]} first")
-    features = {
-        FEATURES[name]: column.astype(np.float64) for name, column in found.items() if name in FEATURES
-    }
-    if kind.data is not Scored:
-        return Identified(found["share"], features)
-    words, systems = features["words of the response"], found["system"].tolist()
-    return Scored(found["score"], found["human"], words, systems, features)
+        raise AnnotationError(f"{what}; run ssrem correlate FILE --evaluator {version[0]} first")
+    return Scored(found["score"], found["human"], found["words"].astype(np.float64))
 
 
 def _unscored(

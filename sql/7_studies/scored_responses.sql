@@ -1,4 +1,4 @@
--- One row is a response that people scored, with an evaluator's score and the values that put it into study buckets.
+-- One row is a response that people scored, with an evaluator's score and the number of its words.
 -- Grain: response_id. The score is the evaluator's overall part ($part). The human score is the mean by the criterion
 -- 'overall', or else by the first one.
 WITH scored AS (
@@ -18,10 +18,7 @@ criterion AS (
 SELECT
     scored.score,
     people.score AS human,
-    len(regexp_extract_all(rated.response, '\S+')) AS response_words,
-    len(rated.context) AS context_turns,
-    len(regexp_extract_all(array_to_string(rated.context, ' '), '\S+')) AS context_words,
-    rated.system
+    len(regexp_extract_all(rated.response, '\S+')) AS words
 FROM scored
 INNER JOIN rated_responses AS rated ON scored.response_id = rated.response_id AND rated.dataset = $dataset
 INNER JOIN human_scores AS people

@@ -20,7 +20,6 @@ from ssrem.validation import REQUIRABLE
 
 if TYPE_CHECKING:
     from ssrem.studies.estimates import Estimate
-    from ssrem.studies.study import Finding
     from ssrem.validation.validation import Validation
 
 Evaluators = Annotated[tuple[EvaluatorName, ...], Field(description="trained evaluators (default: all)")]
@@ -102,9 +101,9 @@ def study(
 ) -> None:
     """Study the evaluators in use, and print the figures.
 
-    study: behaviour, of pairs that come with ssrem; attacks, injection, word-classes or corpus-buckets, of a corpus;
-        length, buckets, distribution or without-system, of the scores of an annotated set; low-resource, label-noise,
-        leave-one-system-out or transfer, where evaluators learn from its human scores
+    study: behaviour, of pairs that come with ssrem; attacks, injection or word-classes, of a corpus; length or
+        distribution, of the scores of an annotated set; low-resource, leave-one-system-out or transfer, where
+        evaluators learn from its human scores
     of: corpora or annotated sets (default: all that the study is for)
     """
     stage = tasks.study
@@ -112,20 +111,17 @@ def study(
     own, client = tasks.endpoints.split_settings(names, asking)
     tasks.versions.to_register(call.home, names, own)  # EvaluatorError for one that cannot be used yet
     datasets = of or stage.datasets_of(call.root, study)
-    pages = {}
     chosen = tasks.versions.registered(call.root, names, own, resources=call.resources)
     for dataset in datasets:
         stage.study(dataset, study, chosen, call.root, settings, client=client, resources=call.resources)
-        pages[dataset] = str(stage.write_study(call.root, study, dataset))
     rows = tasks.query.summary(call.home, ["studies"]).get("studies", [])
-    rows = [row for row in rows if row["study"] == study and row["dataset"] in pages]
-    if output.answered(call, {"studies": rows, "pages": pages}):
+    rows = [row for row in rows if row["study"] == study and row["dataset"] in datasets]
+    if output.answered(call, {"studies": rows}):
         return
-    for dataset, page in pages.items():
+    for dataset in datasets:
         of_dataset = [row for row in rows if row["dataset"] == dataset]
         shown = [{k: v for k, v in row.items() if k not in ("study", "dataset")} for row in of_dataset]
         output.tables({f"{study} of {printable(dataset)}": shown})
-        print(f"page: {page}\n")
 
 
 @Verb
@@ -213,55 +209,28 @@ def validate(
 
 
 def _show(result: Validation, verdict: str, page: Path) -> None:
+    """Print the figures that the verdict rests on; the page has all of them."""
     from ssrem.report.text import interval, real
 
-    def cells(of: object, *names: str) -> dict[str, str]:
-        return {name: shown(getattr(of, name)) for name in names}
-
-    def shown(one: Estimate | Finding) -> str:
+    def shown(one: Estimate) -> str:
         return f"{real(one.value)} {interval(one.low, one.high)}".strip()
 
-    passing = result.passing
+    agreement = [
+        {"evaluator": of} | {name: shown(one) for name, one in by.items()}
+        for of, by in result.agreement.items()
+    ]
+    rater = {"evaluator": "one rater with the others", "spearman": real(result.rater.value)}
+    thresholds = [
+        {"aim": one.aim, "passes from": one.score}
+        | {name: shown(getattr(one, name)) for name in ("tpr", "fpr", "precision")}
+        for one in result.passing.thresholds
+    ]
     titled: dict[str, list[dict[str, Any]]] = {
-        "agreement with people": [
-            *(
-                {"evaluator": of} | {n: shown(one) for n, one in by.items()}
-                for of, by in result.agreement.items()
-            ),
-            {"evaluator": "one rater with the others", "spearman": real(result.rater.value)}
-            | {"pearson": None, "kendall": None},
-        ],
-        "thresholds, chosen on one half of the contexts and tested on the other": [
-            {"aim": one.aim, "passes from": one.score} | cells(one, "tpr", "fpr", "precision")
-            for one in passing.thresholds
-        ],
-        "share that passes": [
-            {"of": one.of} | cells(one, "evaluator", "corrected", "people") for one in passing.shares
-        ],
-        "bias": [
-            {"bias": one.name, "condition": found.condition, "measure": found.measure}
-            | {"value": shown(found), "n": found.n}
-            for one in result.bias
-            for found in one.findings
-        ],
+        "agreement with people": [*agreement, rater | {"pearson": None, "kendall": None}],
+        "thresholds, chosen on one half of the contexts and tested on the other": thresholds,
     }
     output.tables({title: rows for title, rows in titled.items() if rows})
-    output.sentences(
-        [
-            *(
-                f"no threshold: {why}"
-                for why in (passing.reason, *(t.reason for t in passing.thresholds))
-                if why
-            ),
-            *(
-                f"no corrected share of {one.of}: {one.corrected.reason}"
-                for one in passing.shares
-                if one.corrected.value is None
-            ),
-            *(f"{one.name}: {one.reason}" for one in result.bias if one.reason),
-        ]
-    )
     if result.more_labels:
         print(f"{result.more_labels:,} more labels would halve the interval of spearman")
     output.sentences([verdict])
-    print(f"page: {page}")
+    print(f"page: {page}, with bias, the share that passes, and the responses")

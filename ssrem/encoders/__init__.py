@@ -20,7 +20,6 @@ _OWN = {
     "word-average": "ssrem.encoders.words:WordAverage",
     "transformer": "ssrem.encoders.transformer:Transformer",
     "adapted-transformer": "ssrem.encoders.transformer:AdaptedTransformer",
-    "hierarchical-gru": "ssrem.evaluators.adem:HierarchicalGru",
 }
 ENCODERS: dict[str, str] = with_installed("ssrem.encoders", _OWN)
 """Kind → module:class. A spec goes to the first class that accepts it."""
@@ -33,8 +32,8 @@ def load_encoder(spec: str, *, train_texts: Sequence[str] | None = None, seed: i
     encoder · word2vec: trained on `train_texts` · glove-6b-50d: packaged GloVe · file:PATH or an existing path: a file
     in GloVe or word2vec format, or the folder of a transformer · all-minilm-l6-v2: the packaged sentence encoder ·
     hf:NAME_OR_PATH: any other transformer, by its name on the hub or its folder; ":bf16" after either: products of
-    bfloat16, in less time where the processor has them · adem:FOLDER: the hierarchical GRU of
-    a trained adem · a name known to gensim's downloader · A+B: the vectors of both, concatenated.
+    bfloat16, in less time where the processor has them · a name known to gensim's downloader · A+B: the vectors of
+    both, concatenated.
     After a spec of word vectors, ":uniform" selects the unweighted mean of the words and ":sif" (the default) gives
     frequent words less weight; without a corpus, rows are assumed to be sorted from frequent to rare.
     Raises EvaluatorError with the nearest names for an unknown spec.

@@ -1,26 +1,19 @@
-"""ADEM: the response compared with the context, the reference or both in a learned space (Lowe et al. 2017); and its
-recurrent encoder on its own."""
+"""ADEM: the response compared with the context, the reference or both in a learned space (Lowe et al. 2017)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ssrem import trusted_sources
-from ssrem.encoders import DEFAULT_ENCODER, Encoder, load_again
-from ssrem.encoders.base import short_hash
-from ssrem.errors import EvaluatorError
-from ssrem.evaluators import MANIFEST
-from ssrem.evaluators.adem_space import MATRICES, PREFIX, Dialogues, Encoded, Space
-from ssrem.evaluators.base import WEIGHTS, EvaluatorSettings, Scores, Trained
-from ssrem.files import expanded, read_json, read_tensors, write_tensors
+from ssrem.encoders import DEFAULT_ENCODER, Encoder
+from ssrem.evaluators.adem_space import MATRICES, Space
+from ssrem.evaluators.base import EvaluatorSettings, Scores, Trained
 from ssrem.samples import Candidates, Labels, Progress, Sample
 from ssrem.settings import Count, Natural, Positive, Seed
 from ssrem.training import Training
@@ -189,74 +182,3 @@ class AdemUnref(Adem):
     needs: ClassVar[frozenset[str]] = frozenset({"context"})
     source: ClassVar[str] = "Lowe et al. 2017, eq. 1; the part alone as in Zhao et al. 2020, eq. 2"
     parts: ClassVar[tuple[str, ...]] = ("f",)
-
-
-class HierarchicalGru(Encoder):
-    """The state of ADEM's recurrent encoder after a text of one turn, before the projection.
-
-    words: the encoder of single words. weights: of `GruNetwork`, as in ADEM's tensors. turn_words: how many known words
-    of a text are read.
-    """
-
-    kind: ClassVar[str] = "hierarchical-gru"
-    specs: ClassVar[tuple[str, ...]] = ("adem:FOLDER",)
-    saved: ClassVar[tuple[str, ...]] = ("turn_words", "words", "sha256")
-    name = "adem"
-
-    def __init__(self, words: Encoder, weights: Mapping[str, NDArray[Any]], turn_words: int) -> None:
-        from ssrem.evaluators.adem_training import GruNetwork
-
-        self.words, self.turn_words = words, turn_words
-        self.weights = {name: array for name, array in weights.items() if name.startswith(PREFIX)}
-        utterance = len(self.weights[f"{PREFIX}norm.weight"])
-        self.dimensions = self.weights[f"{PREFIX}turns.weight_hh"].shape[1]
-        self.net = GruNetwork.of(self.weights, words.dimensions, utterance, self.dimensions)
-
-    @classmethod
-    def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> Self | None:
-        """The encoder of a trained adem's folder; EvaluatorError if it holds none."""
-        if not spec.startswith("adem:"):
-            return None
-        folder = expanded(spec.removeprefix("adem:"))
-        trusted_sources.check(folder)
-        name, kinds = read_json(folder / MANIFEST, ("name",))["name"], (Adem, AdemRef, AdemUnref)
-        kind = next((kind for kind in kinds if kind.name == name), None)
-        if kind is None:
-            raise EvaluatorError(f"encoder {spec}: holds {name}, not adem; train one first")
-        evaluator = kind.load(folder)
-        if evaluator.net is None:
-            raise EvaluatorError(
-                f"encoder {spec}: {name} was trained with pretrained=encoder, so it has no recurrent encoder; train it "
-                "with pretrained=vhred, or name its encoder itself"
-            )
-        return cls(evaluator.encoder, evaluator.tensors, evaluator.settings.turn_words)
-
-    @cached_property
-    def signature(self) -> str:
-        weights = (self.weights[name].tobytes() for name in sorted(self.weights))
-        digest = short_hash(f"{self.words.signature} {self.turn_words}".encode(), *weights)
-        return f"adem-gru-d{self.dimensions}-{digest}"
-
-    def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
-        return self._read(texts).vectors
-
-    def truncated(self, texts: Sequence[str]) -> NDArray[np.bool_]:
-        return self._read(texts).cut
-
-    def _read(self, texts: Sequence[str]) -> Encoded:
-        return Encoded.of(Dialogues.of([(text,) for text in texts]), self.words, self.net, self.turn_words)
-
-    def _save(self, folder: Path) -> Mapping[str, Any]:
-        words = self.words.save_unless_named(folder / _WORDS)
-        return {
-            "turn_words": self.turn_words,
-            "words": words,
-            "sha256": write_tensors(folder / WEIGHTS, self.weights),
-        }
-
-    @classmethod
-    def _load(cls, folder: Path, described: Mapping[str, Any]) -> Self:
-        words = load_again(described["words"]["origin"], described["words"]["signature"], folder / _WORDS)
-        names = (f"{PREFIX}norm.weight", f"{PREFIX}turns.weight_hh")
-        weights = read_tensors(folder / WEIGHTS, described["sha256"], names)
-        return cls(words, weights, int(described["turn_words"]))

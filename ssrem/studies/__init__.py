@@ -18,13 +18,9 @@ STUDIES: dict[str, str] = {
     "attacks": "ssrem.studies.attacks:attacks",
     "injection": "ssrem.studies.attacks:injection",
     "word-classes": "ssrem.studies.word_classes:word_classes",
-    "corpus-buckets": "ssrem.studies.scored:corpus_buckets",
     "length": "ssrem.studies.scored:length",
-    "buckets": "ssrem.studies.scored:buckets",
     "distribution": "ssrem.studies.scored:distribution",
-    "without-system": "ssrem.studies.scored:without_system",
     "low-resource": "ssrem.studies.learned:low_resource",
-    "label-noise": "ssrem.studies.learned:label_noise",
     "leave-one-system-out": "ssrem.studies.learned:leave_one_system_out",
     "transfer": "ssrem.studies.learned:transfer",
 }

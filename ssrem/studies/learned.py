@@ -1,4 +1,4 @@
-"""Studies of learning from human scores: how few are enough, how noisy, and of which systems."""
+"""Studies of learning from human scores: how few are enough, of which systems, and of which sets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssrem.agreement.correlate import regression_line, spearman
+from ssrem.agreement.correlate import spearman
 from ssrem.errors import AnnotationError
 from ssrem.evaluators.learning import enough
 from ssrem.samples import Floats, Labelled, Rows, Sample, Scorer, folds_by_context, out_of_fold
@@ -19,8 +19,6 @@ Learn = Callable[[Labelled, tuple[float, float]], Scorer]
 FOLDS = 3
 """Folds, one of which is tested on; all responses to a context are in one fold."""
 SIZES = (25, 50, 100, 200, 400)
-NOISE = (0.1, 0.5, 1.0)
-"""Standard deviations, in points of the raters' scale; the first two are those of Zhao et al. (2020), appendix D."""
 LEFT_OUT = 0.25
 """Share of the responses that the control of `leave_one_system_out` leaves out at random."""
 
@@ -35,10 +33,9 @@ class Human:
     scale: tuple[float, float]
     systems: Sequence[str | None]
 
-    def labelled(self, rows: Rows, scores: Floats | None = None) -> Labelled:
-        """The samples of the rows with their human scores, or with other `scores` (n,)."""
-        labels = self.scores if scores is None else scores
-        return [(self.samples[row], float(labels[row])) for row in rows]
+    def labelled(self, rows: Rows) -> Labelled:
+        """The samples of the rows with their human scores."""
+        return [(self.samples[row], float(self.scores[row])) for row in rows]
 
     def split(self, seed: int) -> tuple[Rows, Rows]:
         """Rows to learn from, in drawn order, and rows to test on: a third of the contexts."""
@@ -96,29 +93,6 @@ def low_resource(data: Learning, seed: int) -> list[Finding]:
 
 
 @study(
-    "Noisy human scores",
-    "Agreement with people, Spearman’s ρ, on held-out contexts, by the noise in what was learned from.",
-)
-def label_noise(data: Learning, seed: int) -> list[Finding]:
-    """Spearman's ρ on a third of the contexts, after learning from the others' human scores with Gaussian noise,
-    clipped to the scale; and without noise, with the output mapped to the scale by a line fitted on the training
-    responses and rounded to its points: Zhao et al. (2020), appendix D."""
-    human = data.human
-    train, test = human.split(seed)
-    scores = data.scores(human.labelled(train), np.concatenate([train, test]))
-    learned, scores = scores[: len(train)], scores[len(train) :]
-    findings = [
-        human.agreement("no noise", scores, test),
-        human.agreement("output rounded", _rounded(scores, learned, human, train), test),
-    ]
-    noise = np.random.default_rng(seed).standard_normal(len(human.scores))
-    for deviation in NOISE:
-        noisy = np.clip(human.scores + deviation * noise, *human.scale)
-        findings.append(data.finding(f"noise of {deviation:g}", human.labelled(train, noisy), test))
-    return findings
-
-
-@study(
     "Learning without each system",
     "Agreement with people, Spearman’s ρ, on held-out contexts, by the systems that were learned from.",
 )
@@ -162,12 +136,3 @@ def transfer(data: Transfer, seed: int) -> list[Finding]:
         every = np.arange(len(other.samples))
         findings.append(other.agreement(f"on {name}", other.scored_by(model, every), every))
     return findings
-
-
-def _rounded(scores: Floats, learned: Floats, human: Human, train: Rows) -> Floats:
-    """Scores mapped to points of the raters' scale. learned: scores of the rows `train`, which were learned from."""
-    known = np.isfinite(learned)
-    line = regression_line(learned[known], human.scores[train][known])
-    if line is None:
-        return np.full(len(scores), human.scale[0])
-    return np.clip(np.round(line[0] * scores + line[1]), *human.scale)

@@ -1,13 +1,12 @@
-"""Studies of scores beside human scores: length, buckets, distribution, systems, and the order of two responses."""
+"""Studies of scores beside human scores: length, distribution, systems, and the order of two responses."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ssrem.agreement.correlate import Integers, Outcome, mean_ranks, spearman
 from ssrem.samples import Floats
@@ -18,21 +17,15 @@ UNSCALED = "sd_unscaled"
 """The measure whose values are in the units of the scores, and not within [-1, 1]."""
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-BUCKETS = 4
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Responses (n) with a score and a human score each, none missing. system: None where it is not known.
-
-    features: name to numbers (n,) by which responses are put into buckets, such as the number of turns before them.
-    """
+    """Responses (n) with a score, a human score and a number of words each, none missing."""
 
     scores: Floats
     human: Floats
     words: Floats
-    systems: Sequence[str | None]
-    features: Mapping[str, Floats]
 
 
 @dataclass(frozen=True)
@@ -54,14 +47,6 @@ class Compared:
 
     preferred: Floats
     clusters: Integers
-
-
-@dataclass(frozen=True)
-class Identified:
-    """True responses (n): the share of its negatives that each scores above, and features as in `Scored`."""
-
-    shares: Floats
-    features: Mapping[str, Floats]
 
 
 @study(
@@ -93,36 +78,6 @@ def length(data: Scored, seed: int) -> list[Finding]:
 
 
 @study(
-    "Short and long, early and late",
-    "Agreement with people, Spearman’s ρ, within parts of the set.",
-)
-def buckets(data: Scored, seed: int) -> list[Finding]:
-    """Spearman's ρ of scores and human scores within buckets of each feature: at most `BUCKETS`, of about equal size.
-
-    A feature whose values are all in one bucket is left out."""
-    return [
-        of_correlation(condition, spearman(data.scores[rows], data.human[rows]))
-        for condition, rows in _buckets(data.features)
-    ]
-
-
-@study(
-    "Identification in parts of the corpus",
-    "The share of negatives that true responses are above, within parts of the test split; half are by chance.",
-    "share of negatives below the true response",
-)
-def corpus_buckets(data: Identified, seed: int) -> list[Finding]:
-    """Mean share of negatives that true responses score above, over all and within buckets of each feature as in
-    `buckets`. Chance is one half."""
-    shares = data.shares
-    in_all = [Finding("all", "identified", float(shares.mean()), len(shares))] if len(shares) else []
-    return in_all + [
-        Finding(condition, "identified", float(shares[rows].mean()), int(rows.sum()))
-        for condition, rows in _buckets(data.features)
-    ]
-
-
-@study(
     "Distribution of scores",
     "Standard deviation (sd) and quantiles (q) of scores and of human scores, each brought to [0, 1]; sd_unscaled is "
     "the standard deviation in their own units.",
@@ -144,23 +99,6 @@ def distribution(data: Scored, seed: int) -> list[Finding]:
             findings.append(Finding(whose, UNSCALED, float(values.std(ddof=1)), n))
             findings += [Finding(whose, f"q{q:g}", float(np.quantile(unit, q)), n) for q in QUANTILES]
     return findings
-
-
-@study(
-    "Without each system",
-    "Agreement with people, Spearman’s ρ, when the responses of one system are left out.",
-)
-def without_system(data: Scored, seed: int) -> list[Finding]:
-    """Agreement, Spearman's ρ, with all systems and without each one in turn: how much depends on a single system.
-
-    The evaluator stays the same; in ADEM's Table 3 (Lowe et al. 2017) it is retrained without the system.
-    """
-    named = np.array([system or "" for system in data.systems], dtype=object)
-    rows = {"all systems": np.ones(len(named), dtype=bool)}
-    rows |= {f"without {system}": named != system for system in sorted(set(named) - {""})}
-    return [
-        of_correlation(condition, spearman(data.scores[at], data.human[at])) for condition, at in rows.items()
-    ]
 
 
 @study(
@@ -207,18 +145,3 @@ def position(data: Compared, seed: int) -> list[Finding]:
 def _estimated(condition: str, measure: str, one: Estimate) -> Finding:
     outcome: Outcome = "ok" if one.value is not None else "too_few"
     return Finding(condition, measure, one.value, one.n, outcome, one.low, one.high)
-
-
-def _buckets(features: Mapping[str, Floats]) -> list[tuple[str, NDArray[np.bool_]]]:
-    """Condition and rows of each bucket of each feature that falls into several; equal values share a bucket."""
-    conditions = []
-    for name, values in features.items():
-        edges = np.unique(np.quantile(values, np.linspace(0, 1, BUCKETS + 1)[1:-1], method="lower"))
-        bucket = np.searchsorted(edges, values, side="left")
-        numbers = np.unique(bucket)
-        for number in numbers if len(numbers) > 1 else ():
-            rows = bucket == number
-            low, high = values[rows].min(), values[rows].max()
-            span = f"{low:g}" if low == high else f"{low:g} to {high:g}"
-            conditions.append((f"{name}: {span}", rows))
-    return conditions

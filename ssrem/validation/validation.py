@@ -180,7 +180,7 @@ def biases(
     words = np.array([len(sample.response.split()) for sample in data.samples], dtype=np.float64)
     kept_back = "The evaluator scores by the true response, which this keeps back."
     inputs: dict[Study[Any], Any] = {
-        length: Scored(scores, data.human, words, data.systems, {}),
+        length: Scored(scores, data.human, words),
         injection: kept_back,
         copying: kept_back,
         systems: "The labels name no two systems; a column of systems (--map model=COLUMN) shows which it favours.",

@@ -202,8 +202,8 @@ class Endpoint:
     def ask(self, message: str) -> Any:
         """The JSON of the reply to a message; None if no try gives JSON.
 
-        A parameter that the endpoint does not take is left out from then on, or asked for by its other name; that is
-        said. RefusedError where the endpoint does not take this message, EvaluatorError where it does not answer at all.
+        A parameter that the endpoint does not take is left out from then on, or given by its other name; that is said.
+        RefusedError where the endpoint does not take this message, EvaluatorError where it does not answer at all.
         """
         while True:
             parameters = self._parameters

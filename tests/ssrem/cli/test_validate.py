@@ -61,11 +61,9 @@ def test_figures_for_programs_and_the_share_of_unlabelled_responses(labels: Path
 
 def test_labels_that_correct_no_share_say_so(labels: Path, capsys: Capture) -> None:
     line = "validate labels.csv --map score=stars --pass 3 --evaluator length"
-    assert main(line.split()) == 0
     why = "the labels cannot correct it: where the rates are measured, tpr is above fpr by"
-    assert f"no corrected share of the testing half: {why}" in capsys.readouterr().out
-    assert why in Path("labels-validation.html").read_text()
     assert main([*line.split(), "--json"]) == 0
+    assert why in Path("labels-validation.html").read_text()
     (share,) = json.loads(capsys.readouterr().out)["passing"]["shares"]
     assert share["corrected"]["value"] is None and why in share["corrected"]["reason"]
 

@@ -207,7 +207,7 @@ def test_specs(tmp_path: Path) -> None:
         load_encoder("word2vec")
 
 
-@pytest.mark.parametrize("prefix", ["", "file:", "hf:", "adem:", "wordllama+", "wordllama+file:"])
+@pytest.mark.parametrize("prefix", ["", "file:", "hf:", "wordllama+", "wordllama+file:"])
 def test_the_folder_of_an_unknown_user_is_one_line(prefix: str) -> None:
     with pytest.raises(EvaluatorError, match="~nouser/x: the home folder ~nouser is not known"):
         load_encoder(f"{prefix}~nouser/x")

@@ -12,6 +12,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
+from ssrem.encoders import load_encoder
 from ssrem.encoders.recurrent import Words
 from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
@@ -723,3 +724,17 @@ def test_before_training_and_bad_settings() -> None:
     alone = Adem(changed(CONFIG, epochs=1), topical_encoder(TOPICS))
     training = alone.fit(replace(candidates, negatives={}))  # none is needed
     assert "valid_gt_above" not in training.figures and np.isfinite(alone.score(SAMPLES)).all()
+
+
+def test_over_the_tokens_of_a_table(tmp_path: Path) -> None:
+    turns = ["unbelievable", "believable", "unbelievable believable"] * 20
+    response = np.arange(1, 60)
+    candidates = Candidates(turns, response, response - 1, response, {}, (response % 3 == 0).astype(np.uint8))
+    adem = Adem(
+        changed(CONFIG, turn_words=20, epochs=1, max_train=40, components=4), load_encoder("wordllama")
+    )
+    adem.fit(candidates)
+    assert "|tokens:20|" in adem.signature
+    assert len(set(adem.score([Sample(("hi",), text, "ok") for text in turns[:3]]))) == 3
+    adem.save(tmp_path / "adem")
+    assert Adem.load(tmp_path / "adem").signature == adem.signature

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binomtest, rankdata
 
-from ssrem.agreement.correlate import spearman
 from ssrem.encoders.words import WordAverage
 from ssrem.report.export import study_table
 from ssrem.report.figures import studies
@@ -36,15 +34,7 @@ from ssrem.studies.attacks import (
     neighbours,
 )
 from ssrem.studies.behaviour import ALL, Pair, Pairs, behaviour, everyday_pairs
-from ssrem.studies.scored import (
-    Identified,
-    Scored,
-    buckets,
-    corpus_buckets,
-    distribution,
-    length,
-    without_system,
-)
+from ssrem.studies.scored import Scored, distribution, length
 from ssrem.studies.study import Finding
 from ssrem.studies.word_classes import word_class, word_classes, words
 
@@ -84,18 +74,6 @@ def test_near_words_stand_for_one_another() -> None:
     attack = neighbours(WordAverage("table", [*frequent, *pairs], vectors))
     said = f"Cat, {frequent[0]} cat's pizza & GUITAR unknown"
     assert attack(Sample((), said), random.Random()) == f"Dog, {frequent[0]} dog's pizza & GUITAR unknown"
-
-
-def test_identification_in_buckets() -> None:
-    """Responses of speakers with many turns are identified better."""
-    active = np.arange(80, dtype=np.float64)
-    findings = corpus_buckets(
-        Identified(active / 80, {"turns of the speaker": active, "constant": np.ones(80)})
-    )
-    assert [f.condition for f in findings[:2]] == ["all", "turns of the speaker: 0 to 19"]
-    assert findings[0].value == pytest.approx(79 / 160)
-    assert [f.value for f in findings[1:]] == sorted(f.value or 0 for f in findings[1:])
-    assert [f.n for f in findings] == [80, 20, 20, 20, 20]
 
 
 def test_what_others_wrote_is_tried_where_they_wrote() -> None:
@@ -179,7 +157,7 @@ def scored(n: int = 200, seed: int = 0) -> Scored:
     draw = np.random.default_rng(seed)
     words = draw.integers(1, 30, n).astype(float)
     human = draw.normal(size=n) + words / 10
-    return Scored(words + draw.normal(size=n), human, words, ["a", "b"] * (n // 2), {"words": words})
+    return Scored(words + draw.normal(size=n), human, words)
 
 
 def test_agreement_that_is_length_alone_goes_when_length_is_held_fixed() -> None:
@@ -200,28 +178,14 @@ def test_partial_correlation_is_that_of_residuals() -> None:
 
 def test_length_that_does_not_vary_controls_nothing() -> None:
     data = scored()
-    same = Scored(data.scores, data.human, np.full(200, 3.0), data.systems, {})
+    same = Scored(data.scores, data.human, np.full(200, 3.0))
     findings = by_name(length(same))
     assert findings["scores and length"].outcome == "constant"
     assert findings["agreement, length held fixed"].value == findings["agreement"].value
 
 
-def test_buckets_hold_every_response_once() -> None:
-    data = scored()
-    findings = buckets(data)
-    assert len(findings) == 4
-    assert sum(finding.n for finding in findings) == 200
-    ends = [[float(end) for end in f.condition.removeprefix("words: ").split(" to ")] for f in findings]
-    low, high = ends[0]
-    rows = (data.words >= low) & (data.words <= high)
-    assert findings[0].value == spearman(data.scores[rows], data.human[rows]).statistic
-    assert all(before[-1] < after[0] for before, after in pairwise(ends))
-    same = Scored(data.scores, data.human, data.words, data.systems, {"turns": np.full(200, 2.0)})
-    assert buckets(same) == []
-
-
 def test_distribution() -> None:
-    data = Scored(np.array([0.0, 10, 10, 0]), np.full(4, 3.0), np.ones(4), [None] * 4, {})
+    data = Scored(np.array([0.0, 10, 10, 0]), np.full(4, 3.0), np.ones(4))
     findings = {(f.condition, f.measure): f for f in distribution(data)}
     assert findings["scores", "sd"].value == pytest.approx(np.std([0, 1, 1, 0], ddof=1))
     assert findings["scores", "q0.5"].value == 0.5
@@ -269,14 +233,6 @@ def test_which_words_are_replaced_and_which_the_score_depends_on() -> None:
     assert shares["without content words"] == (0.0, 19)
 
 
-def test_without_a_system() -> None:
-    data = scored()
-    findings = by_name(without_system(data))
-    assert list(findings) == ["all systems", "without a", "without b"]
-    assert findings["without a"].value == spearman(data.scores[1::2], data.human[1::2]).statistic
-    assert findings["without a"].n == 100
-
-
 def rows(study: str, findings: Sequence[Finding]) -> list[dict[str, Any]]:
     where = {"study": study, "dataset": "a|b", "evaluator": "ssrem", "version": 1}
     return [{**where, **asdict(finding)} for finding in findings]
@@ -285,7 +241,6 @@ def rows(study: str, findings: Sequence[Finding]) -> list[dict[str, Any]]:
 DATA: dict[type, Any] = {
     Pairs: Pairs(everyday_pairs(), lambda samples: np.array([len(sample.response) for sample in samples])),
     TrueResponses: TrueResponses(SAMPLES, lambda samples: np.zeros(len(samples))),
-    Identified: Identified(np.arange(80) / 80, {"turns of the context": np.arange(80.0)}),
     Scored: scored(),
 }
 

@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from ssrem.errors import AnnotationError
 from ssrem.samples import Labelled, Sample
 from ssrem.studies.learned import (
-    NOISE,
     Human,
     Learning,
     Transfer,
-    label_noise,
     leave_one_system_out,
     low_resource,
     transfer,
@@ -88,32 +86,6 @@ def test_fewer_and_fewer_labels_of_other_contexts() -> None:
         assert len(tested) == 60
     assert all(f.value == pytest.approx(1) and f.n == 60 for f in findings)
     assert low_resource(Learning(human(), Learner()), seed=3) == findings
-
-
-def test_noise_is_added_to_what_is_learned_from_alone() -> None:
-    learner, data = Learner(), human()
-    findings = by_condition(label_noise(Learning(data, learner), seed=0))
-    assert list(findings) == ["no noise", "output rounded", *(f"noise of {n:g}" for n in NOISE)]
-    clean = dict(learner.lessons[0])
-    for deviation, lesson in zip(NOISE, learner.lessons[1:], strict=True):
-        off = np.array([score - clean[sample] for sample, score in lesson])
-        assert all(SCALE[0] <= score <= SCALE[1] for _, score in lesson)
-        assert 0 < off.std() <= 1.1 * deviation
-    # Scores from .1 to .5 come to the points of the scale from 1 to 5, where nothing is lost.
-    assert findings["output rounded"].value == pytest.approx(1)
-
-
-def test_rounding_loses_what_lies_between_the_points() -> None:
-    """Two points of a scale keep less of five scores' order."""
-    data = human()
-    coarse = Human(data.samples, np.where(data.scores > 2, 2.0, 1.0), (1.0, 2.0), data.systems)
-
-    class Coarse(Learner):
-        def __call__(self, pairs: Labelled, scale: tuple[float, float]) -> Student:
-            return super().__call__(pairs, SCALE)
-
-    findings = by_condition(label_noise(Learning(coarse, Coarse()), seed=0))
-    assert findings["output rounded"].value != pytest.approx(findings["no noise"].value)
 
 
 def test_a_system_that_is_left_out_is_not_learned_from() -> None:

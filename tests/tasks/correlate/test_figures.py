@@ -120,11 +120,14 @@ def test_measured_once_and_again_only_what_changed(copy: Warehouse, made: Made) 
     )
     assert again == ("people", True)
     now = {p.address: p.run for p in copy.partitions()}
-    changed = {p.key for p in before if p.table == "agreement" and now[p.address] != p.run}
-    assert changed == {PartitionKey(evaluator="ssrem", version=1, dataset="people")}
-    assert query(copy, POOLED.format(columns="n")) == [(30,)]
-    assert query(copy, "SELECT DISTINCT n FROM comparisons") == [(25,)], "the others leave ground truth out"
-    assert correlate_landed("people", [], root) is False, "each version keeps its options"
+    changed = {p.key.evaluator for p in before if p.table == "agreement" and now[p.address] != p.run}
+    assert changed == {"cosine", "length", "rsrem", "ssrem"}
+    assert (
+        query(copy, POOLED.format(columns="n"))
+        == query(copy, "SELECT DISTINCT n FROM comparisons")
+        == [(30,)]
+    )
+    assert correlate_landed("people", [], root) is False, "the set keeps its options"
 
 
 def test_what_left_the_snapshot_is_made_again_as_it_was(copy: Warehouse, made: Made) -> None:

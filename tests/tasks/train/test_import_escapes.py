@@ -115,8 +115,8 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-SPECS = ["hf:someone/model", "someone/model", "hf:/etc", "file:/etc/passwd", "/etc/passwd", "adem:/etc",
-         "adem:../../x", "glove-wiki-gigaword-50", "glove-6b-50d+file:/etc/passwd", "hf:../../other",
+SPECS = ["hf:someone/model", "someone/model", "hf:/etc", "file:/etc/passwd", "/etc/passwd",
+         "glove-wiki-gigaword-50", "glove-6b-50d+file:/etc/passwd", "hf:../../other",
          "{secret}", "hf:{folder}"]  # fmt: skip
 
 
