@@ -42,8 +42,6 @@ AGREEMENT = Table(
         statistic="DOUBLE?: the figure: -1 to 1, accuracies 0 to 1",
         p="DOUBLE?: two-sided p-value of no correlation, which assumes independent responses; only pooled and at "
         "system level",
-        p_permuted="DOUBLE?: the same by permuting scores, within systems or contexts where these are averaged; only "
-        "for the raters' mean, and where permutations were asked for",
         low="DOUBLE?: lower end of its interval: BCa bootstrap over contexts; conversation: analytic",
         high="DOUBLE?: upper end of its interval",
         confidence="DOUBLE?: share of such intervals that hold the true value",
@@ -54,7 +52,6 @@ AGREEMENT = Table(
         groups="BIGINT: groups that were averaged (pooled: 1); at system level the systems",
         epsilon="DOUBLE?: accuracy: scores that differ by it or less count as tied",
         systems_forced="BOOLEAN: option: whether too few systems are compared too",
-        permutations="BIGINT: option: permutations behind p_permuted; 0: none",
         forced="BOOLEAN: whether there were fewer systems than should be compared",
         resamples="BIGINT?: bootstrap draws of the interval; null: nothing was drawn",
         seed="BIGINT?: seed of these draws",
@@ -72,12 +69,11 @@ AGREEMENT = Table(
         OUTCOME,
         Between("statistic", -1, 1),
         Between("p", 0, 1),
-        Between("p_permuted", 0, 1),
         Between("low", -1, 1),
         Between("high", -1, 1),
         Between("confidence", 0, 1),
-        *at_least(n=0, missing=0, excluded=0, groups=0, epsilon=0, resamples=1, permutations=0),
-        Finite(("statistic", "p", "p_permuted", "low", "high", "epsilon")),
+        *at_least(n=0, missing=0, excluded=0, groups=0, epsilon=0, resamples=1),
+        Finite(("statistic", "p", "low", "high", "epsilon")),
     ),
 )
 

@@ -52,7 +52,6 @@ AT_FIRST = {
     "keep_ground_truth": False,
     "force_systems": False,
     "test": "paired-bootstrap",
-    "permutations": 0,
 }
 """Options of a set's first run, by field of `AgreementSettings`; later ones take those of the last run."""
 
@@ -209,7 +208,7 @@ class _Job:
         """Versions of the recipe whose scores or figures are missing, or whose figures were computed before their
         scores, with other options or with other draws; all of them where the set is new or replaced."""
         wanted, last = recipe.parameters, last_parameters(self.home, self.dataset, "correlate")
-        of_set = ("keep_ground_truth", "force_systems", "permutations", "resamples", "seed")
+        of_set = ("keep_ground_truth", "force_systems", "resamples", "seed")
         same = all(wanted[name] == last.get(name) for name in of_set)
         if not same or self.landed() != recipe.inputs[self.dataset]:
             return list(wanted["evaluators"])
@@ -342,19 +341,14 @@ def _figure_rows(
     data: LandedSet, version: Version, scores: Mapping[str, Floats], options: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """Rows of `agreement` of a version: each part of its score with each human score."""
-    kept, forced, permutations = (
-        options[name] for name in ("keep_ground_truth", "force_systems", "permutations")
-    )
+    kept, forced = options["keep_ground_truth"], options["force_systems"]
     weights, _ = described(data.connection, version)
     about = {"dataset": data.dataset, "ground_truth_kept": kept, "systems_forced": forced}
-    about["permutations"] = permutations
     # In this order, since pairs of a score are compared with all human scores.
     for (score, values), (of, human) in product(scores.items(), data.human_scores().items()):
-        mean = of[1] == "mean"
         own = {**about, "criterion": of[0], "aggregation": of[1], "score": score}
         responses = data.responses(values, human, ground_truth_kept=kept)
-        drawn = {"slow": mean, "permutations": permutations if mean else 0}
-        for figure in figures(responses, force=forced, **drawn):
+        for figure in figures(responses, force=forced, slow=of[1] == "mean"):
             yield figure_row(version, figure, weights, data.sha256, own, "ground-truth")
 
 

@@ -145,8 +145,6 @@ class AgreementSettings(Settings):
     test: Literal["paired-bootstrap", "perm-both"] | None = None
     """test of the difference between two evaluators, in comparisons and rankings: paired bootstrap over contexts,
     or permutation (default: as last time, at first paired-bootstrap)"""
-    permutations: Natural | None = None
-    """permutations of the test of no correlation, p_permuted in agreement, or 0 (default: as last time, at first 0)"""
 
 
 class AskingSettings(Settings):

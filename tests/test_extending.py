@@ -174,7 +174,7 @@ def test_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_study() -> None:
     study = study_called("ties")
     zeros = np.zeros(4)
-    findings = study(Scored(np.array([1.0, 1, 2, 3]), zeros, zeros, [None] * 4, {}), 0)
+    findings = study(Scored(np.array([1.0, 1, 2, 3]), zeros, zeros), 0)
     assert [(finding.value, finding.n) for finding in findings] == [(0.5, 4)]
     assert (study.name, study.data, study.title) == ("ties", Scored, "Tied scores")
 

@@ -1,4 +1,4 @@
-"""Does one evaluator agree with people better than another, does it at all, and which rank above which?"""
+"""Does one evaluator agree with people better than another, and which rank above which?"""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ssrem.agreement.correlate import (
     EQUAL,
-    MIN_RESPONSES,
     MIN_SYSTEMS,
     Floats,
-    Integers,
     Labels,
     Level,
     Measure,
@@ -26,7 +23,7 @@ from ssrem.agreement.correlate import (
     row_coefficients,
     unvarying,
 )
-from ssrem.agreement.resample import Difference, mean_of_defined, not_comparable
+from ssrem.agreement.resample import Difference, not_comparable
 
 PERMUTATIONS = 2000
 ALPHA = 0.05
@@ -70,7 +67,10 @@ def perm_both(
     if level == "system":
         if systems is None:
             raise ValueError("the system level needs the system of each response")
-        codes = _group_codes(systems, complete(first, second, human))
+        usable = complete(first, second, human)
+        if len(systems) != len(usable):
+            raise ValueError(f"{len(systems)} systems do not fit {len(usable)} scores")
+        codes = numbered(chosen_labels(systems, usable), len(y), "systems")[1]
         count = int(codes.max()) + 1
         if count < MIN_SYSTEMS:
             few = f"{count} systems; {MIN_SYSTEMS} are needed"
@@ -87,73 +87,12 @@ def perm_both(
         swap = draw.random((count, len(y))) < 0.5
         return agreement(np.where(swap, b, a)) - agreement(np.where(swap, a, b))
 
-    p = _permutation_p(exchanged, difference, permutations, len(y))
-    return replace(result, first=observed_a, second=observed_b, difference=difference, p=p)
-
-
-def against_chance(
-    scores: Numbers,
-    human: Numbers,
-    *,
-    measure: Measure,
-    groups: Labels | None = None,
-    permutations: int = PERMUTATIONS,
-    seed: int,
-) -> float | None:
-    """p of agreement of the scores (n,) with the human scores (n,) by chance, by permuting the scores; NaN is missing.
-
-    p = (k + 1) / (permutations + 1) for k permutations that agree at least as well. With groups (n,), scores are
-    permuted within their group and the statistic is the mean over groups of at least three responses, so that
-    differences between systems or contexts do not count; without, it is pooled. None where scores do not agree with
-    people's at all: below three responses, or where a side does not vary in any group. ValueError for accuracy, whose
-    chance level is not 0, for infinite scores and for lengths that differ.
-    """
-    if measure == "accuracy":
-        raise ValueError("accuracy has no p against chance: its chance level depends on the ties")
-    x, y = columns(scores, human)[0].T
-    if len(x) < MIN_RESPONSES or unvarying(x, y):
-        return None
-    codes = np.zeros(len(x), dtype=np.int64)
-    if groups is not None:
-        codes = _group_codes(groups, complete(scores, human))
-    members = [np.flatnonzero(codes == code) for code in range(int(codes.max()) + 1)]
-    large, coefficients = [rows for rows in members if len(rows) >= MIN_RESPONSES], row_coefficients(measure)
-
-    def agreement(x: Floats) -> Floats:
-        return mean_of_defined(np.stack([coefficients(x[:, rows], y[rows]) for rows in large]))
-
-    observed = float(agreement(x[None])[0]) if large else np.nan
-    if np.isnan(observed):
-        return None
-    draw = np.random.default_rng(seed)
-
-    def of_permutations(count: int) -> Floats:
-        keys, permuted = draw.random((count, len(x))), np.empty((count, len(x)))
-        for rows in members:
-            permuted[:, rows] = x[rows][np.argsort(keys[:, rows], axis=1)]
-        return agreement(permuted)
-
-    return _permutation_p(of_permutations, observed, permutations, len(x))
-
-
-def _permutation_p(null: Callable[[int], Floats], observed: float, permutations: int, n: int) -> float:
-    """p in (0, 1]: (k + 1) / (permutations + 1) for k permutations as far from 0 as the observed value.
-
-    null: draws a number of permutations of the n responses and returns their figures; NaN counts as extreme, so that it
-    makes nothing significant.
-    """
-    extreme, step = 0, max(1, _CELLS // n)
-    for start in range(0, permutations, step):
-        less = np.abs(null(min(step, permutations - start))) < abs(observed) - EQUAL
+    extreme, step = 0, max(1, _CELLS // len(y))
+    for start in range(0, permutations, step):  # NaN counts as extreme, so that it makes nothing significant
+        less = np.abs(exchanged(min(step, permutations - start))) < abs(difference) - EQUAL
         extreme += int((~less).sum())
-    return (extreme + 1) / (permutations + 1)
-
-
-def _group_codes(groups: Labels, usable: NDArray[np.bool_]) -> Integers:
-    """The number of the group of each usable response; groups, usable: (n,)."""
-    if len(groups) != len(usable):
-        raise ValueError(f"{len(groups)} groups do not fit {len(usable)} scores")
-    return numbered(chosen_labels(groups, usable), int(usable.sum()), "groups")[1]
+    p = (extreme + 1) / (permutations + 1)
+    return replace(result, first=observed_a, second=observed_b, difference=difference, p=p)
 
 
 # Many evaluators at once

@@ -117,12 +117,12 @@ class Figure:
     """How scores agree with human scores, and what the figure is based on.
 
     statistic: in [-1, 1], for accuracy in [0, 1]; over `n` responses, or conversations. p: in (0, 1], two-sided, of no
-    correlation, taking responses (system level: systems) as independent; None for accuracy and means over groups;
-    p_permuted: that of `against_chance`. low to high: its interval at level `confidence`, by `resamples` draws with
-    `seed`, or analytic where nothing was drawn. missing: responses left out because a score is missing; excluded: left
-    out as ground truth. groups: groups averaged (pooled: 1), at system level the systems. epsilon: score differences
-    that accuracy counts as a tie. forced: whether there were fewer systems than should be compared. Figures are None
-    unless outcome is 'ok'; reason says why or, where outcome is 'ok', why there is no interval.
+    correlation, taking responses (system level: systems) as independent; None for accuracy and means over groups. low
+    to high: its interval at level `confidence`, by `resamples` draws with `seed`, or analytic where nothing was drawn.
+    missing: responses left out because a score is missing; excluded: left out as ground truth. groups: groups averaged
+    (pooled: 1), at system level the systems. epsilon: score differences that accuracy counts as a tie. forced: whether
+    there were fewer systems than should be compared. Figures are None unless outcome is 'ok'; reason says why or, where
+    outcome is 'ok', why there is no interval.
     """
 
     measure: Measure
@@ -131,7 +131,6 @@ class Figure:
     level: Level | Literal["conversation"] = "segment"
     grouping: Grouping = "pooled"
     p: float | None = None
-    p_permuted: float | None = None
     low: float | None = None
     high: float | None = None
     confidence: float | None = None

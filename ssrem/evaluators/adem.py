@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -14,12 +13,10 @@ from pydantic import Field
 from ssrem.encoders import DEFAULT_ENCODER, Encoder
 from ssrem.evaluators.adem_space import MATRICES, Space
 from ssrem.evaluators.base import EvaluatorSettings, Scores, Trained
-from ssrem.samples import Candidates, Labels, Progress, Sample
+from ssrem.samples import Sample
 from ssrem.settings import Count, Natural, Positive, Seed
-from ssrem.training import Training
 
 _CHUNK = 10_000
-_WORDS = "words"
 
 
 class AdemSettings(EvaluatorSettings):
@@ -97,6 +94,7 @@ class Adem(Trained):
     learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "candidates+labels"})
     default_encoder: ClassVar[str | None] = DEFAULT_ENCODER
     form: ClassVar[str] = "ssrem-adem-2"
+    learned_by: ClassVar[str] = "ssrem.evaluators.adem_training"
     encoder: Encoder
     space: Space
     net: Any = None
@@ -123,17 +121,6 @@ class Adem(Trained):
             net = GruNetwork.of(self.tensors, size, self.settings.utterance, self.settings.context)
             size = self.settings.context
         self.net, self.space = net, Space.of(self.tensors, self.pieces, size)
-
-    def _fit(self, candidates: Candidates, progress: Progress | None, checkpoint: Path | None) -> Training:
-        from ssrem.evaluators.adem_training import fit
-
-        return fit(self, candidates, progress, checkpoint)
-
-    def _tune(self, sets: Mapping[str, Labels], progress: Progress | None) -> Training:
-        from ssrem.evaluators.adem_training import tune
-
-        (labels,) = sets.values()
-        return tune(self, labels, progress)
 
     def compute(self, samples: Sequence[Sample]) -> Scores:
         products = {part: np.zeros(len(samples)) for part in self.pieces}

@@ -19,6 +19,7 @@ from ssrem.errors import EvaluatorError, SsremError
 from ssrem.evaluators import MANIFEST, PARTS, overall_part, source_hash
 from ssrem.evaluators.learning import CandidateColumns
 from ssrem.files import read_json, read_tensors, sha256, write_json, write_tensors
+from ssrem.registry import registered
 from ssrem.samples import TEST, VALID, Candidates, Floats, Labels, Progress, Sample
 from ssrem.settings import Settings
 from ssrem.training import Training
@@ -244,6 +245,8 @@ class Trained(Evaluator):
 
     form: ClassVar[str]
     """Name of the format in which it is saved; another name for every change of the tensors or the settings."""
+    learned_by: ClassVar[str] = ""
+    """The module with the functions `fit` and `tune` of a family that gives no `_fit` and `_tune`, imported late."""
     judged: ClassVar[int] = 500
     """Responses of the valid split, at most, that tell after a training whether it is above chance; 0: none do."""
 
@@ -393,11 +396,18 @@ class Trained(Evaluator):
 
     def _fit(self, candidates: Candidates, progress: Progress | None, checkpoint: Path | None) -> Training:
         """What `fit` does; ends with `take`."""
-        raise EvaluatorError(f"{self.name} learns from human scores alone; call tuned_on")
+        if not self.learned_by:
+            raise EvaluatorError(f"{self.name} learns from human scores alone; call tuned_on")
+        training: Training = registered(f"{self.learned_by}:fit")(self, candidates, progress, checkpoint)
+        return training
 
     def _tune(self, sets: Mapping[str, Labels], progress: Progress | None) -> Training:
         """What `tuned_on` does, on the copy; ends with `take`."""
-        raise EvaluatorError(f"{self.name} does not learn from human scores")
+        if not self.learned_by or self.learns_from == {"candidates"}:
+            raise EvaluatorError(f"{self.name} does not learn from human scores")
+        (labels,) = sets.values()
+        training: Training = registered(f"{self.learned_by}:tune")(self, labels, progress)
+        return training
 
     def _check(self) -> None:
         """Build what scores by the tensors, such as a network; EvaluatorError or KeyError if they do not fit."""

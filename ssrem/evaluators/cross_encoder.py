@@ -18,7 +18,7 @@ from ssrem.encoders.hub import MINILM
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import EvaluatorSettings, Provider, Scores, Trained
 from ssrem.negatives import load_generator, needs_model
-from ssrem.samples import Candidates, Labels, Progress, Sample
+from ssrem.samples import Candidates, Progress, Sample
 from ssrem.settings import Count, Natural, Positive, Seed
 from ssrem.training import Training
 
@@ -86,6 +86,7 @@ class CrossEncoder(Trained):
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     judged: ClassVar[int] = 200
     form: ClassVar[str] = "ssrem-cross-encoder-2"
+    learned_by: ClassVar[str] = "ssrem.evaluators.cross_encoder_training"
     head: ClassVar[str]
     """Form of the head: 'linear' or 'mlp', see CrossNet."""
     net: Any = None
@@ -243,9 +244,3 @@ class RobertaEval(CrossEncoder):
 
     def negatives(self) -> tuple[str, dict[str, Any]]:
         return "random-1", {}
-
-    def _tune(self, sets: Mapping[str, Labels], progress: Progress | None) -> Training:
-        from ssrem.evaluators.cross_encoder_training import tune
-
-        (labels,) = sets.values()
-        return tune(self, labels, progress)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,9 +13,8 @@ from ssrem.encoders.recurrent import take_weights
 from ssrem.evaluators.base import EvaluatorSettings, Scores, Trained
 from ssrem.evaluators.metric import EncodedMetric, EncoderSettings, Scored
 from ssrem.evaluators.similarity import pooled_cosine
-from ssrem.samples import Candidates, Floats, Labels, Progress, Sample
+from ssrem.samples import Floats, Sample
 from ssrem.settings import Count, Natural, Positive, Seed
-from ssrem.training import Training
 
 _CHUNK = 10_000
 COMBINATIONS: dict[str, Callable[[Floats, Floats], Floats]] = {
@@ -84,6 +82,7 @@ class RuberUnref(Trained):
     learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "candidates+labels"})
     default_encoder: ClassVar[str | None] = DEFAULT_ENCODER
     form: ClassVar[str] = "ssrem-ruber-3"
+    learned_by: ClassVar[str] = "ssrem.evaluators.ruber_training"
     encoder: Encoder
     net: Any = None
     """The network with the learned weights."""
@@ -104,17 +103,6 @@ class RuberUnref(Trained):
         net = RuberNet.seeded(self.encoder.dimensions, self.settings)
         take_weights(net, self.tensors, "RUBER's", self.encoder.dimensions)
         self.net = net
-
-    def _fit(self, candidates: Candidates, progress: Progress | None, checkpoint: Path | None) -> Training:
-        from ssrem.evaluators.ruber_training import fit
-
-        return fit(self, candidates, progress, checkpoint)
-
-    def _tune(self, sets: Mapping[str, Labels], progress: Progress | None) -> Training:
-        from ssrem.evaluators.ruber_training import tune
-
-        (labels,) = sets.values()
-        return tune(self, labels, progress)
 
     def compute(self, samples: Sequence[Sample]) -> Scores:
         """All parts; g and h are NaN for samples without a reference."""
