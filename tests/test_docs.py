@@ -330,9 +330,7 @@ def options_of(verb: str) -> set[str]:
 
 PYTHON = blocks("python")
 SHOWN: dict[Block, Callable[[dict[str, Any]], bool]] = {
-    ("docs/figures.md", 0): lambda names: (
-        names["better"].difference > 0 and 0 < names["at_all"].p < names["better"].p <= 1
-    ),
+    ("docs/figures.md", 0): lambda names: names["better"].difference > 0 and 0 < names["better"].p <= 1,
     ("docs/python.md", 0): lambda names: names["model"].evaluator.name == "ssrem",
     ("docs/python.md", 1): lambda names: len(names["chats"].frames["turns"]) == 4,
     ("docs/python.md", 2): lambda names: len(names["chats"].sets["SC"]) == 400,
