@@ -157,22 +157,6 @@ def _edited(home: Warehouse, name: str) -> dict[str, Any] | None:
     return json.loads(row["config"]) if row and not row["signature"].endswith(source) else None
 
 
-def to_register(
-    home: Warehouse, names: Sequence[str], settings: Mapping[str, Mapping[str, Any]]
-) -> list[str]:
-    """The evaluators to register with default settings first: those named that have neither `settings` nor a version.
-
-    EvaluatorError for one that has to be trained first, or that needs settings.
-    """
-    default = [name for name in names if not settings.get(name)]
-    new = unregistered(home, default)
-    if known := [name for name in default if name not in new]:
-        promoted(home, known)
-    for name in new:
-        evaluator_class(name).settings_model()
-    return new
-
-
 def register(
     name: str, home: str, settings: Mapping[str, Any] | None = None, *, resources: Resources = Resources()
 ) -> tuple[int, bool]:
@@ -219,10 +203,16 @@ def registered(
     """(name, version) in use of each evaluator. Evaluators that need no training are registered first if `settings` has
     settings for them, they have no version here, or their source has changed.
 
-    settings: evaluator → what makes a version of it. EvaluatorError for one that has to be trained first.
+    settings: evaluator → what makes a version of it. EvaluatorError, before one is registered, for one that has to be
+    trained first, or needs settings.
     """
     warehouse = Warehouse.at(home)
-    new = unregistered(warehouse, names)
+    default = [name for name in names if not settings.get(name)]
+    new = unregistered(warehouse, default)
+    if known := [name for name in default if name not in new]:
+        promoted(warehouse, known)
+    for name in new:
+        evaluator_class(name).settings_model()
     for name in names:
         edited = _edited(warehouse, name)
         if settings.get(name) or name in new or edited is not None:

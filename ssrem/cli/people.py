@@ -57,7 +57,6 @@ def correlate(
 
     names = tasks.versions.to_correlate(call.home, evaluator)
     own, client = tasks.endpoints.split_settings(names, asking)
-    new = tasks.versions.to_register(call.home, names, own)
     read = tasks.annotated.annotated_files(call.home, file, sets.layout, sets.map)
     if dry_run:
         asking_ones = {
@@ -70,11 +69,13 @@ def correlate(
         rows = [tasks.endpoints.dry_run_row(name, one, some, of) for (of, some), (name, one) in asked]
         output.requests(call, rows)
         return
-    if not evaluator and (best := tasks.versions.best_line(call.home))[0] in new:
-        say(f"correlating {best[1]}")
+    best, line = tasks.versions.best_line(call.home)
+    new = not evaluator and best in names and tasks.versions.unregistered(call.home, [best])
+    chosen = tasks.versions.registered(call.root, names, own, resources=call.resources)
+    if new:
+        say(f"correlating {line}")
     if beside := [name for name in names if name in BASELINES and name not in evaluator]:
         say(f"beside the untrained baselines {' and '.join(beside)}")
-    chosen = tasks.versions.registered(call.root, names, own, resources=call.resources)
     done = tasks.correlate.correlate_files(
         file, chosen, call.root, sets, agreement, client=client, resources=call.resources
     )
@@ -109,9 +110,8 @@ def study(
     stage = tasks.study
     names = tasks.versions.to_study(call.home, evaluator)
     own, client = tasks.endpoints.split_settings(names, asking)
-    tasks.versions.to_register(call.home, names, own)  # EvaluatorError for one that cannot be used yet
-    datasets = of or stage.datasets_of(call.root, study)
     chosen = tasks.versions.registered(call.root, names, own, resources=call.resources)
+    datasets = of or stage.datasets_of(call.root, study)
     for dataset in datasets:
         stage.study(dataset, study, chosen, call.root, settings, client=client, resources=call.resources)
     rows = tasks.query.summary(call.home, ["studies"]).get("studies", [])

@@ -31,7 +31,8 @@ LIMIT, OTHER_LIMIT = "max_tokens", "max_completion_tokens"
 GO_ON = "what was answered is kept; run the same command again to go on"
 
 _REFUSED = {
-    LIMIT: rf"{OTHER_LIMIT}|{LIMIT}.*not (?:supported|permitted)|(?:unsupported|unknown|unrecogni[sz]ed).*{LIMIT}",
+    LIMIT: rf"{OTHER_LIMIT}|(?=.*{LIMIT}).*(?:unsupported|not (?:supported|permitted|allowed)|"
+    "un(?:known|expected|recogni[sz]ed))",
     "logprobs": "logprobs",
     "response_format": "response_format|json_schema|grammar",
     "temperature": "temperature",
