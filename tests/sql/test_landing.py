@@ -43,18 +43,13 @@ def said(id: str | None, *, by: str | None = "ann", text: str | None = "hi", **m
 GOOD = said("good", conversation="elsewhere")
 
 
-def fetch(home: Warehouse, query: str) -> list[tuple[Any, ...]]:
-    with home.reader() as connection:
-        return connection.execute(query).fetchall()
-
-
 def reasons(home: Warehouse) -> list[tuple[int, str]]:
-    return fetch(home, "SELECT line, reason FROM quarantine ORDER BY row_no")  # type: ignore[return-value]
+    return home.query("SELECT line, reason FROM quarantine ORDER BY row_no")  # type: ignore[return-value]
 
 
 def landed(home: Warehouse) -> set[str]:
     return {
-        i for (i,) in fetch(home, "SELECT utterance_id FROM utterances WHERE conversation_id <> 'elsewhere'")
+        i for (i,) in home.query("SELECT utterance_id FROM utterances WHERE conversation_id <> 'elsewhere'")
     }
 
 
@@ -119,22 +114,22 @@ def test_what_cannot_land_is_quarantined(
     land(write_dump([*rows, GOOD]), str(home.root), DumpSettings(max_quarantine=1.0))
     assert reasons(home) == expected
     assert landed(home) == set(kept)
-    counts = fetch(home, "SELECT messages_read, utterances, quarantined FROM corpora")
+    counts = home.query("SELECT messages_read, utterances, quarantined FROM corpora")
     assert counts == [(len(rows) + 1, len(kept) + 1, len(expected))]
 
 
 def test_the_first_good_message_keeps_the_id(home: Warehouse, write_dump: Dump) -> None:
     rows = [said("a", by=""), said("a", text="second"), said("a", text="third")]
     land(write_dump(rows), str(home.root), DumpSettings(max_quarantine=1.0))
-    assert fetch(home, "SELECT utterance_id, text FROM utterances") == [("a", "second")]
+    assert home.query("SELECT utterance_id, text FROM utterances") == [("a", "second")]
 
 
 def test_quarantine_holds_the_row_whole(home: Warehouse, write_dump: Dump) -> None:
     broken = b'{"conversation": "c", "text": "\xfe\xff", "odd": [1]}'
     row = said("a", text=" ", by="bob", reply_to="good", addressee="ann", time="2020-01-02T03:04:05", odd=[1])
     land(write_dump([broken, row, GOOD]), str(home.root), DumpSettings(max_quarantine=1.0))
-    (first, file, record), (second, *_) = fetch(
-        home, "SELECT raw, file, record FROM quarantine ORDER BY row_no"
+    (first, file, record), (second, *_) = home.query(
+        "SELECT raw, file, record FROM quarantine ORDER BY row_no"
     )
     assert (first, file, record) == (broken, "dump.jsonl", "message")
     whole = json.loads(second)
@@ -155,9 +150,9 @@ def test_time_running_backwards_is_kept_and_flagged(home: Warehouse, write_dump:
     rows = [said(str(i), time=t and f"2020-01-01T{t}:00") for i, t in enumerate(times)]
     other = said("x", conversation="d", time="2019-01-01T00:00:00")
     land(write_dump([*rows, other]), str(home.root))
-    found = fetch(home, "SELECT utterance_id FROM utterances WHERE time_backwards ORDER BY 1")
+    found = home.query("SELECT utterance_id FROM utterances WHERE time_backwards ORDER BY 1")
     assert found == [("2",), ("4",)]
-    assert fetch(home, "SELECT time_backwards, quarantined FROM corpora") == [(2, 0)]
+    assert home.query("SELECT time_backwards, quarantined FROM corpora") == [(2, 0)]
 
 
 def test_partners_turns_and_positions(home: Warehouse, write_dump: Dump) -> None:
@@ -170,7 +165,7 @@ def test_partners_turns_and_positions(home: Warehouse, write_dump: Dump) -> None
         said("6", by="ann", reply_to="1"),
     ]
     land(write_dump(rows), str(home.root), DumpSettings(max_quarantine=1.0))
-    found = fetch(home, "SELECT utterance_id, position, turn, addressee FROM utterances ORDER BY position")
+    found = home.query("SELECT utterance_id, position, turn, addressee FROM utterances ORDER BY position")
     assert found == [
         ("1", 0, 0, None),
         ("c#1", 1, 0, None),
@@ -192,15 +187,15 @@ def test_conversation_rows_describe_or_are_quarantined(home: Warehouse, write_du
         {"conversation": "e", "utterances": [said("f", conversation="e", text="")]},
     ]
     land(write_dump(rows), str(home.root), DumpSettings(max_quarantine=1.0))
-    (row,) = fetch(home, "SELECT conversation_id, ratings, messages, participants FROM conversations")
+    (row,) = home.query("SELECT conversation_id, ratings, messages, participants FROM conversations")
     assert (row[0], json.loads(row[1]), *row[2:]) == ("c", {"fun": 5}, 2, 2)
-    found = fetch(home, "SELECT record, line, reason FROM quarantine ORDER BY row_no")
+    found = home.query("SELECT record, line, reason FROM quarantine ORDER BY row_no")
     assert found == [
         ("conversation", 2, "no_messages"),
         ("conversation", 3, "no_messages"),
         ("message", 3, "no_text"),
     ]
-    assert fetch(home, "SELECT messages_read, utterances, quarantined FROM corpora") == [(3, 2, 1)]
+    assert home.query("SELECT messages_read, utterances, quarantined FROM corpora") == [(3, 2, 1)]
 
 
 def test_the_same_content_lands_once(home: Warehouse, write_dump: Dump) -> None:
@@ -262,7 +257,7 @@ def test_other_content_under_a_name_is_refused_or_replaces(home: Warehouse, writ
     assert home.partitions() == before
     assert land(source, str(home.root), DumpSettings(name="other")) == ("other", True)
     assert land(write_dump([said("z")]), str(home.root), DumpSettings(replace=True)) == ("dump", True)
-    assert fetch(home, "SELECT corpus, utterance_id FROM utterances ORDER BY ALL") == [
+    assert home.query("SELECT corpus, utterance_id FROM utterances ORDER BY ALL") == [
         ("dump", "z"),
         ("other", "b"),
     ]
@@ -286,16 +281,16 @@ def test_seats_stop_the_ingest(home: Warehouse, write_dump: Dump) -> None:
 
 def test_seats_scoped_to_the_conversation(home: Warehouse, write_dump: Dump) -> None:
     land(write_dump(SEATS), str(home.root), DumpSettings(speakers="conversation"))
-    assert fetch(home, "SELECT speakers, speaker_scope FROM corpora") == [(12, "conversation")]
-    found = fetch(
-        home, "SELECT speaker, addressee FROM utterances WHERE conversation_id = 'c3' ORDER BY position"
+    assert home.query("SELECT speakers, speaker_scope FROM corpora") == [(12, "conversation")]
+    found = home.query(
+        "SELECT speaker, addressee FROM utterances WHERE conversation_id = 'c3' ORDER BY position"
     )
     assert found == [("c3/0", "c3/1"), ("c3/1", "c3/0")]
 
 
 def test_seats_that_are_people(home: Warehouse, write_dump: Dump) -> None:
     land(write_dump(SEATS), str(home.root), DumpSettings(speakers="person"))
-    assert fetch(home, "SELECT speakers, speaker_scope FROM corpora") == [(2, "person")]
+    assert home.query("SELECT speakers, speaker_scope FROM corpora") == [(2, "person")]
 
 
 @pytest.mark.parametrize("people", [("0", "1", "2"), ("0", "1")], ids=["three in turn", "four conversations"])
@@ -307,7 +302,7 @@ def test_people_are_no_seats(home: Warehouse, write_dump: Dump, people: tuple[st
         for j in (0, 1)
     ]
     land(write_dump(rows), str(home.root))
-    assert fetch(home, "SELECT speaker_scope FROM corpora") == [("person",)]
+    assert home.query("SELECT speaker_scope FROM corpora") == [("person",)]
 
 
 def test_a_scope_that_there_is_not_is_refused() -> None:
@@ -340,9 +335,8 @@ def test_ids_that_repeat_in_every_conversation_are_scoped_to_it(
         for i in range(10)
     ]
     land(write_dump(rows), str(home.root))
-    assert fetch(home, "SELECT utterances, quarantined FROM corpora") == [(400, 0)]
-    found = fetch(
-        home,
+    assert home.query("SELECT utterances, quarantined FROM corpora") == [(400, 0)]
+    found = home.query(
         "SELECT conversation_id, position, utterance_id, reply_to, addressee FROM utterances ORDER BY ALL",
     )
     assert set(found) == {
@@ -374,7 +368,7 @@ def test_a_scoped_id_is_still_quarantined_where_its_conversation_has_it_twice(
     ]
     land(write_dump(rows), str(home.root), DumpSettings(max_quarantine=1.0))
     assert reasons(home) == [(3, "duplicate_id"), (6, "no_conversation")]
-    assert fetch(home, "SELECT utterance_id, reply_to, reply_absent FROM utterances ORDER BY ALL") == [
+    assert home.query("SELECT utterance_id, reply_to, reply_absent FROM utterances ORDER BY ALL") == [
         ("c/a", None, False),
         ("c/z", "c/b", True),
         ("d/a", None, False),
@@ -401,7 +395,7 @@ def test_a_column_taken_as_the_id_by_its_name_that_starts_anew_in_each_dialogue(
     path.write_text("\n".join(["Dialogue_ID,Utterance_ID,Speaker,Utterance", *lines]))
     mapping = {"conversation": "Dialogue_ID", "speaker": "Speaker", "text": "Utterance"}
     land(str(path), str(home.root), DumpSettings(map=mapping))
-    assert fetch(home, "SELECT utterances, quarantined, conversations FROM corpora") == [(150, 0, 30)]
+    assert home.query("SELECT utterances, quarantined, conversations FROM corpora") == [(150, 0, 30)]
 
 
 def some_bad(share: float) -> list[dict[str, Any]]:
@@ -421,7 +415,7 @@ def test_a_dump_of_which_too_much_is_quarantined_is_refused(home: Warehouse, wri
         land(source, str(home.root))
     assert home.partitions() == [] and not list(home.staging.glob("*"))
     assert land(source, str(home.root), DumpSettings(max_quarantine=0.06)) == ("dump", True)
-    assert fetch(home, "SELECT quarantined FROM corpora") == [(12,)]
+    assert home.query("SELECT quarantined FROM corpora") == [(12,)]
 
 
 def test_the_entries_of_an_array_are_told_as_rows(home: Warehouse, tmp_path: Path) -> None:
@@ -437,7 +431,7 @@ def test_replies_to_what_is_gone_do_not_precede_the_message_that_opens(
     removed = said("c1", text="[removed]", reply_to="s")
     rows = [removed, *replies(c2="c1", c3="s", c4="c2", s=None, c5="never")]
     land(write_dump(rows), str(home.root), DumpSettings(max_quarantine=1.0))
-    order = fetch(home, "SELECT utterance_id, answers FROM utterances ORDER BY position")
+    order = home.query("SELECT utterance_id, answers FROM utterances ORDER BY position")
     assert order == [("s", None), ("c2", None), ("c3", 0), ("c4", 1), ("c5", None)]
 
 
@@ -467,7 +461,7 @@ def test_a_refusal_says_what_mends_the_dump(
 
 def test_a_dump_of_which_little_is_quarantined_lands(home: Warehouse, write_dump: Dump) -> None:
     land(write_dump(some_bad(0.05)), str(home.root))
-    assert fetch(home, "SELECT quarantined FROM corpora") == [(10,)]
+    assert home.query("SELECT quarantined FROM corpora") == [(10,)]
 
 
 @pytest.mark.parametrize("share", [-0.01, 1.01, float("nan")])
@@ -507,14 +501,14 @@ def test_counts_are_conserved_whatever_comes(home: Warehouse, write_dump: Dump, 
     rows = messy(random.Random(seed))
     source = write_dump(rows)
     land(source, str(home.root), DumpSettings(speakers="person", max_quarantine=1.0))
-    ((read, utterances, quarantined),) = fetch(
-        home, "SELECT messages_read, utterances, quarantined FROM corpora"
+    ((read, utterances, quarantined),) = home.query(
+        "SELECT messages_read, utterances, quarantined FROM corpora"
     )
     assert read == utterances + quarantined == len(rows)
     assert len(reasons(home)) == quarantined
-    assert fetch(home, "SELECT count(*) FROM utterances") == [(utterances,)]
+    assert home.query("SELECT count(*) FROM utterances") == [(utterances,)]
     lines = Path(source).read_bytes().splitlines()
-    for line, raw, reason in fetch(home, "SELECT line, raw, reason FROM quarantine"):
+    for line, raw, reason in home.query("SELECT line, raw, reason FROM quarantine"):
         if reason in ("broken_json", "undecodable", "malformed_row"):
             assert raw == lines[line - 1]
         else:

@@ -91,9 +91,3 @@ def held(home: Warehouse) -> Iterator[subprocess.Popen[str]]:
         assert other.stdout.readline() == "held\n"
         yield other
         other.kill()
-
-
-def query(home: Warehouse, text: str, *values: Any) -> list[Any]:
-    """The rows of a query on the published tables."""
-    with home.reader() as reader:
-        return reader.execute(text, list(values)).fetchall()

@@ -37,11 +37,6 @@ def write(tmp_path: Path) -> Write:
     return writer
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Warehouse:
-    return Warehouse.at(tmp_path / "home")
-
-
 def table(names: str, *rows: tuple[object, ...]) -> str:
     text = io.StringIO()
     csv.writer(text).writerows([names.split(","), *rows])

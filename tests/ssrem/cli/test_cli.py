@@ -6,14 +6,12 @@ import io
 import json
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import duckdb
 import pytest
 
 from ssrem.cli import output
@@ -210,17 +208,9 @@ def test_the_series_in_the_docs_lands_whole(home: Warehouse) -> None:
 # Evaluators
 
 
-@pytest.mark.parametrize(
-    ("setting", "named"),
-    [
-        ("epochs=many", "epochs"),
-        ("epochs=2.5", "epochs"),
-        ("reference=bleu", "reference"),
-        (f"seed={10**400}", "seed: input should be less than or equal to 2147483647, not 1000"),
-    ],
-)
-def test_wrong_settings(whole: Warehouse, says: Say, setting: str, named: str) -> None:
-    assert named in says("train", "--set", setting, "--home", whole.root)
+def test_a_wrong_setting(whole: Warehouse, says: Say) -> None:
+    said = says("train", "--set", f"seed={10**400}", "--home", whole.root)
+    assert "seed: input should be less than or equal to 2147483647, not 1000" in said
 
 
 def test_nothing_before_training(tmp_path: Path, says: Say, made: Made) -> None:
@@ -258,25 +248,6 @@ def test_an_evaluator_is_carried_to_another_home(tmp_path: Path, made: Made, cap
     assert "rsrem: version 1 is there already" in capsys.readouterr().out
 
 
-def test_what_cannot_be_carried(says: Say, made: Made) -> None:
-    home = made.home.root
-    assert "versions: 1" in says("evaluators", "export", "ssrem", "--version", "7", "--home", home)
-    assert "cannot be written" in says("evaluators", "export", "ssrem", "--output", ".", "--home", home)
-    assert "not what this version of ssrem evaluators export wrote" in says(
-        "evaluators", "import", made.annotated, "--home", home
-    )
-
-
-def test_a_model_that_was_changed_or_whose_encoder_is_gone(copy: Warehouse, says: Say, made: Made) -> None:
-    encoder = copy.models / "ssrem" / "1" / "encoder"
-    assert encoder.exists()  # the trained word vectors are kept with the model
-    shutil.rmtree(encoder)
-    assert "encoder" in says("score", made.annotated, "--evaluator", "ssrem", "--home", copy.root)
-    weights = copy.models / "rsrem" / "1" / "weights.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-1] + b"!")
-    assert "rsrem" in says("score", made.annotated, "--evaluator", "rsrem", "--home", copy.root)
-
-
 # SQL
 
 
@@ -288,27 +259,11 @@ def test_sql_error_is_short(whole: Warehouse, says: Say) -> None:
 # Warehouse folders
 
 
-def test_a_home_that_is_a_file(file: Any, says: Say) -> None:
-    path = file("home", "something else")
-    dump = file("d.jsonl", LINE)
-    assert "--home" in says("ingest", dump, "--home", path)
-    assert path.read_text() == "something else"
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_home_that_cannot_be_written(tmp_path: Path, file: Any, says: Say) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o500)
     assert "--home" in says("ingest", file("d.jsonl", LINE), "--home", closed / "home")
-
-
-def test_a_home_of_another_layout(copy: Warehouse, says: Say) -> None:
-    with duckdb.connect(str(copy.catalog)) as connection:
-        connection.execute("UPDATE ssrem.home SET layout = 99")
-    before = copy.catalog.read_bytes()
-    for verb in (["status"], ["sql", "SELECT 1"], ["report"], ["train"]):
-        assert "layout 99" in says(*verb, "--home", copy.root)
-    assert copy.catalog.read_bytes() == before
 
 
 # What it prints

@@ -9,7 +9,6 @@ import pytest
 
 from ssrem.cli.main import main
 from ssrem.tasks.warehouse.home import Warehouse
-from support.stages import query
 
 
 def test_names_and_addressees_from_the_command_line(
@@ -35,7 +34,7 @@ def test_names_and_addressees_from_the_command_line(
     assert "their turns are context alone: 'bye' (6 messages)" in capsys.readouterr().err
     for wanted, partners in (("stated", ["ann", "cat"]), ("all", ["ann", "bob", "cat", "dan"])):
         assert main(["tables", "--addressees", wanted, "--encoder", "glove-6b-50d", *at]) == 0
-        speakers = query(home, "SELECT DISTINCT speaker FROM sp JOIN turns USING (turn_id) ORDER BY 1")
+        speakers = home.query("SELECT DISTINCT speaker FROM sp JOIN turns USING (turn_id) ORDER BY 1")
         assert speakers == [(name,) for name in partners]
     capsys.readouterr()
     assert main(["status", *at]) == 0

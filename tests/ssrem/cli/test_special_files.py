@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from ssrem.cli.main import main
+from support.stages import start_python
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
@@ -43,15 +42,30 @@ def folder(tmp_path: Path, monkeypatch: Patch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("verb", [*READ, *WRITTEN], ids=" ".join)
-def test_a_pipe_is_refused_at_once(verb: tuple[str, ...], folder: Path) -> None:
-    """In a process of its own: one that opens the pipe waits forever, and would stop all other tests."""
+ANSWERS = """
+import io, json, os, signal, sys
+from contextlib import redirect_stderr
+from ssrem.cli.main import main
+
+os.chdir(sys.argv[1])
+for line in sys.argv[2:]:
+    signal.alarm(60)
+    with redirect_stderr(io.StringIO()) as error:
+        status = main(json.loads(line))
+    print(json.dumps([status, error.getvalue()]), flush=True)
+"""
+
+
+def test_a_pipe_is_refused_at_once(folder: Path) -> None:
+    """In a process of its own: a command that opens the pipe waits until the alarm ends the process."""
     os.mkfifo(folder / "pipe.tar")
     (folder / "key.json").symlink_to("pipe.tar")
-    command = [sys.executable, "-m", "ssrem.cli", *(word.format("pipe.tar") for word in verb)]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, cwd=folder)
-    assert ended.returncode == 1
-    assert ended.stderr.startswith("ssrem: ") and ended.stderr.count("\n") == 1
+    commands = [[word.format("pipe.tar") for word in verb] for verb in (*READ, *WRITTEN)]
+    with start_python(ANSWERS, folder, *map(json.dumps, commands)) as running:
+        answers = map(json.loads, running.communicate()[0].splitlines())
+    for command, (status, error) in zip(commands, answers, strict=True):
+        assert status == 1, command
+        assert error.startswith("ssrem: ") and error.count("\n") == 1, command
     assert stat.S_ISFIFO((folder / "pipe.tar").stat().st_mode)
 
 

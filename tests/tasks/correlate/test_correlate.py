@@ -22,7 +22,6 @@ from ssrem.tasks.versions import promoted
 from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import Made, annotated_rows
-from support.stages import query
 
 BOTH = [("rsrem", 1), ("ssrem", 1)]
 
@@ -79,22 +78,20 @@ def test_human_scores_by_hand() -> None:
 
 def pairs(home: Warehouse, part: str, *, evaluator: str = "ssrem", truth: bool = False) -> Any:
     """Score and mean human score in the set `people`, joined by key, from the published tables."""
-    return query(
-        home,
+    return home.query(
         f"""SELECT s.{part}, h.score, a.system FROM scores AS s
         INNER JOIN human_scores AS h USING (dataset, response_id)
         INNER JOIN rated_responses AS a USING (dataset, response_id)
         WHERE s.evaluator = ? AND s.dataset = 'people' AND s.kind = 'response' AND h.aggregation = 'mean'
             AND h.criterion = 'overall' AND (? OR NOT a.ground_truth)""",
-        evaluator,
-        truth,
+        [evaluator, truth],
     )
 
 
 def correlation(home: Warehouse, dataset: str, part: str, level: str, evaluator: str = "ssrem") -> Any:
     text = """SELECT pearson, pearson_p, spearman, spearman_p, kendall, n, excluded FROM correlations
         WHERE evaluator = ? AND dataset = ? AND score = ? AND level = ? AND aggregation = 'mean'"""
-    (row,) = query(home, text, evaluator, dataset, part, level)
+    (row,) = home.query(text, [evaluator, dataset, part, level])
     return row
 
 
@@ -130,7 +127,7 @@ def test_rows_are_joined_by_key_not_by_position(copy: Warehouse, made: Made, wri
         before = correlation(made.home, "people", part, "segment")
         assert correlation(copy, "set", part, "segment") == pytest.approx(before)
     landed = "SELECT response FROM rated_responses WHERE dataset = 'set' ORDER BY response_id::BIGINT"
-    assert query(copy, landed) == [(row["response"],) for row in rows]
+    assert copy.query(landed) == [(row["response"],) for row in rows]
 
 
 def test_ground_truth_is_kept_if_asked_for(copy: Warehouse, made: Made) -> None:
@@ -149,9 +146,9 @@ def test_only_f_is_correlated_without_references_and_no_systems_of_four(
     ]
     correlate(write_set(rows), BOTH, str(copy.root))
     figures = "SELECT DISTINCT level, score FROM correlations WHERE dataset = 'set'"
-    assert query(copy, figures) == [("segment", "f")]
+    assert copy.query(figures) == [("segment", "f")]
     nulls = "SELECT count(*), count(g), count(h) FROM scores WHERE dataset = 'set'"
-    assert query(copy, nulls) == [(50, 0, 0)]
+    assert copy.query(nulls) == [(50, 0, 0)]
 
 
 # Once, and under one name
@@ -182,24 +179,24 @@ def test_other_content_replaces_a_set_and_all_that_was_made_of_it_if_asked_to(
     assert correlate(file, [("ssrem", 1)], root, AnnotatedSets(replace=True)) == ("people", True)
     after = copy.partitions()
     assert [p for p in after if p.key.dataset != "people" and p.key != PartitionKey()] == others
-    assert query(copy, "SELECT count(*) FROM studies WHERE dataset = 'people'") == [(0,)]
+    assert copy.query("SELECT count(*) FROM studies WHERE dataset = 'people'") == [(0,)]
     # Every evaluator has the scores and figures that it would have of a new set.
     correlate(write_set(corrected, "new"), promoted(copy), root)
     of_people, of_agreement = ("rated_responses", "ratings", "human_scores"), ("comparisons", "rankings")
     for table in (*of_people, "scores", "agreement", *of_agreement, "rater_agreement"):
         columns = "COLUMNS(lambda c: c NOT IN ('dataset', 'signature'))"
         of_set = f"SELECT {columns} FROM {table} WHERE dataset = ? ORDER BY ALL"
-        assert query(copy, of_set, "people") == query(copy, of_set, "new") != []
+        assert copy.query(of_set, ["people"]) == copy.query(of_set, ["new"]) != []
     for replace in (True, False):
         assert correlate(file, promoted(copy), root, AnnotatedSets(replace=replace)) == ("people", False)
 
 
 def test_a_set_named_as_a_corpus_leaves_the_corpus_its_scores(copy: Warehouse, write_set: Any) -> None:
     count = "SELECT kind, count(*) FROM scores WHERE dataset = 'tiny' AND kind <> 'response' GROUP BY ALL ORDER BY ALL"
-    before = query(copy, count)
+    before = copy.query(count)
     assert before
     correlate(write_set(annotated_rows(), "tiny"), BOTH, str(copy.root))
-    assert query(copy, count) == before
+    assert copy.query(count) == before
 
 
 def test_each_set_that_fails_is_reported_and_the_others_are_published(

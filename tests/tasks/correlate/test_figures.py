@@ -19,7 +19,7 @@ from ssrem.tasks.stage.stage import Output
 from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import Made, annotated_rows
-from support.stages import query, staging
+from support.stages import staging
 
 BOTH = [("rsrem", 1), ("ssrem", 1)]
 
@@ -35,35 +35,34 @@ PAIRS = """SELECT s.f, h.score, array_to_string(a.context, '|') FROM scores AS s
 
 
 def test_figures_are_those_of_the_correlations_and_the_library(made: Made) -> None:
-    ((statistic, low, high, n, resamples, seed),) = query(
-        made.home, POOLED.format(columns="statistic, low, high, n, resamples, seed")
+    ((statistic, low, high, n, resamples, seed),) = made.home.query(
+        POOLED.format(columns="statistic, low, high, n, resamples, seed")
     )
-    x, y, contexts = zip(*query(made.home, PAIRS), strict=True)
+    x, y, contexts = zip(*made.home.query(PAIRS), strict=True)
     assert statistic == pytest.approx(stats.spearmanr(x, y).statistic)
     assert low < statistic < high
     assert (n, resamples, seed) == (25, 1000, 0)
-    ((by_context, groups),) = query(
-        made.home,
+    ((by_context, groups),) = made.home.query(
         "SELECT statistic, groups FROM agreement WHERE evaluator = 'ssrem' AND aggregation = 'mean' AND score = 'f' "
-        "AND grouping = 'context' AND measure = 'pearson'",
+        "AND grouping = 'context' AND measure = 'pearson'"
     )
     direct = agreement_at(Responses(x, y, contexts), View("pearson", grouping="context"))
     assert (by_context, groups) == (pytest.approx(direct.statistic), direct.groups)
 
 
 def test_every_level_grouping_and_measure_is_there_once_and_none_is_silent(made: Made) -> None:
-    kinds = query(made.home, "SELECT DISTINCT level, grouping, measure FROM agreement")
+    kinds = made.home.query("SELECT DISTINCT level, grouping, measure FROM agreement")
     assert len(kinds) == 4 * 4
     silent = "SELECT * FROM agreement WHERE (statistic IS NULL) <> (outcome <> 'ok' AND reason IS NOT NULL)"
-    assert query(made.home, silent) == []
-    ((rows, signatures),) = query(made.home, "SELECT count(*), count(DISTINCT signature) FROM agreement")
+    assert made.home.query(silent) == []
+    ((rows, signatures),) = made.home.query("SELECT count(*), count(DISTINCT signature) FROM agreement")
     scores = 2 * 3 + 2 * 1  # of ssrem and rsrem, and of the baselines
     assert rows == signatures == scores * 4 * 16  # aggregations
 
 
 def test_raters_agree_before_and_after_outliers_are_removed(made: Made) -> None:
-    rows = query(
-        made.home, "SELECT responses, outliers, measure, value, ratings, removed FROM rater_agreement"
+    rows = made.home.query(
+        "SELECT responses, outliers, measure, value, ratings, removed FROM rater_agreement"
     )
     figures = {(responses, outliers, measure): more for responses, outliers, measure, *more in rows}
     assert sum(key[:2] == ("compared", "kept") for key in figures) == 7
@@ -87,8 +86,8 @@ def test_raters_agree_before_and_after_outliers_are_removed(made: Made) -> None:
 
 
 def test_who_is_compared_and_ranked(made: Made) -> None:
-    compared = query(
-        made.home, "SELECT level, difference, p, p_holm, low, high, n FROM comparisons ORDER BY level, p"
+    compared = made.home.query(
+        "SELECT level, difference, p, p_holm, low, high, n FROM comparisons ORDER BY level, p"
     )
     for level in ("segment", "system"):
         rows = [row[1:] for row in compared if row[0] == level]
@@ -98,9 +97,8 @@ def test_who_is_compared_and_ranked(made: Made) -> None:
             assert difference >= 0 < p and low <= high and n == 25
             highest = max(highest, min(1.0, (len(rows) - rank) * p))
             assert p_holm == pytest.approx(highest)
-    ranked = query(
-        made.home,
-        "SELECT place, cluster, evaluator, score FROM rankings WHERE level = 'segment' ORDER BY place",
+    ranked = made.home.query(
+        "SELECT place, cluster, evaluator, score FROM rankings WHERE level = 'segment' ORDER BY place"
     )
     places, clusters, evaluators, scores = zip(*ranked, strict=True)
     assert places == (1, 2, 3, 4) and list(clusters) == sorted(clusters)
@@ -123,9 +121,7 @@ def test_measured_once_and_again_only_what_changed(copy: Warehouse, made: Made) 
     changed = {p.key.evaluator for p in before if p.table == "agreement" and now[p.address] != p.run}
     assert changed == {"cosine", "length", "rsrem", "ssrem"}
     assert (
-        query(copy, POOLED.format(columns="n"))
-        == query(copy, "SELECT DISTINCT n FROM comparisons")
-        == [(30,)]
+        copy.query(POOLED.format(columns="n")) == copy.query("SELECT DISTINCT n FROM comparisons") == [(30,)]
     )
     assert correlate_landed("people", [], root) is False, "the set keeps its options"
 
@@ -133,7 +129,7 @@ def test_measured_once_and_again_only_what_changed(copy: Warehouse, made: Made) 
 def test_what_left_the_snapshot_is_made_again_as_it_was(copy: Warehouse, made: Made) -> None:
     tables, root = ("agreement", "scores", *SET_TABLES), str(copy.root)
     everything = {table: f"SELECT * FROM {table} WHERE dataset = 'people' ORDER BY ALL" for table in tables}
-    before = {table: query(copy, text) for table, text in everything.items()}
+    before = {table: copy.query(text) for table, text in everything.items()}
     figures, scores = (
         next(p for p in copy.partitions() if p.table == table and p.key.dataset == "people")
         for table in ("agreement", "scores")
@@ -143,11 +139,11 @@ def test_what_left_the_snapshot_is_made_again_as_it_was(copy: Warehouse, made: M
         for new in (True, False):
             every = [("cosine", 1), ("length", 1), *BOTH] if lost == [scores] else []
             assert correlate(str(made.annotated), every, root)[1] == new
-        assert {table: query(copy, text) for table, text in everything.items()} == before
+        assert {table: copy.query(text) for table, text in everything.items()} == before
 
 
 def test_only_what_is_in_use_is_compared(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = query(copy, "SELECT * FROM evaluators WHERE evaluator = 'rsrem'")
+    rows = copy.query("SELECT * FROM evaluators WHERE evaluator = 'rsrem'")
     names = TABLES["evaluators"].column_names
     other = {**dict(zip(names, rows[0], strict=True)), "version": 2, "promoted": False}
     with staging(copy, "train", {"add": 2}) as stage:
@@ -157,8 +153,8 @@ def test_only_what_is_in_use_is_compared(copy: Warehouse, monkeypatch: pytest.Mo
     promote("rsrem", 2, str(copy.root))
     assert correlate_all(str(copy.root)) == [], "promoting has updated the figures"
     ranked = "SELECT evaluator, place IS NOT NULL FROM rankings WHERE level = 'segment' ORDER BY ALL"
-    assert query(copy, ranked) == [("cosine", True), ("length", True), ("ssrem", True)]
-    measured = [name for (name,) in query(copy, "SELECT DISTINCT evaluator FROM agreement ORDER BY ALL")]
+    assert copy.query(ranked) == [("cosine", True), ("length", True), ("ssrem", True)]
+    measured = [name for (name,) in copy.query("SELECT DISTINCT evaluator FROM agreement ORDER BY ALL")]
     assert measured == ["cosine", "length", "rsrem", "ssrem"]
 
 
@@ -169,7 +165,7 @@ def test_another_test_is_kept_until_one_is_named(copy: Warehouse, made: Made) ->
     )
     assert new
     data_of = "SELECT first, second, p, resamples, n FROM comparisons WHERE level = 'segment' AND test = 'perm-both'"
-    compared = query(copy, data_of)
+    compared = copy.query(data_of)
     assert len(compared) == 6 and all(n == 25 and resamples == 2000 for *_, resamples, n in compared)
     with copy.reader() as reader:
         data = landed_set(reader, "people")
@@ -181,7 +177,7 @@ def test_another_test_is_kept_until_one_is_named(copy: Warehouse, made: Made) ->
     assert p == pytest.approx(perm_both(*columns, seed=0).p)
     promote("rsrem", 1, str(copy.root))
     correlate_landed("people", [], str(copy.root))
-    assert query(copy, "SELECT DISTINCT test FROM rankings") == [("perm-both",)]
+    assert copy.query("SELECT DISTINCT test FROM rankings") == [("perm-both",)]
     other = AgreementSettings(test="paired-bootstrap")
     correlate(str(made.annotated), every, str(copy.root), settings=other)
-    assert query(copy, "SELECT DISTINCT test, resamples FROM comparisons") == [("paired-bootstrap", 1000)]
+    assert copy.query("SELECT DISTINCT test, resamples FROM comparisons") == [("paired-bootstrap", 1000)]

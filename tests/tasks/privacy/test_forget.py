@@ -25,7 +25,7 @@ from ssrem.tasks.tables import build
 from ssrem.tasks.versions import next_version
 from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse
-from support.small_home import Made, command, copied
+from support.small_home import Made, called, copied
 from support.stages import run_python
 from support.whole_home import contents, occurrences
 
@@ -143,7 +143,7 @@ def forgotten(made: Made, tmp_path_factory: pytest.TempPathFactory) -> tuple[War
         Journal(copy.judgments / "judge.jsonl").add({"key": key, "texts": text_hashes([text]).tolist()})
     shutil.copytree(next(copy.lake.glob("run=*")), copy.lake / "run=20200101T000000-000000")
     store_vectors(copy)
-    done = command("forget", "p3", "--home", str(copy.root), "--json")
+    done = called("forget", "p3", "--home", str(copy.root), "--json")
     assert done.returncode == 0, done.stderr
     return copy, json.loads(done.stdout), words
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -80,29 +81,54 @@ KILLS = {
 }
 
 
+KILLED = """
+import os, signal, sys
+import ssrem.tasks.warehouse.catalog as catalog_module, ssrem.tasks.stage.stage as stage_module
+import ssrem.tasks.warehouse.files as files_module
+from support.stages import publish
+from ssrem.tasks.stage.stage import Stage
+from ssrem.tasks.warehouse.home import Warehouse
+
+def kill(*arguments, **named):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+for root, point in zip(sys.argv[1::2], sys.argv[2::2]):
+    if child := os.fork():
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    else:
+        exec(point)
+        publish(root, 2)
+        os._exit(0)
+"""
+Home = tuple[Warehouse, object]
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool], Home]:
+    """Where a run was killed, and whether it was the first of its home folder → that folder, and what it held before.
+
+    One process forks one that is killed for each, as most of the time of a start goes into imports."""
+    homes: dict[tuple[str, bool], Home] = {}
+    for at in itertools.product(KILLS, (False, True)):
+        home = Warehouse.at(tmp_path_factory.mktemp("killed") / "home")
+        if not at[1]:
+            publish(home.root, 1)
+        homes[at] = home, (snapshot(home), home.partitions())
+    given = [(home.root, KILLS[point]) for (point, _), (home, _) in homes.items()]
+    done = run_python(KILLED, *itertools.chain(*given))
+    assert done.stdout.split() == [str(-signal.SIGKILL)] * len(homes), done.stderr
+    return homes
+
+
+@pytest.mark.xdist_group("killed")
 @pytest.mark.parametrize("first", [False, True], ids=["", "in a new home"])
 @pytest.mark.parametrize("point", KILLS)
 def test_a_killed_run_leaves_the_old_snapshot(
-    home: Warehouse, point: str, first: bool, capsys: pytest.CaptureFixture[str]
+    killed: dict[tuple[str, bool], Home], point: str, first: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if not first:
-        publish(home.root, 1)
-    before = snapshot(home), home.partitions()
-    code = f"""
-        import os, signal, sys
-        import ssrem.tasks.warehouse.catalog as catalog_module, ssrem.tasks.stage.stage as stage_module
-        import ssrem.tasks.warehouse.files as files_module
-        from support.stages import publish
-        from ssrem.tasks.stage.stage import Stage
-        from ssrem.tasks.warehouse.home import Warehouse
-        def kill(*arguments, **named):
-            os.kill(os.getpid(), signal.SIGKILL)
-        {KILLS[point]}
-        publish(sys.argv[1], 2)
-        """
-    killed = run_python(code, home.root)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert (snapshot(home), home.partitions()) == before
+    home, before = killed[point, first]
+    earlier = home.partitions()
+    assert (snapshot(home), earlier) == before
     assert any("was interrupted" in line for line in health(home))
     capsys.readouterr()
     publish(home.root, 3)
@@ -113,7 +139,7 @@ def test_a_killed_run_leaves_the_old_snapshot(
     assert not list(home.staging.iterdir())
     assert not list(home.lake.glob(".*"))
     assert not list(home.root.glob(".catalog*"))
-    named = {part.folder for part in [*before[1], *home.partitions()]}
+    named = {part.folder for part in [*earlier, *home.partitions()]}
     assert {folder.name for folder in home.lake.glob("run=*")} <= named
 
 

@@ -130,9 +130,19 @@ def test_others_are_published_while_a_file_is_missing(home: Warehouse) -> None:
         home.query("SELECT * FROM conversations")
 
 
-@pytest.mark.parametrize("name", ["weights.safetensors", "encoder/encoder.safetensors", "evaluator.json"])
-def test_changed_weights_are_refused_by_whatever_scores(copy: Warehouse, made: Made, name: str) -> None:
-    flip(copy.models / "ssrem" / "1" / name)
+@pytest.mark.parametrize(
+    ("harm", "name"),
+    [
+        (flip, "weights.safetensors"),
+        (flip, "encoder/encoder.safetensors"),
+        (flip, "evaluator.json"),
+        (shutil.rmtree, "encoder"),
+    ],
+)
+def test_changed_weights_are_refused_by_whatever_scores(
+    copy: Warehouse, made: Made, harm: Callable[[Path], object], name: str
+) -> None:
+    harm(copy.models / "ssrem" / "1" / name)
     responses = made.annotated.parent / "responses.jsonl"
     responses.write_text('{"context": ["do you like pizza"], "response": "yes i cook pizza"}\n')
     line = line_of(copy, "score", str(responses), "--evaluator", "ssrem")

@@ -6,13 +6,13 @@ import math
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from nltk.stem.porter import PorterStemmer
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from nltk.translate.meteor_score import single_meteor_score
+from rouge_score.rouge_scorer import RougeScorer
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
@@ -121,26 +121,17 @@ def test_rouge_by_hand(response: str, expected: float) -> None:
     assert one(RougeL, response, "police killed the gunman") == pytest.approx(expected)
 
 
-@settings(deadline=None, max_examples=50)
-@given(WORDS, WORDS)
-def test_rouge_is_the_longest_common_subsequence(response: list[str], reference: list[str]) -> None:
-    a, b = ([word for word in text if word != "."] for text in (response, reference))
-    longest = np.zeros((len(a) + 1, len(b) + 1), dtype=int)
-    for i, left in enumerate(a, start=1):
-        for j, right in enumerate(b, start=1):
-            both = longest[i - 1, j - 1] + 1
-            longest[i, j] = both if left == right else max(longest[i - 1, j], longest[i, j - 1])
-    expected = 2 * longest[-1, -1] / max(len(a) + len(b), 1)
-    assert one(RougeL, " ".join(response), " ".join(reference)) == pytest.approx(expected)
+TEXTS = ["Don't you like my two_dogs?", "you LIKE dogs, don't you", "my 2 dogs like you - you?", "", "?!"]
 
 
-def test_rouge_is_rouge_scores() -> None:
-    scorer = pytest.importorskip("rouge_score.rouge_scorer").RougeScorer(["rougeL"])
-    texts = ["Don't you like my two_dogs?", "you LIKE dogs, don't you", "my 2 dogs like you - you?", "", "?!"]
-    for response in texts:
-        for reference in texts:
-            expected = scorer.score(reference, response)["rougeL"].fmeasure
-            assert one(RougeL, response, reference) == pytest.approx(expected)
+TEXT = WORDS.map(" ".join) | st.sampled_from(TEXTS)
+
+
+@settings(deadline=None, max_examples=100)
+@given(TEXT, TEXT)
+def test_rouge_is_rouge_scores(response: str, reference: str) -> None:
+    expected = RougeScorer(["rougeL"]).score(target=reference, prediction=response)["rougeL"].fmeasure
+    assert one(RougeL, response, reference) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
 from ssrem.readers.formats.jsonl import JsonlReader
+from support.random_examples import TIMES
 from support.reader_rows import reader_of, rows_of
 
 
@@ -219,7 +220,7 @@ _utterance = st.fixed_dictionaries(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100 * TIMES)
 @given(st.lists(_utterance, min_size=1, max_size=8), st.booleans(), st.sampled_from([b"\n", b"\r\n"]))
 def test_both_paths_give_the_same_rows(
     tmp_path: Path, utterances: list[dict[str, Any]], escaped: bool, newline: bytes
