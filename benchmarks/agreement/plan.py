@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ssrem.encoders import DEFAULT_ENCODER
+from ssrem.encoders.hub import MPNET
 from ssrem.evaluators import MANIFEST, PACKAGED, evaluator_class
 from ssrem.evaluators.blend import BlendSettings
 from ssrem.evaluators.language_model.fine_tune import LmSettings
@@ -81,8 +82,7 @@ _CROSS = {
 }
 _PLAIN = {**_CROSS, "prior": "none"}
 # A sentence encoder of BERT-base's size, beside the packaged one of a fifth of it.
-_LARGER = "sentence-transformers/all-mpnet-base-v2"
-_LARGER_COSINE = {"context_turns": 1, "join": "text", "encoder": f"hf:{_LARGER}"}
+_LARGER_COSINE = {"context_turns": 1, "join": "text", "encoder": MPNET}
 _LARGER_BLEND = {
     "parts": [
         part.model_dump() | ({"settings": _LARGER_COSINE} if part.key == "cosine-last" else {})
@@ -186,7 +186,7 @@ def _untrained() -> Iterator[Entry]:
         "untrained", "judge-gemma", "`judge` (Gemma 3 270M, 4 bits)", "judge", local, target="dailydialog-grade",
         minutes=8,
     )  # fmt: skip
-    larger = {"encoder": f"hf:{_LARGER}"}
+    larger = {"encoder": MPNET}
     yield Entry("untrained", "cosine-mpnet", "`cosine` (all-mpnet-base-v2)", "cosine", larger, minutes=5)
     label = "`mlm-likelihood` (tied head over MiniLM)"
     yield Entry(

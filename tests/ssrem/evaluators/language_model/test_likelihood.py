@@ -445,7 +445,7 @@ def test_gemma_is_joined_once(parts: list[Path], tmp_path: Path, monkeypatch: py
     assert folder.parent == tmp_path / "cache" / "ssrem"
     assert (folder / "weights").read_bytes() == b"GGUF one and two"
     assert list(folder.parent.iterdir()) == [folder]  # nothing else is left
-    monkeypatch.delattr(language_models, "_convert")
+    monkeypatch.setattr(language_models, "_convert", None)
     assert language_models.gemma_folder() == folder
 
 
@@ -463,7 +463,7 @@ models.gemma_folder()
     cache = tmp_path / "cache" / "ssrem"
     digest = hashlib.sha256(b"GGUF one and two").hexdigest()
     assert run_python(code, *parts, digest).returncode == -signal.SIGKILL
-    assert list(cache.glob("*/model.gguf"))
+    assert list(cache.glob("*/joined"))
     folder = language_models.gemma_folder()
     assert list(cache.iterdir()) == [folder]
 
@@ -474,7 +474,7 @@ def test_gemma_damaged_or_missing(parts: list[Path], tmp_path: Path, monkeypatch
         language_models.gemma_folder()
     assert not list((tmp_path / "cache" / "ssrem").iterdir())
     parts[1].unlink()
-    with pytest.raises(EvaluatorError, match=r"cannot be converted .* XDG_CACHE_HOME"):
+    with pytest.raises(EvaluatorError, match=r"cannot be put together .* XDG_CACHE_HOME"):
         language_models.gemma_folder()
     monkeypatch.setattr(language_models, "_NEEDED", ("no_such_package",))
     with pytest.raises(EvaluatorError, match=r"needs no-such-package; pip install 'ssrem\[lm\]'"):
