@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ssrem.encoders import Encoder, hub, load_encoder, pretrained
+from ssrem.encoders import hub, pretrained
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import EvaluatorSettings
-from ssrem.evaluators.metric import Metric, Scored
+from ssrem.evaluators.metric import EncodedMetric, EncoderSettings, Metric, Scored
 from ssrem.evaluators.similarity import average_similarity, movers_similarity
 from ssrem.samples import Floats, Sample
 from ssrem.tokenize import sentences, words
@@ -42,30 +42,23 @@ class PairMetric(Metric):
         """Scores of at least one pair, independent of one another."""
 
 
-class EncoderMetricSettings(EvaluatorSettings):
+class EncoderMetricSettings(EncoderSettings):
     """Settings of a metric over an encoder's vectors."""
 
     encoder: Spec = "glove-6b-50d:uniform"
     """a spec for `load_encoder`; the default needs no corpus and takes the papers' unweighted mean of words"""
 
 
-class EncoderMetric(PairMetric):
+class EncoderMetric(PairMetric, EncodedMetric):
     """A metric over an encoder's vectors; 0 if the encoder knows nothing in one of the texts."""
 
+    batch_samples: ClassVar[int] = PairMetric.batch_samples
     settings_model: ClassVar[type[EvaluatorSettings]] = EncoderMetricSettings
-
-    @cached_property
-    def _encoder(self) -> Encoder:
-        return load_encoder(self.settings.encoder)
-
-    @property
-    def engine(self) -> str:
-        return self._encoder.signature
 
     def _pairs(self, responses: list[str], references: list[str]) -> Scored:
         pieces = {text: self._encoded(text) for text in (*responses, *references)}
         distinct = list(dict.fromkeys(piece for some in pieces.values() for piece in some))
-        long = {piece for piece, cut in zip(distinct, self._encoder.truncated(distinct), strict=True) if cut}
+        long = {piece for piece, cut in zip(distinct, self.encoder.truncated(distinct), strict=True) if cut}
         cut = {text: not long.isdisjoint(some) for text, some in pieces.items()}
         truncated = [cut[one] or cut[other] for one, other in zip(responses, references, strict=True)]
         return Scored(self._similarity(responses, references), np.array(truncated))
@@ -90,7 +83,7 @@ class EmbeddingAverage(EncoderMetric):
         return [text]
 
     def _similarity(self, responses: list[str], references: list[str]) -> Floats:
-        return average_similarity(self._encoder, responses, references)
+        return average_similarity(self.encoder, responses, references)
 
 
 class SentenceMovers(EncoderMetric):
@@ -104,7 +97,7 @@ class SentenceMovers(EncoderMetric):
         return sentences(text)
 
     def _similarity(self, responses: list[str], references: list[str]) -> Floats:
-        return movers_similarity(self._encoder, responses, references)
+        return movers_similarity(self.encoder, responses, references)
 
 
 class _WordMetric(EncoderMetric):
@@ -118,7 +111,7 @@ class _WordMetric(EncoderMetric):
     def _similarity(self, responses: list[str], references: list[str]) -> Floats:
         words_of = {text: words(text) for text in (*responses, *references)}
         vocabulary = list(dict.fromkeys(word for some in words_of.values() for word in some))
-        vectors = self._encoder.encode(vocabulary).astype(np.float64)
+        vectors = self.encoder.encode(vocabulary).astype(np.float64)
         row = {word: at for at, word in enumerate(vocabulary) if vectors[at].any()}
         # The distinct known words of each text, and how often each occurs.
         bags = {
