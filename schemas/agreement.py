@@ -248,14 +248,12 @@ STUDIES = Table(
         evaluator="VARCHAR: name of the evaluator",
         version="BIGINT: its version",
         position="BIGINT: position among the study's figures, from 0",
-        condition="VARCHAR: what the figure is for, such as an attack or a bucket",
+        condition="VARCHAR: what the figure is for, such as an attack",
         measure="VARCHAR: better: share of pairs whose better response scores higher; fooled: share in which the "
-        "attack does not score below the true response; "
-        "spearman; sd, qX: standard "
-        "deviation and quantiles of scores brought to [0, 1]; sd_unscaled: in their own units; words: share of "
-        "words; shift: mean change in standard deviations",
+        "attack does not score below the true response; spearman; sd, qX: standard deviation and quantiles of scores "
+        "brought to [0, 1]; sd_unscaled: in their own units; shift: mean change in standard deviations",
         value="DOUBLE?: the figure",
-        n="BIGINT: responses, of the measure words words, that the figure is computed from",
+        n="BIGINT: responses that the figure is computed from",
         outcome="VARCHAR: ok; constant: a side does not vary; too_few: not enough responses",
         low="DOUBLE?: lower end of the figure's 95% interval, where the study gives one",
         high="DOUBLE?: upper end of it",

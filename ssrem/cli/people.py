@@ -102,9 +102,9 @@ def study(
 ) -> None:
     """Study the evaluators in use, and print the figures.
 
-    study: behaviour, of pairs that come with ssrem; attacks, injection or word-classes, of a corpus; length or
-        distribution, of the scores of an annotated set; low-resource, leave-one-system-out or transfer, where
-        evaluators learn from its human scores
+    study: behaviour, of pairs that come with ssrem; attacks or injection, of a corpus; length or distribution, of the
+        scores of an annotated set; low-resource, leave-one-system-out or transfer, where evaluators learn from its
+        human scores
     of: corpora or annotated sets (default: all that the study is for)
     """
     stage = tasks.study

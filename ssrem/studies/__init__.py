@@ -17,7 +17,6 @@ STUDIES: dict[str, str] = {
     "behaviour": "ssrem.studies.behaviour:behaviour",
     "attacks": "ssrem.studies.attacks:attacks",
     "injection": "ssrem.studies.attacks:injection",
-    "word-classes": "ssrem.studies.word_classes:word_classes",
     "length": "ssrem.studies.scored:length",
     "distribution": "ssrem.studies.scored:distribution",
     "low-resource": "ssrem.studies.learned:low_resource",

@@ -36,7 +36,6 @@ from ssrem.studies.attacks import (
 from ssrem.studies.behaviour import ALL, Pair, Pairs, behaviour, everyday_pairs
 from ssrem.studies.scored import Scored, distribution, length
 from ssrem.studies.study import Finding
-from ssrem.studies.word_classes import word_class, word_classes, words
 
 SAMPLES = [
     Sample(("hi there", f"do you like number {n} ?"), f"yes i do like number {n} a lot", "a reference")
@@ -191,46 +190,6 @@ def test_distribution() -> None:
     assert findings["scores", "q0.5"].value == 0.5
     assert findings["human scores", "sd"].outcome == "constant"
     assert findings["scores", "sd_unscaled"].value == pytest.approx(np.std([0, 10, 10, 0], ddof=1))
-
-
-def test_words_are_put_into_classes() -> None:
-    written = {
-        "Do": "auxiliaries and particles",
-        "n't": "auxiliaries and particles",
-        "you": "pronouns",
-        "love": "content words",
-        "the": "determiners",
-        "3": "numbers",
-        "films": "content words",
-        ",": "punctuation",
-        "Ann": "content words",
-        "'s": "auxiliaries and particles",
-        "?!": "punctuation",
-    }
-    assert words("Don't you love the 3 films, Ann's?!") == list(written)
-    assert {word: word_class(word) for word in written} == written
-
-
-def test_which_words_are_replaced_and_which_the_score_depends_on() -> None:
-    samples = [Sample(("hi",), "i like old films .")] * 20
-    written = {"negative of mask-and-fill": ["i like new cars .", None] * 10}
-
-    def score(some: Sequence[Sample]) -> Any:  # counts films alone
-        return np.array([float("films" in sample.response) for sample in some])
-
-    found = word_classes(TrueResponses(samples, score, {}, written))
-    shares = {f.condition: (f.value, f.n) for f in found}
-    assert shares["all words: content words"] == (0.6, 100)
-    assert shares["all words: pronouns"] == (0.2, 100)
-    assert shares["replaced by mask-and-fill: content words"] == (1.0, 20)
-    assert shares["without content words"] == (0.0, 20)
-    assert shares["without pronouns"] == (1.0, 20)
-    assert shares["without numbers"] == (None, 0)
-    refused = word_classes(
-        TrueResponses(samples, lambda some: np.append(score(some)[1:], np.nan), {}, written)
-    )
-    shares = {f.condition: (f.value, f.n) for f in refused}
-    assert shares["without content words"] == (0.0, 19)
 
 
 def rows(study: str, findings: Sequence[Finding]) -> list[dict[str, Any]]:
