@@ -25,6 +25,10 @@ def _json(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, indent=2).encode()
 
 
+def _slack(text: str, ts: str, **more: object) -> dict[str, object]:
+    return {"type": "message", **more, "text": text, "ts": ts}
+
+
 SLACK: Files = {
     "users.json": _json(
         [
@@ -35,50 +39,53 @@ SLACK: Files = {
     "channels.json": _json([{"id": "C1", "name": "general", "members": ["U1", "U2"]}]),
     "general/2023-01-02.json": _json(
         [
-            {
-                "type": "message",
-                "subtype": "channel_join",
-                "user": "U1",
-                "text": "<@U1> has joined the channel",
-                "ts": "1672617600.000100",
-            },
-            {
-                "client_msg_id": "5f0e",
-                "type": "message",
-                "user": "U1",
-                "text": "Lunch &amp; a walk, <@U2>? See <https://example.org|the map> in <#C1|general>",
-                "ts": "1672617601.000200",
-                "thread_ts": "1672617601.000200",
-                "reply_count": 1,
-                "replies": [{"user": "U2", "ts": "1672704000.000300"}],
-            },
-            {
-                "subtype": "bot_message",
-                "bot_id": "B1",
-                "type": "message",
-                "text": "ding",
-                "ts": "1672617602.0",
-            },
-            {"type": "message", "user": "U2", "text": "", "files": [{"id": "F1"}], "ts": "1672617603.000400"},
+            _slack("<@U1> has joined the channel", "1672617600.000100", subtype="channel_join", user="U1"),
+            _slack(
+                "Lunch &amp; a walk, <@U2>? See <https://example.org|the map> in <#C1|general>",
+                "1672617601.000200",
+                **{"client_msg_id": "5f0e", "user": "U1", "thread_ts": "1672617601.000200", "reply_count": 1},
+                replies=[{"user": "U2", "ts": "1672704000.000300"}],
+            ),
+            _slack("ding", "1672617602.0", subtype="bot_message", bot_id="B1"),
+            _slack("", "1672617603.000400", user="U2", files=[{"id": "F1"}]),
         ]
     ),
     "general/2023-01-03.json": _json(
         [
-            {
-                "type": "message",
-                "user": "U2",
-                "text": "Gladly",
-                "ts": "1672704000.000300",
-                "thread_ts": "1672617601.000200",
-                "parent_user_id": "U1",
-            }
+            _slack(
+                *("Gladly", "1672704000.000300"),
+                **{"user": "U2", "thread_ts": "1672617601.000200", "parent_user_id": "U1"},
+            )
         ]
     ),
-    "random/2023-01-02.json": _json(
-        [{"type": "message", "user": "U9", "text": "Hi", "ts": "1672617601.000200"}]
-    ),
+    "random/2023-01-02.json": _json([_slack("Hi", "1672617601.000200", user="U9")]),
 }
 
+_ANN = {"id": "11", "name": "ann", "discriminator": "0001", "nickname": "Annie", "isBot": False}
+_BOB = {"id": "12", "name": "bob", "nickname": None, "isBot": False}
+_HELPER = {"id": "13", "name": "helper", "nickname": "helper", "isBot": True}
+
+
+def _discord(id: str, at: str, author: object, content: str, **more: object) -> dict[str, object]:
+    message = {"id": id, "type": "Default", "timestamp": at, "timestampEdited": None, "isPinned": False}
+    return {**message, "content": content, "author": author, "attachments": [], **more}
+
+
+_DISCORD_MESSAGES: list[dict[str, object]] = [
+    _discord("1", "2023-04-01T08:00:00.12+00:00", _ANN, "Joined the server.", type="GuildMemberJoin"),
+    _discord("2", "2023-04-01T08:01:00.12+00:00", _ANN, "Are yours red yet? 🍅"),
+    _discord("3", "2023-04-01T08:02:00+02:00", _BOB, "", attachments=[{"id": "5", "url": "x.org/t.png"}]),
+    _discord(
+        "4",
+        "2023-04-01T10:03:00+02:00",
+        _BOB,
+        "Not one",
+        type="Reply",
+        reference={"messageId": "2", "channelId": "901", "guildId": "900"},
+    ),
+    _discord("5", "2023-04-01T08:04:00+00:00", _HELPER, "Water them daily"),
+    {"id": "6", "type": "Default", "content": "nobody wrote this"},
+]
 DISCORD: Files = {
     "": _json(
         {
@@ -92,154 +99,49 @@ DISCORD: Files = {
             },
             "dateRange": {"after": None, "before": None},
             "exportedAt": "2023-05-01T10:00:00+00:00",
-            "messages": [
-                {
-                    "id": "1",
-                    "type": "GuildMemberJoin",
-                    "timestamp": "2023-04-01T08:00:00.12+00:00",
-                    "timestampEdited": None,
-                    "isPinned": False,
-                    "content": "Joined the server.",
-                    "author": {
-                        "id": "11",
-                        "name": "ann",
-                        "discriminator": "0001",
-                        "nickname": "Annie",
-                        "isBot": False,
-                    },
-                    "attachments": [],
-                },
-                {
-                    "id": "2",
-                    "type": "Default",
-                    "timestamp": "2023-04-01T08:01:00.12+00:00",
-                    "isPinned": False,
-                    "content": "Are yours red yet? 🍅",
-                    "author": {
-                        "id": "11",
-                        "name": "ann",
-                        "discriminator": "0001",
-                        "nickname": "Annie",
-                        "isBot": False,
-                    },
-                    "attachments": [],
-                },
-                {
-                    "id": "3",
-                    "type": "Default",
-                    "timestamp": "2023-04-01T08:02:00+02:00",
-                    "content": "",
-                    "author": {"id": "12", "name": "bob", "nickname": None, "isBot": False},
-                    "attachments": [{"id": "5", "url": "https://example.org/t.png"}],
-                },
-                {
-                    "id": "4",
-                    "type": "Reply",
-                    "timestamp": "2023-04-01T10:03:00+02:00",
-                    "content": "Not one",
-                    "author": {"id": "12", "name": "bob", "nickname": None, "isBot": False},
-                    "reference": {"messageId": "2", "channelId": "901", "guildId": "900"},
-                },
-                {
-                    "id": "5",
-                    "type": "Default",
-                    "timestamp": "2023-04-01T08:04:00+00:00",
-                    "content": "Water them daily",
-                    "author": {"id": "13", "name": "helper", "nickname": "helper", "isBot": True},
-                },
-                {"id": "6", "type": "Default", "content": "nobody wrote this"},
-            ],
+            "messages": _DISCORD_MESSAGES,
             "messageCount": 6,
         }
     )
 }
 
+
+def _telegram(id: int, date: str, text: object, by: str | None = None, **more: object) -> dict[str, object]:
+    sender = {"from_id": by} if by else {}
+    message = {"id": id, "type": "message", "date": f"2023-02-{date}", **sender, **more}
+    return {**message, "text": text, "text_entities": []}
+
+
+_LINK = ["Look at ", {"type": "link", "text": "https://example.org"}, ", all"]
 _TELEGRAM_CHAT = {
     "name": "Trip",
     "type": "private_group",
     "id": 77,
     "messages": [
-        {
-            "id": 1,
-            "type": "service",
-            "date": "2023-02-01T09:00:00",
-            "date_unixtime": "1675242000",
-            "actor": "Ann",
-            "actor_id": "user1",
-            "action": "create_group",
-            "title": "Trip",
-            "members": ["Ann", "Bob"],
-            "text": "",
-            "text_entities": [],
-        },
-        {
-            "id": 2,
-            "type": "message",
-            "date": "2023-02-01T10:01:00",
-            "date_unixtime": "1675242060",
-            "from": "Ann",
-            "from_id": "user1",
-            "text": ["Look at ", {"type": "link", "text": "https://example.org"}, ", all"],
-            "text_entities": [],
-        },
-        {
-            "id": 3,
-            "type": "message",
-            "date": "2023-02-01T10:02:00",
-            "date_unixtime": "1675242120",
-            "from": None,
-            "from_id": "user2",
-            "reply_to_message_id": 2,
-            "text": "Lovely",
-        },
-        {
-            "id": 4,
-            "type": "message",
-            "date": "2023-02-01T10:03:00",
-            "from": "Ann",
-            "from_id": "user1",
-            "file": "(File not included. Change data exporting settings to download.)",
-            "media_type": "sticker",
-            "text": "",
-        },
-        {
-            "id": 5,
-            "type": "message",
-            "date": "2023-02-01T10:04:00",
-            "from_id": "user1",
-            "text": {"text": "odd"},
-        },
+        _telegram(
+            *(1, "01T09:00:00", ""),
+            **{"type": "service", "actor": "Ann", "actor_id": "user1", "action": "create_group"},
+            **{"title": "Trip", "members": ["Ann", "Bob"], "date_unixtime": "1675242000"},
+        ),
+        _telegram(2, "01T10:01:00", _LINK, "user1", **{"from": "Ann", "date_unixtime": "1675242060"}),
+        _telegram(
+            *(3, "01T10:02:00", "Lovely", "user2"),
+            **{"from": None, "reply_to_message_id": 2, "date_unixtime": "1675242120"},
+        ),
+        _telegram(
+            4,
+            "01T10:03:00",
+            "",
+            "user1",
+            file="(File not included. Change data exporting settings to download.)",
+            media_type="sticker",
+        ),
+        _telegram(5, "01T10:04:00", {"text": "odd"}, "user1"),
     ],
 }
-MESSENGER: Files = {
-    "": _json(
-        {
-            "participants": [{"name": "Zo\u00c3\u00ab"}, {"name": "Bob"}],
-            "messages": [
-                {
-                    "sender_name": "Bob",
-                    "timestamp_ms": 1675242300000,
-                    "type": "Call",
-                    "content": "Bob called you.",
-                },
-                {"sender_name": "Bob", "timestamp_ms": 1675242240000, "photos": [{"uri": "a.jpg"}]},
-                {"sender_name": "Bob", "timestamp_ms": 1675242120000, "content": "Why not?"},
-                {
-                    "sender_name": "Bob",
-                    "timestamp_ms": 1675242120000,
-                    "content": "Sure \u00f0\u009f\u0098\u0080",
-                },
-                {
-                    "sender_name": "Zo\u00c3\u00ab",
-                    "timestamp_ms": 1675242060000,
-                    "content": "A caf\u00c3\u00a9?",
-                },
-            ],
-            "title": "Bob",
-            "is_still_participant": True,
-            "thread_path": "inbox/bob_12",
-        }
-    )
+_TALK_OF_TWO = {
+    **{"name": None, "type": "personal_chat", "id": 2},
+    "messages": [_telegram(2, "02T10:01:00", "Home?", "user2", **{"from": "Bob"})],
 }
 TELEGRAM: Files = {"": _json(_TELEGRAM_CHAT)}
 TELEGRAM_ALL: Files = {
@@ -249,26 +151,31 @@ TELEGRAM_ALL: Files = {
             "personal_information": {"user_id": 1, "first_name": "Ann"},
             "chats": {
                 "about": "This page lists all chats.",
-                "list": [
-                    _TELEGRAM_CHAT,
-                    {"type": "saved_messages", "id": 1, "messages": []},
-                    {
-                        "name": None,
-                        "type": "personal_chat",
-                        "id": 2,
-                        "messages": [
-                            {
-                                "id": 2,
-                                "type": "message",
-                                "date": "2023-02-02T10:01:00",
-                                "from": "Bob",
-                                "from_id": "user2",
-                                "text": "Home?",
-                            }
-                        ],
-                    },
-                ],
+                "list": [_TELEGRAM_CHAT, {"type": "saved_messages", "id": 1, "messages": []}, _TALK_OF_TWO],
             },
+        }
+    )
+}
+
+
+def _messenger(by: str, seconds: int, **more: object) -> dict[str, object]:
+    return {"sender_name": by, "timestamp_ms": seconds * 1000, **more}
+
+
+MESSENGER: Files = {
+    "": _json(
+        {
+            "participants": [{"name": "Zo\u00c3\u00ab"}, {"name": "Bob"}],
+            "messages": [
+                _messenger("Bob", 1675242300, type="Call", content="Bob called you."),
+                _messenger("Bob", 1675242240, photos=[{"uri": "a.jpg"}]),
+                _messenger("Bob", 1675242120, content="Why not?"),
+                _messenger("Bob", 1675242120, content="Sure \u00f0\u009f\u0098\u0080"),
+                _messenger("Zo\u00c3\u00ab", 1675242060, content="A caf\u00c3\u00a9?"),
+            ],
+            "title": "Bob",
+            "is_still_participant": True,
+            "thread_path": "inbox/bob_12",
         }
     )
 }
@@ -298,6 +205,8 @@ WHATSAPP_IOS: Files = {
     ).encode()
 }
 
+_ASKED = {"agent": "agent_1", "sentiment": "Curious to dive deeper", "knowledge_source": ["FS1"]}
+_ANSWERED = {"agent": "agent_2", "sentiment": "Happy", "knowledge_source": ["Personal Knowledge"]}
 TOPICAL_CHAT: Files = {
     "": _json(
         {
@@ -305,20 +214,8 @@ TOPICAL_CHAT: Files = {
                 "article_url": "https://example.org/a",
                 "config": "C",
                 "content": [
-                    {
-                        "message": "Do you like boats?",
-                        "agent": "agent_1",
-                        "sentiment": "Curious to dive deeper",
-                        "knowledge_source": ["FS1"],
-                        "turn_rating": "Good",
-                    },
-                    {
-                        "message": "Small ones",
-                        "agent": "agent_2",
-                        "sentiment": "Happy",
-                        "knowledge_source": ["Personal Knowledge"],
-                        "turn_rating": "",
-                    },
+                    {"message": "Do you like boats?", **_ASKED, "turn_rating": "Good"},
+                    {"message": "Small ones", **_ANSWERED, "turn_rating": ""},
                 ],
                 "conversation_rating": {"agent_1": "Good", "agent_2": "Excellent"},
             }
@@ -404,35 +301,18 @@ CHATGPT: Files = {
     )
 }
 
-_THREAD = [{"user": "bob", "message": "Since noon.", "create_at": 1718000001000}]
+_ASKS = {"user": "ann", "message": "Is the boat in?", "create_at": 1718000000000}
+_ANSWERS = [{"user": "bob", "message": "Since noon.", "create_at": 1718000001000}]
+_LUNCH = {"user": "ann", "message": "Lunch?", "create_at": 1718000002000, "replies": None}
 MATTERMOST: Files = {
     "": b"".join(
-        json.dumps(row).encode() + b"\n"
-        for row in (
-            {"type": "version", "version": 1},
-            {"type": "user", "user": {"username": "ann", "email": "ann@example.org"}},
-            {
-                "type": "post",
-                "post": {
-                    "team": "crew",
-                    "channel": "pier",
-                    "user": "ann",
-                    "message": "Is the boat in?",
-                    "create_at": 1718000000000,
-                    "replies": _THREAD,
-                },
-            },
-            {
-                "type": "direct_post",
-                "direct_post": {
-                    "channel_members": ["ann", "bob"],
-                    "user": "ann",
-                    "message": "Lunch?",
-                    "create_at": 1718000002000,
-                    "replies": None,
-                },
-            },
-            {"type": "post", "post": 7},
+        json.dumps({"type": type, type: value}).encode() + b"\n"
+        for type, value in (
+            ("version", 1),
+            ("user", {"username": "ann", "email": "ann@example.org"}),
+            ("post", {"team": "crew", "channel": "pier", **_ASKS, "replies": _ANSWERS}),
+            ("direct_post", {"channel_members": ["ann", "bob"], **_LUNCH}),
+            ("post", 7),
         )
     )
 }

@@ -8,32 +8,13 @@ from typing import Any
 from ssrem.report.data import ReportData
 
 CORRELATION = [
-    "pearson",
-    "pearson_p",
-    "pearson_low",
-    "pearson_high",
-    "spearman",
-    "spearman_p",
-    "spearman_low",
-    "spearman_high",
-    "kendall",
-    "kendall_p",
-    "resampled",
-    "ceiling",
-    "cluster",
+    *("pearson", "pearson_p", "pearson_low", "pearson_high"),
+    *("spearman", "spearman_p", "spearman_low", "spearman_high"),
+    *("kendall", "kendall_p", "resampled", "ceiling", "cluster"),
 ]
 CORPUS = [
-    "format",
-    "conversations",
-    "utterances",
-    "quarantined",
-    "speakers",
-    "turns",
-    "responses",
-    "stated",
-    "reply",
-    "previous_speaker",
-    "speaker_scope",
+    *("format", "conversations", "utterances", "quarantined", "speakers", "turns", "responses"),
+    *("stated", "reply", "previous_speaker", "speaker_scope"),
 ]
 LISTS = [
     field.name for field in fields(ReportData) if field.name not in ("generated_at", "ssrem_version", "home")
@@ -43,14 +24,8 @@ LISTS = [
 def correlation(**changes: Any) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(CORRELATION, 0.25)
     row |= {"evaluator": "ssrem", "version": "v1", "dataset": "persona", "criterion": "overall"}
-    row |= {
-        "aggregation": "mean",
-        "level": "segment",
-        "score": "h",
-        "n": 812,
-        "excluded": 75,
-        "outcome": "ok",
-    }
+    row |= {"aggregation": "mean", "level": "segment", "score": "h"}
+    row |= {"n": 812, "excluded": 75, "outcome": "ok"}
     return row | changes
 
 
@@ -63,30 +38,13 @@ def make_data() -> ReportData:
         corpora=[dict.fromkeys(CORPUS, 4321) | {"corpus": "talk", "source": "talk.jsonl", "landed_at": None}],
         quarantine=[{"corpus": "talk", "reason": "no text", "rows": 17}],
         set_similarity=[
-            {
-                "corpus": "talk",
-                "kind": kind,
-                "mean": 0.9 - i / 100,
-                "low": 0.8,
-                "high": 0.91,
-                "speakers": 3,
-                "of_speakers": 5,
-                "sets": 7,
-                "pairs": 9,
-            }
-            | {"encoder": "glove"}
+            {"corpus": "talk", "kind": kind, "mean": 0.9 - i / 100, "low": 0.8, "high": 0.91}
+            | {"speakers": 3, "of_speakers": 5, "sets": 7, "pairs": 9, "encoder": "glove"}
             for i, kind in enumerate(kinds[1:5])
         ],
         identification=[
-            {
-                "evaluator": name,
-                "version": "v1",
-                "corpus": "talk",
-                "learned_from": "talk",
-                "kind": kind,
-                "mean": 0.5 - i / 10,
-                "n": 99,
-            }
+            {"evaluator": name, "version": "v1", "corpus": "talk", "learned_from": "talk", "kind": kind}
+            | {"mean": 0.5 - i / 10, "n": 99}
             | {"low": 0.4 - i / 10, "high": 0.6 - i / 10, "gt_above": 0.6 + i / 100 if i else None}
             for name in ("ssrem", "rsrem")
             for i, kind in enumerate(kinds)

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
-from ssrem.samples import Candidates, Labels, Progress, Rows, Sample
+from ssrem.samples import TEST, Candidates, Labels, Progress, Rows, Sample
 
 
 class KilledError(Exception):
@@ -82,6 +83,39 @@ def check_damage_is_refused(evaluator: Any, folder: Path, damage: Damage) -> Non
     with pytest.raises(EvaluatorError) as error:
         type(evaluator).load(folder)
     assert str(folder) in str(error.value) and "\n" not in str(error.value)
+
+
+def check_candidates_score_as_samples(evaluator: Any, candidates: Candidates, column: int = 0) -> None:
+    """f of the candidates is f of the same texts as samples of two turns; column: of the random negatives."""
+    rows, texts = candidates.rows(TEST), candidates.texts
+    true = candidates.response[rows]
+    by_kind = evaluator.score_candidates(candidates)
+    rand = candidates.negatives["Rand"][rows, column]
+    for kind, at, wanted in (("GT", 0, true), ("Rand", column, rand), ("Context", 0, true - 1)):
+        samples = [
+            Sample((texts[row - 2], texts[row - 1]), texts[other])
+            for row, other in zip(true, wanted, strict=True)
+        ]
+        assert np.abs(evaluator.compute(samples).f - by_kind[kind][:, at]).max() < 1e-5
+
+
+def check_seeded_whatever_the_threads(made: Callable[[int], Any], candidates: Candidates) -> None:
+    """Weights follow the seed alone, and training leaves torch's threads and random state; made: by a seed."""
+    state, before, signatures = torch.random.get_rng_state(), torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            evaluator = made(5)
+            evaluator.fit(candidates)
+            assert torch.get_num_threads() == threads
+            signatures.append(evaluator.signature)
+    finally:
+        torch.set_num_threads(before)
+    assert signatures[0] == signatures[1]
+    assert torch.equal(torch.random.get_rng_state(), state)
+    other = made(6)
+    other.fit(candidates)
+    assert other.signature.split("|w:")[1] != signatures[0].split("|w:")[1]
 
 
 def check_before_training(evaluator: Any, candidates: Candidates, samples: Sequence[Sample]) -> None:

@@ -221,7 +221,7 @@ def test_what_a_message_of_the_channel_answers_is_a_guess(tmp_path: Path, home: 
     ]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_channel_passes_threads_over_when_someone_is_forgotten(
     tmp_path: Path, home: Warehouse, seed: int
 ) -> None:

@@ -37,7 +37,9 @@ from support.trained import (
     Damage,
     changed,
     check_before_training,
+    check_candidates_score_as_samples,
     check_damage_is_refused,
+    check_seeded_whatever_the_threads,
     check_settings_are_refused,
     manifest_with,
     one_set,
@@ -410,24 +412,14 @@ def test_scores_do_not_depend_on_batch_order_or_threads(
 
 def test_score_equals_score_candidates(fitted: Adem) -> None:
     candidates = candidates_of()
-    rows, texts = candidates.rows(TEST), candidates.texts
     for kind in (Adem, AdemUnref):
         evaluator = of(kind, fitted)
-        by_kind = evaluator.score_candidates(candidates)
-        present = candidates.negatives["Rand"][rows] >= 0
-        assert np.array_equal(np.isfinite(by_kind["Rand"]), present) and not present.all()
-        for name, wanted in (
-            ("GT", candidates.response[rows]),
-            ("Rand", candidates.negatives["Rand"][rows, 0]),
-            ("Context", candidates.response[rows] - 1),
-        ):
-            samples = [
-                Sample((texts[true - 2], texts[true - 1]), texts[row])
-                for true, row in zip(candidates.response[rows], wanted, strict=True)
-            ]
-            parts = evaluator.compute(samples)
-            assert np.abs(parts.f - by_kind[name][:, 0]).max() < 1e-5
-            assert evaluator.f_unit(by_kind[name][:, 0]) == pytest.approx(parts.f_unit, abs=1e-5)
+        present = candidates.negatives["Rand"][candidates.rows(TEST)] >= 0
+        scored = np.isfinite(evaluator.score_candidates(candidates)["Rand"])
+        assert np.array_equal(scored, present) and not present.all()
+        check_candidates_score_as_samples(evaluator, candidates)
+        parts = evaluator.compute(SAMPLES)
+        assert evaluator.f_unit(parts.f) == pytest.approx(parts.f_unit, abs=1e-9)
 
 
 def test_context_rows() -> None:
@@ -438,21 +430,10 @@ def test_context_rows() -> None:
 
 
 def test_seeded_and_whatever_the_threads() -> None:
-    state, before, signatures = torch.random.get_rng_state(), torch.get_num_threads(), []
     candidates, config = candidates_of(80), changed(CONFIG, epochs=2)
-    try:
-        for threads in (1, 2):
-            torch.set_num_threads(threads)
-            evaluator = AdemUnref(config, topical_encoder(TOPICS))
-            evaluator.fit(candidates)
-            signatures.append(evaluator.signature)
-    finally:
-        torch.set_num_threads(before)
-    assert signatures[0] == signatures[1]
-    assert torch.equal(torch.random.get_rng_state(), state)
-    other = AdemUnref(changed(config, seed=6), topical_encoder(TOPICS))
-    other.fit(candidates)
-    assert other.signature.split("|w:")[1] != signatures[0].split("|w:")[1]
+    check_seeded_whatever_the_threads(
+        lambda seed: AdemUnref(changed(config, seed=seed), topical_encoder(TOPICS)), candidates
+    )
     limited = AdemUnref(changed(config, max_train=20, max_valid=5), topical_encoder(TOPICS))
     training = limited.fit(candidates)
     assert training.rows == {"train": 64, "valid": 5, "train_an_epoch": 20}

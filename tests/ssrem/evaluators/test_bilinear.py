@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,13 @@ from ssrem.evaluators.bilinear import RSREM, SSREMPaper
 from ssrem.evaluators.bilinear_inputs import Cases, PaperSettings, last_turns, mean_turn
 from ssrem.evaluators.bilinear_training import row_loss, row_scores
 from ssrem.samples import TEST, Candidates, Sample
+from support.trained import (
+    DAMAGES,
+    Damage,
+    check_damage_is_refused,
+    check_seeded_whatever_the_threads,
+    manifest_with,
+)
 
 TOPICS = 8
 CONFIG = PaperSettings(epochs=8, batch_size=32, learning_rate=0.05, seed=5)
@@ -77,7 +83,7 @@ def test_learns_what_the_corpus_teaches(fitted: SSREMPaper) -> None:
     assert fitted.training.notes == ()
 
 
-def test_training_is_shuffled_seeded_and_stops_early() -> None:
+def test_training_stops_early() -> None:
     calls: list[tuple[int, int]] = []
     one = SSREMPaper(
         CONFIG.model_copy(update={"epochs": 60, "patience": 2, "learning_rate": 0.5}), topical_encoder()
@@ -87,27 +93,13 @@ def test_training_is_shuffled_seeded_and_stops_early() -> None:
     assert training.best_epoch == int(np.argmin(losses)) + 1
     assert len(training.history) in (training.best_epoch + 2, 60)
     assert calls[-1] == (60 * 8, 60 * 8)  # 240 responses are 8 batches an epoch
-    again = SSREMPaper(one.settings, topical_encoder())
-    again.fit(topical_candidates())
-    assert again.signature == one.signature
-    other = SSREMPaper(one.settings.model_copy(update={"seed": 6}), topical_encoder())
-    other.fit(topical_candidates())
-    assert not np.array_equal(other.tensors["matrix"], one.tensors["matrix"])
 
 
 def test_the_result_does_not_depend_on_threads() -> None:
-    before = torch.get_num_threads()
-    signatures = []
-    try:
-        for threads in (1, 2):
-            torch.set_num_threads(threads)
-            evaluator = SSREMPaper(CONFIG, topical_encoder())
-            evaluator.fit(topical_candidates())
-            assert torch.get_num_threads() == threads
-            signatures.append(evaluator.signature)
-    finally:
-        torch.set_num_threads(before)
-    assert signatures[0] == signatures[1]
+    check_seeded_whatever_the_threads(
+        lambda seed: SSREMPaper(CONFIG.model_copy(update={"seed": seed}), topical_encoder()),
+        topical_candidates(),
+    )
 
 
 def test_score_equals_score_candidates(fitted: SSREMPaper) -> None:
@@ -180,29 +172,16 @@ def test_saved_and_loaded(fitted: SSREMPaper, tmp_path: Path) -> None:
         RSREM.load(tmp_path / "m")
 
 
-@pytest.mark.parametrize("damage", ["weights", "bounds", "encoder", "manifest", "foreign"])
-def test_changed_or_foreign_folders_are_refused(fitted: SSREMPaper, tmp_path: Path, damage: str) -> None:
-    fitted.save(tmp_path)
-    manifest = tmp_path / "evaluator.json"
-    about = json.loads(manifest.read_text())
-    if damage == "weights":
-        weights = tmp_path / "weights.safetensors"
-        content = bytearray(weights.read_bytes())
-        content[-3] ^= 1
-        weights.write_bytes(content)
-    elif damage == "bounds":
-        about["bounds"]["f"]["high"] = 3.0
-        manifest.write_text(json.dumps(about))
-    elif damage == "encoder":
-        WordAverage("other", ["x"], np.ones((1, 12))).save(tmp_path / "encoder")
-    elif damage == "manifest":
-        del about["sha256"]["weights.safetensors"]
-        manifest.write_text(json.dumps(about))
-    else:
-        manifest.write_text(json.dumps({"format": "theirs", "name": "ssrem-paper"}))
-    with pytest.raises(EvaluatorError) as error:
-        load_evaluator(tmp_path)
-    assert str(tmp_path) in str(error.value) and "\n" not in str(error.value)
+DAMAGED: dict[str, Damage] = {
+    **{name: DAMAGES[name] for name in ("weights", "encoder", "foreign")},
+    "bounds": manifest_with("bounds", "f", "high", value=3.0),
+    "manifest": manifest_with("sha256", value={}),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED.keys())
+def test_changed_or_foreign_folders_are_refused(fitted: SSREMPaper, tmp_path: Path, damage: Damage) -> None:
+    check_damage_is_refused(fitted, tmp_path, damage)
 
 
 def test_registry() -> None:

@@ -23,7 +23,7 @@ from ssrem.evaluators.cross_encoder_network import CrossNet, logits
 from ssrem.evaluators.cross_encoder_training import Examples, calibrate, losses
 from ssrem.samples import TEST, VALID, Candidates, Sample
 from support.tiny_transformer import SIZES, SPECIAL, WORDS, tokenizer
-from support.trained import KilledError, changed, killed_at
+from support.trained import KilledError, changed, check_candidates_score_as_samples, killed_at
 
 COLOURS = ("red", "blue", "green")
 pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.xdist_group("retrieval")]
@@ -87,20 +87,7 @@ def test_learns_what_the_corpus_teaches(fitted: Retrieval) -> None:
 
 
 def test_score_equals_score_candidates(fitted: Retrieval) -> None:
-    candidates = coloured()
-    rows, texts = candidates.rows(TEST), candidates.texts
-    f = fitted.score_candidates(candidates)
-    responses = {
-        "GT": candidates.response[rows],
-        "Rand": candidates.negatives["Rand"][rows, 0],
-        "Context": candidates.response[rows] - 1,
-    }
-    for kind, wanted in responses.items():
-        samples = [
-            Sample((texts[true - 2], texts[true - 1]), texts[row])
-            for true, row in zip(candidates.response[rows], wanted, strict=True)
-        ]
-        assert np.abs(fitted.score(samples) - f[kind][:, 0]).max() < 1e-5
+    check_candidates_score_as_samples(fitted, coloured())
 
 
 def test_scores_do_not_depend_on_batch_order_or_threads(

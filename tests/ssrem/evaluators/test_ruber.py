@@ -22,7 +22,9 @@ from support.trained import (
     Damage,
     changed,
     check_before_training,
+    check_candidates_score_as_samples,
     check_damage_is_refused,
+    check_seeded_whatever_the_threads,
     check_settings_are_refused,
     manifest_with,
     one_set,
@@ -146,19 +148,9 @@ def test_learns_what_the_corpus_teaches(fitted: Ruber) -> None:
 
 def test_score_equals_score_candidates(fitted: Ruber) -> None:
     candidates = candidates_of()
-    rows = candidates.rows(TEST)
-    texts = candidates.texts
-    by_kind = fitted.score_candidates(candidates)
-    for kind, wanted in (("GT", candidates.response[rows]), ("Rand", candidates.negatives["Rand"][rows, 1])):
-        samples = [
-            Sample((texts[true - 2], texts[true - 1]), texts[row])
-            for true, row in zip(candidates.response[rows], wanted, strict=True)
-        ]
-        column = {"GT": 0, "Rand": 1}[kind]
-        assert np.abs(fitted.compute(samples).f - by_kind[kind][:, column]).max() < 1e-5
-    copied = [Sample((texts[row - 2], texts[row - 1]), texts[row - 1]) for row in candidates.response[rows]]
-    assert np.abs(fitted.compute(copied).f - by_kind["Context"][:, 0]).max() < 1e-5
-    assert np.allclose(fitted.score_candidates(candidates, None)["GT"][rows], by_kind["GT"], atol=1e-5)
+    check_candidates_score_as_samples(fitted, candidates, column=1)
+    every, tested = (fitted.score_candidates(candidates, split)["GT"] for split in (None, TEST))
+    assert np.allclose(every[candidates.rows(TEST)], tested, atol=1e-5)
 
 
 def test_scores_do_not_depend_on_batch_or_order(fitted: Ruber, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,24 +267,15 @@ def test_what_is_cut_is_said(fitted: Ruber) -> None:
 
 
 def test_training_is_shuffled_seeded_and_whatever_the_threads() -> None:
-    before, state = torch.get_num_threads(), torch.random.get_rng_state()
-    config, calls = changed(CONFIG, epochs=2), []
-    signatures = []
-    try:
-        for threads in (1, 2):
-            torch.set_num_threads(threads)
-            evaluator = RuberUnref(config, topical_encoder(TOPICS))
-            evaluator.fit(candidates_of(), progress=lambda done, total: calls.append((done, total)))
-            assert torch.get_num_threads() == threads
-            signatures.append(evaluator.signature)
-    finally:
-        torch.set_num_threads(before)
-    assert signatures[0] == signatures[1]
-    assert calls == [(step, 20) for step in range(1, 21)] * 2
-    assert torch.equal(torch.random.get_rng_state(), state)
-    other = RuberUnref(changed(config, seed=6), topical_encoder(TOPICS))
-    other.fit(candidates_of())
-    assert other.signature.split("|w:")[1] != signatures[0].split("|w:")[1]
+    config, candidates = changed(CONFIG, epochs=2), candidates_of()
+
+    def made(seed: int) -> RuberUnref:
+        return RuberUnref(changed(config, seed=seed), topical_encoder(TOPICS))
+
+    check_seeded_whatever_the_threads(made, candidates)
+    calls: list[tuple[int, int]] = []
+    made(5).fit(candidates, progress=lambda done, total: calls.append((done, total)))
+    assert calls == [(step, 20) for step in range(1, 21)]
 
 
 def test_stops_early_and_slows_down_on_a_plateau() -> None:

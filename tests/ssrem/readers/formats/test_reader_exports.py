@@ -101,7 +101,7 @@ def test_messages_of_a_channel(tmp_path: Path) -> None:
 
 def test_a_file_that_is_cut_off_is_one_line(tmp_path: Path) -> None:
     path = write_dump({"": DISCORD[""][:-400]}, tmp_path / "channel.json")
-    with pytest.raises(DumpError, match="broken JSON in line 83, column 20"):
+    with pytest.raises(DumpError, match="broken JSON in line 95, column 7"):
         rows_of(open_dump(path))
 
 
