@@ -10,6 +10,7 @@ machine. --write: replace the measured rows between the markers of docs/results.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import platform
@@ -81,14 +82,14 @@ def scored(evaluator: str) -> Callable[[], str]:
     return score
 
 
-def bf16() -> str:
+def encoded(form: str) -> str:
     code = f"""
 import time, torch
 from benchmarks.evaluators import draw_samples
 from ssrem.encoders import load_encoder
 torch.set_num_threads(1)
 texts = [sample.response for sample in draw_samples({TEXTS}, 0)]
-for spec in ("all-minilm-l6-v2", "all-minilm-l6-v2:bf16"):
+for spec in ("all-minilm-l6-v2", "all-minilm-l6-v2:{form}"):
     encoder = load_encoder(spec)
     encoder.encode(texts[:16])
     start = time.process_time()
@@ -135,7 +136,14 @@ ROWS = {
     "answers": Row("answers on a small corpus that has been run", "", answers),
     "ssrem": Row(f"`ssrem score --evaluator ssrem`, {RESPONSES['ssrem']:,} responses", "", scored("ssrem")),
     "blend-fast": Row("`ssrem score` by the default, `blend-fast`", "", scored("blend-fast")),
-    "bf16": Row("`all-minilm-l6-v2:bf16`, random turns of chitchat", "float32", bf16),
+    **{
+        form: Row(
+            f"`all-minilm-l6-v2:{form}`, random turns of chitchat",
+            "float32",
+            functools.partial(encoded, form),
+        )
+        for form in ("bf16", "int8")
+    },
     "figures": Row("figures of 9,500 responses, 3 evaluators, 2 criteria, scores at hand", "", figures),
     "step": Row(
         "a training step, batch 5,000, 200 dimensions",

@@ -1,4 +1,4 @@
-"""The layers of a transformer: listed, frozen, run in two parts, with low-rank adapters, and computed by oneDNN."""
+"""The layers of a transformer: listed, frozen, run in two parts, with low-rank adapters, by oneDNN or in int8."""
 
 from __future__ import annotations
 
@@ -131,3 +131,36 @@ def use_onednn(model: torch.nn.Module) -> None:
     for part in model.modules() if hasattr(torch.ops.mkldnn, "_linear_pointwise") else ():
         if type(part) is torch.nn.Linear:
             part.__class__ = OneDnnLinear
+
+
+class Int8Linear(torch.nn.Linear):
+    """A linear map by whole numbers, on the CPU without gradients: 8 bits of each token's input, 7 of the weights.
+
+    Each token and each output has a scale of its own, so that a token's result depends on no other. With 8 bits of the
+    weights, pairs of products could exceed 16 bits, at which processors without VNNI cut them off.
+    """
+
+    whole: torch.Tensor
+    steps: torch.Tensor
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        if torch.is_grad_enabled() or input.device.type != "cpu":
+            return super().forward(input)
+        scale = input.abs().amax(dim=-1, keepdim=True).clamp_min(1e-30) / 127
+        rows = (input / scale).round_().to(torch.int8).flatten(0, -2)
+        sums = torch._int_mm(rows, self.whole.t()).view(*input.shape[:-1], -1)
+        product: torch.Tensor = (sums * self.steps).mul_(scale)
+        return product if self.bias is None else product.add_(self.bias)
+
+
+@torch.no_grad()
+def use_int8(model: torch.nn.Module) -> None:
+    """Compute the linear maps of `model` by whole numbers, rounded from the weights as they are now; these stay, for
+    the hash and for learning."""
+    for part in model.modules():
+        if isinstance(part, torch.nn.Linear):
+            part.__class__ = Int8Linear
+            steps = part.weight.abs().amax(dim=1).clamp_min(1e-30) / 63
+            whole = (part.weight / steps[:, None]).round().to(torch.int8)
+            part.register_buffer("whole", whole, persistent=False)
+            part.register_buffer("steps", steps, persistent=False)

@@ -131,13 +131,13 @@ class _SentenceModel(pretrained.Pretrained):
 class Transformer(Encoder):
     """Token vectors of the last layer, pooled (Reimers and Gurevych 2019, section 3).
 
-    spec: what `hub.model_folder` accepts, and ":bf16" after it for products of bfloat16: other vectors, of another
-    signature, in less time where the processor has them. Pooling, maximal length and scaling to unit length are read
-    from the model's sentence-transformers files; without them, the mean and no scaling. The length never exceeds what
-    the model and its tokenizer take. A batch holds texts with equally many tokens, so nothing is padded, and the other
-    texts of a batch change a vector only by the processor's order of addition: by some 1e-7 before the rounding to
-    float16, after which one element in thousands may be the neighbouring float16. A text without a known token, empty
-    or all unknown, is the zero vector.
+    spec: what `hub.model_folder` accepts, and after it ":bf16" for products of bfloat16, or ":int8" for products of
+    whole numbers on the CPU (`layers.Int8Linear`): other vectors, of another signature, in less time. Pooling, maximal
+    length and scaling to unit length are read from the model's sentence-transformers files; without them, the mean and
+    no scaling. The length never exceeds what the model and its tokenizer take. A batch holds texts with equally many
+    tokens, so nothing is padded, and the other texts of a batch change a vector only by the processor's order of
+    addition: by some 1e-7 before the rounding to float16, after which one element in thousands may be the neighbouring
+    float16. A text without a known token, empty or all unknown, is the zero vector.
     """
 
     kind: ClassVar[str] = "transformer"
@@ -145,11 +145,10 @@ class Transformer(Encoder):
     saved: ClassVar[tuple[str, ...]] = ("origin", "weights")
 
     def __init__(self, spec: str, *, device: str | None = None) -> None:
-        mixed = pretrained.BF16 * spec.endswith(pretrained.BF16)
-        spec = spec.removesuffix(pretrained.BF16)
+        spec, self.form = pretrained.without_form(spec)
         folder = hub.local_folder(spec)
         self.pooling = Pooling.of(folder)
-        self._pretrained: pretrained.Pretrained = _SentenceModel.shared(f"{folder}{mixed}", device)
+        self._pretrained: pretrained.Pretrained = _SentenceModel.shared(f"{folder}{self.form}", device)
         self.tokenizer, self.model = self._pretrained.tokenizer, self._pretrained.model
         if self.model.config.is_encoder_decoder:
             raise EvaluatorError(
@@ -170,13 +169,13 @@ class Transformer(Encoder):
 
     @classmethod
     def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> Self | None:
-        bare = spec.removesuffix(pretrained.BF16)
+        bare, _ = pretrained.without_form(spec)
         mine = bare in hub.NAMED or bare.startswith("hf:") or hub.is_model_folder(bare)
         return cls(spec) if mine else None
 
     @property
     def origin(self) -> str:
-        return self._origin + pretrained.BF16 * self._pretrained.mixed
+        return self._origin + self.form
 
     @property
     def weights(self) -> str:
@@ -185,12 +184,16 @@ class Transformer(Encoder):
 
     @cached_property
     def signature(self) -> str:
-        form = "-unit" * self.pooling.unit + "-lower" * self.pooling.lower + "-bf16" * self._pretrained.mixed
+        form = "-unit" * self.pooling.unit + "-lower" * self.pooling.lower + self.form.replace(":", "-")
         size = f"l{self.max_length}-d{self.dimensions}"
         return f"{self.name}-{self.pooling.mode}{form}-{size}-{'-'.join(self._pretrained.hashes)}"
 
     def with_model(self, model: Any, name: str) -> Self:
-        """The same tokenizer and pooling with other weights."""
+        """The same tokenizer, pooling and kind of products with other weights."""
+        from ssrem.encoders.layers import use_int8
+
+        if self.form == pretrained.INT8:
+            use_int8(model)
         other = copy.copy(self)
         other.model, other.name, other.cache = model, name, None
         other._pretrained = pretrained.Pretrained(name, self.tokenizer, model, mixed=self._pretrained.mixed)

@@ -1,4 +1,4 @@
-"""Linear maps by oneDNN: the same map, with gradients, in bfloat16 and without, and through copies."""
+"""Linear maps by oneDNN: the same map, with gradients, in bfloat16 and without, and through copies; and in int8."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import copy
 import pytest
 import torch
 
-from ssrem.encoders.layers import OneDnnLinear, use_onednn
+from ssrem.encoders.layers import OneDnnLinear, use_int8, use_onednn
 
 
 def pair(bias: bool = True) -> tuple[torch.nn.Linear, torch.nn.Sequential]:
@@ -40,3 +40,22 @@ def test_it_learns_and_multiplies_in_bfloat16_as_before() -> None:
     assert torch.equal(model[0].weight.grad, plain.weight.grad)
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(model(inputs), plain(inputs))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_int8_is_near_the_map_and_reads_each_token_for_itself(bias: bool) -> None:
+    plain, model = pair(bias)
+    use_int8(model)
+    inputs = torch.randn(3, 5, 24)
+    inputs[0, 0] = 0
+    with torch.inference_mode():
+        rounded, exact = model(inputs), plain(inputs)
+        assert 0 < (rounded - exact).abs().max() < 0.05 * exact.std()
+        assert torch.equal(model(torch.cat([1000 * inputs, inputs]))[3:], rounded)
+        # Large values of one sign: sums that would not fit if the weights had 8 bits.
+        model[0].weight.fill_(1)
+        use_int8(model)
+        ones = torch.ones(2, 24)
+        torch.testing.assert_close(model(ones), torch.nn.functional.linear(ones, model[0].weight, plain.bias))
+    model(inputs).sum().backward()
+    assert model[0].weight.grad is not None and "0.whole" not in model.state_dict()

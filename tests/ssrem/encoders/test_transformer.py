@@ -201,13 +201,16 @@ def test_specs(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         load_encoder("word2vec")
 
 
-def test_bf16_is_chosen_by_name_and_told_by_the_signature(bert: Path, tmp_path: Path) -> None:
-    full, mixed = load_encoder(f"hf:{bert}"), load_encoder(f"hf:{bert}:bf16")
-    assert mixed.origin == f"{full.origin}:bf16"
-    assert mixed.signature != full.signature and "-bf16-" in mixed.signature
+@pytest.mark.parametrize(("form", "near"), [("bf16", 0.05), ("int8", 0.1)])
+def test_bf16_and_int8_are_chosen_by_name_and_told_by_the_signature(
+    bert: Path, tmp_path: Path, form: str, near: float
+) -> None:
+    full, mixed = load_encoder(f"hf:{bert}"), load_encoder(f"hf:{bert}:{form}")
+    assert mixed.origin == f"{full.origin}:{form}"
+    assert mixed.signature != full.signature and f"-{form}-" in mixed.signature
     vectors, others = mixed.encode(TEXTS), full.encode(TEXTS)
     assert not np.array_equal(vectors, others)
-    assert vectors == pytest.approx(others, abs=0.05)
+    assert vectors == pytest.approx(others, abs=near)
     mixed.save(tmp_path / "saved")
     again = load_saved(tmp_path / "saved")
     assert again.signature == mixed.signature and np.array_equal(again.encode(TEXTS), vectors)

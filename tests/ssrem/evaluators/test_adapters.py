@@ -121,6 +121,10 @@ def test_encoding_with_the_transformer_before_runs_the_layers_below_once(
         np.testing.assert_allclose(together, single, atol=1e-3)  # of float16
     assert ran.count("before 0") == ran.count("before 1") == ran.count("after 1") > 0
     assert "after 0" not in ran
+    int8 = AdaptedTransformer(Transformer(f"{encoder.start.origin}:int8"), encoder.factors)
+    for together, single in zip(int8.encode_both(texts), alone, strict=True):
+        np.testing.assert_allclose(together, single, atol=0.1)
+    np.testing.assert_allclose(int8.encode(texts), int8.encode_both(texts)[1], atol=1e-3)
     monkeypatch.setitem(encoder.__dict__, "_parts", None)  # a model that cannot be divided
     assert np.array_equal(encoder.encode_both(texts)[1], alone[1])
 
