@@ -8,17 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
-UTTERANCES = [
-    {
-        "conversation_id": "c",
-        "id": f"u{i}",
-        "speaker": "añn",
-        "text": 'x, "y"\n😀',
-        "time": 5,
-        "m": {"a": [1]},
-    }
-    for i in range(3)
-]
+_SAID = {"speaker": "añn", "text": 'x, "y"\n😀', "time": 5, "m": {"a": [1]}}
+UTTERANCES = [{"conversation_id": "c", "id": f"u{i}", **_SAID} for i in range(3)]
 LINES = b"".join(json.dumps(row).encode() + b"\n" for row in UTTERANCES)
 TALK = json.dumps({"id": "d", "topic": "t", "utterances": UTTERANCES}).encode() + b"\n"
 CHITCHAT = json.dumps(
@@ -55,14 +46,8 @@ SHARED = [
 ] * 2
 
 
-COMMENT = {
-    "id": "b",
-    "link_id": "t3_a",
-    "parent_id": "t3_a",
-    "author": "x",
-    "body": "é\ud800",
-    "created_utc": "5",
-}
+COMMENT = {"id": "b", "link_id": "t3_a", "parent_id": "t3_a", "author": "x"}
+COMMENT |= {"body": "é\ud800", "created_utc": "5"}
 REDDIT = [
     {"id": "a", "title": "t", "selftext": "", "author": "x", "over_18": False},
     COMMENT,
@@ -90,7 +75,7 @@ DUMPS: dict[str, list[dict[str, bytes]]] = {
     "parquet": [{"": _parquet()}],
     "chitchat": [{"": CHITCHAT}],
     "jsonl": [{"": LINES}, {"": TALK + LINES}, {"": TREE}, {"": b"[%s]" % TREE.strip().replace(b"\n", b",")}],
-    "dailydialog": [{"": "Hi , Ann . __eou__ é __eou__\n\nBye __eou__\n".encode()}],
+    "dailydialog": [{"": "Hi Ann . __eou__ é __eou__\n\nBye __eou__\n".encode()}],
     "csv": [{"": CELLS}],
     "tsv": [{"": CELLS.replace(b",", b"\t")}],
 }

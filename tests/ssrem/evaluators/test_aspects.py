@@ -15,13 +15,6 @@ from ssrem.samples import Sample
 from support.metric_checks import check_independent, check_parts, check_saved, odd_samples
 
 
-@pytest.fixture
-def colours(tmp_path: Path) -> str:
-    path = tmp_path / "colours.txt"
-    path.write_text("red 1 0\nblue 0 1\ngreen 3 4\n")
-    return f"file:{path}:uniform"
-
-
 def one(metric: Metric, *context: str, response: str) -> float:
     return float(metric.compute([Sample(context, response)]).score[0])
 

@@ -20,14 +20,6 @@ BLUE_GREEN = 0.8
 BOTH_GREEN = 7 / (5 * np.sqrt(2))  # (½, ½), the mean of red and blue, against (3, 4)
 
 
-@pytest.fixture
-def colours(tmp_path: Path) -> str:
-    """A spec of words in two dimensions."""
-    path = tmp_path / "colours.txt"
-    path.write_text("red 1 0\nblue 0 1\ngreen 3 4\n")
-    return f"file:{path}:uniform"
-
-
 def one(evaluator: Cosine, *context: str, response: str = "green") -> float:
     return float(evaluator.compute([Sample(context, response)]).score[0])
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import json
 import re
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,50 +17,15 @@ from ssrem.readers import FORMATS, guess_format, open_dump, reader_class
 from ssrem.readers.files.streams import DumpFile
 from support.exports import EXPORTS, write_dump
 from support.reader_rows import reader_of
+from support.sound_dumps import DUMPS
 
-UTTERANCE = {"conversation_id": "c", "speaker": "a", "text": "x, y"}
-
-
-def _convokit(folder: Path) -> None:
-    folder.mkdir()
-    (folder / "utterances.jsonl").write_text(json.dumps({"id": "u", **UTTERANCE, "meta": {}}) + "\n")
-
-
-def _cornell(folder: Path) -> None:
-    folder.mkdir()
-    (folder / "movie_lines.txt").write_text("L1 +++$+++ u0 +++$+++ m0 +++$+++ ANN +++$+++ Hi\n")
-    (folder / "movie_conversations.txt").write_text("u0 +++$+++ u1 +++$+++ m0 +++$+++ ['L1']\n")
-
-
-def _parquet(path: Path) -> None:
-    pyarrow.parquet.write_table(pa.table({name: [value] for name, value in UTTERANCE.items()}), path)
-
-
-SAMPLES: dict[str, Callable[[Path], object]] = {
-    "openai": lambda path: path.write_text('{"messages": [{"role": "user", "content": "x"}]}\n'),
-    "reddit": lambda path: path.write_text(
-        '{"id": "c", "link_id": "t3_a", "parent_id": "t3_a", "author": "x", "body": "y"}\n'
-    ),
-    "irc": lambda path: path.write_text("[12:30] <ann> Hi, bob\n"),
-    "sharegpt": lambda path: path.write_text('[{"conversations": [{"from": "human", "value": "x"}]}]'),
-    "convokit": _convokit,
-    "cornell": _cornell,
-    "parquet": _parquet,
-    "chitchat": lambda path: path.write_text(
-        '{"c": {"start": "", "messages": [[{"sender": "a", "text": "x"}]]}}'
-    ),
-    "jsonl": lambda path: path.write_text(json.dumps(UTTERANCE) + "\n"),
-    "csv": lambda path: path.write_text('conversation_id,speaker,text\nc,a,"x, y"\n'),
-    "dailydialog": lambda path: path.write_text("Hi . __eou__ Hello . __eou__\n"),
-    "tsv": lambda path: path.write_text("conversation_id\tspeaker\ttext\tnote, said\nc\ta\tx, y\t\n"),
-    **{name: partial(write_dump, dumps[0]) for name, dumps in EXPORTS.items()},
-}
+SAMPLES = {format: dumps[0] for format, dumps in (DUMPS | EXPORTS).items()}
 
 
 @pytest.fixture(params=FORMATS)
 def sample(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
     path = tmp_path / "dump"
-    SAMPLES[request.param](path)
+    write_dump(SAMPLES[request.param], path)
     return request.param, path
 
 
@@ -79,15 +42,8 @@ def test_a_format_that_the_content_is_not_is_one_line(sample: tuple[str, Path], 
     # A header may hold tabs and commas, and lines of objects may be any kind of JSON.
     tables = {"csv", "tsv", "empathetic-dialogues"}
     objects = {
-        "chitchat",
-        "chatgpt",
-        "discord",
-        "mattermost",
-        "openai",
-        "reddit",
-        "sharegpt",
-        "telegram",
-        "topical-chat",
+        *("chitchat", "chatgpt", "discord", "mattermost", "openai", "reddit", "sharegpt"),
+        *("telegram", "topical-chat"),
     }
     if wrong == format or {wrong, format} <= tables or (wrong == "jsonl" and format in objects):
         return
@@ -194,6 +150,6 @@ def test_a_format_that_is_guessed_is_noted_with_why(sample: tuple[str, Path]) ->
 
 @pytest.mark.parametrize("format", ["chitchat", "convokit"])
 def test_a_mapping_is_refused_where_the_fields_are_known(tmp_path: Path, format: str) -> None:
-    SAMPLES[format](tmp_path / "dump")
+    write_dump(SAMPLES[format], tmp_path / "dump")
     with pytest.raises(DumpError, match="--map does not apply"):
         open_dump(tmp_path / "dump", mapping={"text": "x"})

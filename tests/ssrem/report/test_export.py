@@ -16,13 +16,8 @@ from ssrem.report.text import Strong, file_name, latex, markdown
 from support.report_data import LISTS, correlation, make_data
 
 FIGURES = {
-    *(
-        "agreement-persona-overall",
-        "identification-ssrem-talk",
-        "identification-rsrem-talk",
-        "similarity-talk",
-    ),
-    *("scatter-ssrem-persona", "learning-ssrem", "study-attacks-talk"),
+    *("agreement-persona-overall", "identification-ssrem-talk", "identification-rsrem-talk"),
+    *("similarity-talk", "scatter-ssrem-persona", "learning-ssrem", "study-attacks-talk"),
     *(f"true-above-talk-{kind}" for kind in ("SC", "SP", "SS", "Rand", "Context")),
 }
 

@@ -142,20 +142,6 @@ def test_signature_names_weights_layer_and_tokenizer(bert: Path, tmp_path: Path)
     assert BertScore(model=str(bert)).signature not in (signature, changed)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"layers": 1}, "no setting layers; did you mean layer"),
-        ({"layer": "last"}, "layer: input should be a valid integer"),
-        ({"layer": True}, "layer: input should be a valid integer"),
-        ({"model": 3}, "model: input should be a valid string"),
-    ],
-)
-def test_wrong_settings(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(EvaluatorError, match=message):
-        BertScore(**settings)
-
-
 @pytest.mark.parametrize("layer", [3, -4])
 def test_a_layer_that_is_not_there(bert: Path, layer: int) -> None:
     with pytest.raises(EvaluatorError, match=f"has no layer {layer}; 0 to 2, or -1 for the last"):

@@ -24,14 +24,6 @@ METRICS = (EmbeddingAverage, EmbeddingGreedy, EmbeddingExtrema, SentenceMovers)
 Vector = NDArray[np.float64]
 
 
-@pytest.fixture
-def colours(tmp_path: Path) -> str:
-    """A spec of words in two dimensions."""
-    path = tmp_path / "colours.txt"
-    path.write_text("red 1 0\nblue 0 1\ngreen 3 4\ndark -2 1\ngrey 2 0\nthe .1 .2\ncat 1 -3\n")
-    return f"file:{path}:uniform"
-
-
 def one(metric: type[EncoderMetric], encoder: str, response: str, reference: str) -> float:
     return float(metric(encoder=encoder).compute([Sample((), response, reference)]).score[0])
 
