@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ssrem.tasks import annotated as annotated
     from ssrem.tasks import caches as caches
     from ssrem.tasks import correlate as correlate
+    from ssrem.tasks import distil as distil
     from ssrem.tasks import endpoints as endpoints
     from ssrem.tasks import ingest as ingest
     from ssrem.tasks import privacy as privacy

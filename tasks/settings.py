@@ -94,12 +94,24 @@ class TrainSettings(Settings):
     criterion: str | None = None
     """criterion of --labels to learn (default: overall)"""
     labels_only: bool = False
-    """learn from the human scores, not from the corpora"""
+    """learn from the labels, not from the negatives of the corpora"""
+    labels_from: Literal["judge"] | None = None
+    """learn from the scores that the judge in use gives to responses of the corpora, true and wrong ones"""
+    responses: Count | None = None
+    """how many responses the judge of --labels-from is asked about; none twice"""
+    asking: Pairs = Field({})
+    """KEY=VALUE: how that judge is asked: key_env, concurrency, timeout or retries"""
+    max_requests: Count | None = None
+    """requests to that judge at most; a rerun goes on where this one stopped"""
 
     @model_validator(mode="after")
     def _check(self) -> TrainSettings:
-        if not self.labels and (self.criterion or self.labels_only or self.map):
+        if not self.labels and (self.criterion or self.map or (self.labels_only and not self.labels_from)):
             raise SsremError("--criterion, --labels-only and --map need --labels FILE")
+        if self.labels_from and not self.responses:
+            raise SsremError("--labels-from needs --responses N: how many responses the judge is asked about")
+        if not self.labels_from and (self.responses or self.asking or self.max_requests):
+            raise SsremError("--responses, --asking and --max-requests need --labels-from judge")
         return self
 
     @property

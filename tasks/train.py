@@ -20,6 +20,7 @@ from ssrem.settings import TableSettings
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.annotated import annotated_files, human_scores
 from ssrem.tasks.caches import cached_vectors, encoder_for, masked_lm_for, training_texts
+from ssrem.tasks.distil import judged
 from ssrem.tasks.endpoints import connected
 from ssrem.tasks.promote import challenges, decide_all
 from ssrem.tasks.score import score_corpus
@@ -71,10 +72,11 @@ def train(
     warehouse = Warehouse.at(home)
     kind: Any = evaluator_class(name)
     config = kind.settings_model(**route([name], settings.config)[name]).model_dump(mode="json")
-    check_labels(kind, len(settings.labels), settings.labels_only)
-    labelled = human_scores(
-        annotated_files(warehouse, settings.labels, mapping=settings.map), settings.criterion
-    )
+    check_labels(kind, len(settings.labels) + bool(settings.labels_from), settings.labels_only)
+    labelled = {
+        **human_scores(annotated_files(warehouse, settings.labels, mapping=settings.map), settings.criterion),
+        **judged(name, corpora, warehouse, settings),
+    }
     human = {dataset: labels for dataset, (_, labels) in labelled.items()}
     # A promotion does not compare versions on annotated sets that they learned from.
     labels = {"labels": "+".join(sorted(digest for digest, _ in labelled.values()))} if labelled else {}
@@ -207,7 +209,8 @@ def train_all(
     own = checked(names, settings, warehouse)
     learners = [name for name in names if evaluator_class(name).learns_from]
     alone = settings.labels_only
-    sources = landed_corpora(home, corpora, even_none=alone) if learners else []
+    even_none = alone and not settings.labels_from
+    sources = landed_corpora(home, corpora, even_none=even_none) if learners else []
     for corpus in without_tables(home, sources):
         table = {"encoder": settings.encoder} if settings.encoder else {}
         build(corpus, home, settings=TableSettings(**table), resources=resources)
@@ -250,7 +253,7 @@ def retrain(
             outcome[name] = version_status(warehouse, name, version)
         else:
             outcome[name] = (
-                "not retrained: it learned from human scores; give them again with ssrem train --labels"
+                "not retrained: it learned from labels; give them again with ssrem train --labels or --labels-from"
             )
     return outcome
 
@@ -267,7 +270,7 @@ def checked(names: Sequence[str], settings: TrainSettings, home: Warehouse) -> d
         kind = evaluator_class(name)
         if settings.encoder and "encoder" in kind.settings_model.model_fields:
             routed[name].setdefault("encoder", settings.encoder)
-        check_labels(kind, len(sets), settings.labels_only)
+        check_labels(kind, len(sets) + bool(settings.labels_from), settings.labels_only)
     human_scores(sets, settings.criterion)
     for one in sets:
         one.say_how_read()
@@ -278,15 +281,13 @@ def checked(names: Sequence[str], settings: TrainSettings, home: Warehouse) -> d
 def check_labels(kind: type[Evaluator], labels: int, alone: bool) -> None:
     """EvaluatorError if an evaluator cannot learn from what the user gives.
 
-    labels: number of annotated sets. alone: whether it is to learn from nothing but their human scores.
+    labels: number of annotated sets, and of judges. alone: whether it is to learn from nothing but their scores.
     """
     name, learns = kind.name, kind.learns_from
     if labels and not learns:
-        raise EvaluatorError(
-            f"{name} learns nothing, so it cannot learn from --labels; leave one of them out"
-        )
+        raise EvaluatorError(f"{name} learns nothing, so it cannot learn from labels; leave one of them out")
     if labels and not learns - {"candidates"}:
-        raise EvaluatorError(f"{name} does not learn from human scores; leave --labels out")
+        raise EvaluatorError(f"{name} does not learn from human scores; leave --labels and --labels-from out")
     if labels > 1 and "sets" not in learns:
         raise EvaluatorError(
             f"{name} learns from one annotated set at a time; give one, or train a blend, which takes several"

@@ -69,6 +69,7 @@ ONLY_PARSED = {
     "ssrem validate human_eval.json --evaluator judge --set model=gpt-4o-mini": "an endpoint",
     "ssrem study injection --evaluator judge --set model=gpt-4o-mini --responses 50": "an endpoint",
     "ssrem train blend-fast --set parts=@blend.toml --labels human_eval.json --labels-only": "an endpoint",
+    "ssrem train blend-fast --labels-from judge --responses 1000": "an endpoint",
     "ssrem score dailydialog-grade_eval.json --evaluator judge --set model=gemma3-270m "
     "base_url=http://localhost:8080/v1 concurrency=1 timeout=600": "an endpoint",
     "ssrem train roberta-eval --labels human_eval.json --labels-only": "a transformer",

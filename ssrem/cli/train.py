@@ -35,7 +35,7 @@ def train(
     evaluator: evaluators (default: ssrem rsrem); or a language model: masked-lm, of mask-and-fill, or lm, of lm-*
     """
     if set(evaluator) & set(LANGUAGE_MODELS):
-        if len(evaluator) > 1 or settings.labels or settings.negatives:
+        if len(evaluator) > 1 or settings.labels or settings.labels_from or settings.negatives:
             raise UsageError(
                 f"{' and '.join(LANGUAGE_MODELS)} are no evaluators: train one alone, with --corpus, --init, --seed, "
                 "--device or --set"
@@ -54,8 +54,11 @@ def train(
         for name, (version, new) in trained.items()
     }
     output.outcome(call, ["evaluators", "identification"], outcomes)
-    for name, (version, _) in trained.items() if settings.labels else ():
+    for name, (version, _) in trained.items() if settings.labels or settings.labels_from else ():
         say(_held_out(call, name, version))
+        if settings.labels_from and not call.json_:
+            rows = tasks.distil.judge_and_student(name, version, corpus, call.home, settings)
+            output.tables({"judge and student: agreement with people, and what 1,000 responses take": rows})
 
 
 def _language_model(call: Call, name: str, corpora: tuple[str, ...], settings: TrainSettings) -> None:

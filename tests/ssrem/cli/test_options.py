@@ -42,6 +42,8 @@ NEEDED = {
 TEXTS: dict[str, list[str]] = {
     "map": ["speaker=Who"],
     "set": ["epochs=3"],
+    "asking": ["timeout=3"],
+    "labels_from": ["judge"],
     "margin": ["agreement=.2"],
     "labels": ["README.md"],
     "max_quarantine": ["7%"],
@@ -94,6 +96,10 @@ def test_every_setting_is_an_option_and_reaches_the_verb(
     words = [option.flag, *([] if bool in option.kinds else values)]
     if field in ("criterion", "labels_only", "map") and "labels" in model.model_fields:
         words += ["--labels", "README.md"]
+    if field in ("asking", "max_requests", "responses") and "labels_from" in model.model_fields:
+        words += ["--labels-from", "judge"]
+    if field in ("asking", "max_requests", "labels_from") and "labels_from" in model.model_fields:
+        words += ["--responses", "7"]
     work = parsed([*verb.split(), *NEEDED.get(verb, []), *words])
     (reached,) = (one for one in given(work) if type(one) is model)
     assert getattr(reached, field) != model.model_fields[field].get_default()
