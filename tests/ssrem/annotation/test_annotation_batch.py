@@ -150,8 +150,3 @@ def test_bm25_finds_the_reply_to_the_most_similar_context() -> None:
     weight = [idf * tf / (tf + 1.5 * (1 - 0.75 + 0.75 * n / mean)) for tf, n in ((1, 5), (2, 7))]
     scores = chosen._index.get_scores(["guitar"])
     assert scores == pytest.approx([0, weight[0], 0, weight[1]], rel=1e-5)
-
-
-def test_more_ratings_of_a_response_than_raters_are_refused() -> None:
-    with pytest.raises(AnnotationError, match="2 raters cannot give 3 ratings"):
-        Plan(raters=2, redundancy=3)

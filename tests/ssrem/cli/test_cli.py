@@ -88,7 +88,6 @@ def own(copy: Warehouse) -> Iterator[Warehouse]:
     [
         (["tables", "--corpus", "tinny"], "'tinny' has landed in {home} (landed: tiny); did you mean tiny?"),
         (["forget", "p1", "--corpus", "tinny"], "did you mean tiny?"),
-        (["ratings", "collect", "b", "--corpus", "tinny"], "did you mean tiny?"),
         (["study", "length", "--of", "peple"], "people); did you mean people?"),
         (["train", "srem"], "did you mean ssrem"),
         (["ingest", "{dump}", "--format", "jsnl"], "there is no format 'jsnl'; did you mean jsonl?"),

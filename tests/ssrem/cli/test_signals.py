@@ -105,8 +105,8 @@ def test_a_pipe_that_nobody_reads_ends_a_command_in_silence() -> None:
     ("table", "number"),
     [
         ("utterances", signal.SIGINT),
-        ("scores", signal.SIGTERM),
-        pytest.param("candidates", signal.SIGTERM, marks=pytest.mark.slow),
+        ("candidates", signal.SIGTERM),
+        pytest.param("scores", signal.SIGTERM, marks=pytest.mark.slow),
         pytest.param("scores", signal.SIGINT, marks=pytest.mark.slow),
     ],
 )

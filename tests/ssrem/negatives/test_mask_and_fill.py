@@ -26,40 +26,21 @@ from ssrem.negatives.base import Negative
 from ssrem.negatives.mask_and_fill import MaskAndFill, MaskAndFillSettings, rewrite
 from ssrem.negatives.tied_head import CARD, TiedHeadSettings, fine_tune
 from ssrem.samples import Candidates
+from support.tiny_transformer import SIZES
 from support.trained import KilledError, killed_at
 
 WORDS = ["shall", "we", "go", "out", "tonight", "yes", "i", "would", "love", "to", "see", "a", "film"]
 WORDS += ["my", "cat", "sleep", "all", "day"]
-VOCABULARY = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    "[unused0]",
-    *WORDS,
-    "##s",
-    "##ing",
-    "?",
-    ".",
-    "'",
-]
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused0]")
+VOCABULARY = [*SPECIAL, *WORDS, "##s", "##ing", "?", ".", "'"]
 CONTEXT = ("Shall we go out tonight?", "my cat sleeps all day.")
 RESPONSE = "Yes, I would  love to see a film."
 
 
 def write_bert(folder: Path, model_class: Any, seed: int = 0) -> Path:
     torch.manual_seed(seed)
-    config = BertConfig(
-        vocab_size=len(VOCABULARY),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=64,
-        initializer_range=0.6,
-        pad_token_id=0,
-    )
+    sizes = {**SIZES, "max_position_embeddings": 64, "initializer_range": 0.6}
+    config = BertConfig(vocab_size=len(VOCABULARY), pad_token_id=0, **sizes)
     model_class(config).save_pretrained(folder)
     tokenizer = BertTokenizer(vocab={word: i for i, word in enumerate(VOCABULARY)}, do_lower_case=True)
     tokenizer.save_pretrained(folder)
@@ -321,13 +302,8 @@ def tune(
     encoder: Path, folder: Path, *, how: dict[str, Any] | None = None, **settings: Any
 ) -> dict[str, Any]:
     """Fine-tunes a masked language model into the folder; its card."""
-    usual = {
-        "batch_size": 8,
-        "learning_rate": 3e-3,
-        "head_learning_rate": 1e-2,
-        "max_tokens": 32,
-        "device": "cpu",
-    }
+    usual = {"batch_size": 8, "learning_rate": 3e-3, "head_learning_rate": 1e-2}
+    usual |= {"max_tokens": 32, "device": "cpu"}
     fine_tune(pairs(), folder, TiedHeadSettings(encoder=str(encoder), **{**usual, **settings}), **how or {})
     return read_json(folder / CARD, ("before", "after", "weights"))
 

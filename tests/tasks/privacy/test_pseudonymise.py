@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from ssrem.errors import DumpError, PrivacyError
+from ssrem.errors import DumpError
 from ssrem.privacy.key import PseudonymKey
 from ssrem.tasks.ingest import land as land_dump
 from ssrem.tasks.settings import DumpSettings
@@ -78,17 +78,8 @@ def test_nothing_planted_is_anywhere_in_the_home_folder(
     shown = PLANTED + OTHERS
     # A search that finds nothing proves nothing.
     assert {string for string, _ in occurrences(tmp_path, shown)} == set(shown)
-    done = command(
-        "ingest",
-        source,
-        "--pseudonymise",
-        "--max-quarantine",
-        "100%",
-        "--home",
-        str(home.root),
-        "--json",
-        SSREM_PSEUDONYM_KEY=SECRET,
-    )
+    how = ["--pseudonymise", "--max-quarantine", "100%", "--home", str(home.root), "--json"]
+    done = command("ingest", source, *how, SSREM_PSEUDONYM_KEY=SECRET)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["quarantined"] == 3
     kinds = {path.suffix for path, _ in contents(home.root)}
@@ -181,18 +172,6 @@ def test_a_run_killed_before_it_deleted_the_names_is_completed_by_itself(
     assert report.exists()
     land(source, str(home.root), pseudonymise=True, replace=True, max_quarantine=1.0)
     assert occurrences(home.root, PLANTED + OTHERS) == []
-
-
-def test_without_a_key_nothing_lands(
-    home: Warehouse, write_dump: Dump, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("SSREM_PSEUDONYM_KEY", raising=False)
-    source = write_dump(rows())
-    with pytest.raises(PrivacyError, match="need a key"):
-        land(source, str(home.root), pseudonymise=True)
-    with pytest.raises(DumpError, match="--pseudonymise"):
-        land(source, str(home.root), pseudonym_key="key")
-    assert not home.root.exists()
 
 
 def test_seats_keep_ordinary_words(

@@ -14,7 +14,7 @@ from ssrem.evaluators.language_model.fine_tune import CARD, LmSettings, fine_tun
 from ssrem.evaluators.language_model.likelihood import LmCoherence
 from ssrem.files import read_json
 from ssrem.samples import Candidates, Sample
-from support.tiny_transformer import SPECIAL, tokenizer
+from support.tiny_transformer import SIZES, SPECIAL, tokenizer
 
 WORDS = ("A", "B", ":", "a", "b", "cat", "dog", "sat", "runs", "the", ".")
 
@@ -23,15 +23,8 @@ WORDS = ("A", "B", ":", "a", "b", "cat", "dog", "sat", "runs", "the", ".")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("llama")
     torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(SPECIAL) + len(WORDS),
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        max_position_embeddings=64,
-        initializer_range=0.6,
-    )
+    sizes = {**SIZES, "max_position_embeddings": 64, "initializer_range": 0.6}
+    config = LlamaConfig(vocab_size=len(SPECIAL) + len(WORDS), **sizes)
     LlamaForCausalLM(config).save_pretrained(folder)
     reader = tokenizer(WORDS)
     reader.bos_token = "[CLS]"

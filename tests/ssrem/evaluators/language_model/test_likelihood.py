@@ -33,6 +33,7 @@ from ssrem.evaluators.language_model.likelihood import Likelihood, LmCoherence, 
 from ssrem.evaluators.language_model.models import batches
 from ssrem.samples import Sample
 from support.stages import run_python
+from support.tiny_transformer import SIZES
 
 TEXT = "hi how are you fine thanks and do like cats dogs no yes i the a movie was good bad [ ] mask"
 WORDS = TEXT.split(" ")
@@ -99,15 +100,8 @@ def masked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def bert_config() -> BertConfig:
-    return BertConfig(
-        vocab_size=len(SPECIAL + WORDS),
-        max_position_embeddings=48,
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        initializer_range=0.6,
-    )
+    sizes = {**SIZES, "max_position_embeddings": 48, "initializer_range": 0.6}
+    return BertConfig(vocab_size=len(SPECIAL + WORDS), **sizes)
 
 
 def ids(text: str) -> list[int]:

@@ -139,46 +139,23 @@ def test_rows_of_both_files(tmp_path: Path, end: bytes, batch_rows: int) -> None
     bad = {"record": "message", "problem": "malformed_row"}
     bianca = {"speaker": "u0", "addressee": "u2", "metadata": '{"character":"BIANCA","movie":"m0"}'}
     cameron = {"speaker": "u2", "addressee": "u0", "metadata": '{"character":"CAMERON","movie":"m0"}'}
+    of_3, of_1 = {"conversation_id": "L3"}, {"conversation_id": "L1"}
+    said = {"utterance_id": "L3", "text": "They do not! +++$+++ Really"}
+    unknown = {**of_3, "utterance_id": "L404", "raw": CONVERSATIONS[0]}
+    alone = {"utterance_id": "L9", "speaker": "u9", "text": "alone"}
+    twice = {"utterance_id": "L3", "speaker": "u0", "text": "twice", "metadata": bianca["metadata"]}
     assert rows == [
-        {**conversation, "line": 1, "conversation_id": "L3"},
-        {
-            **message,
-            **bianca,
-            "line": 2,
-            "conversation_id": "L3",
-            "utterance_id": "L3",
-            "text": "They do not! +++$+++ Really",
-        },
-        {**message, **cameron, "line": 1, "conversation_id": "L3", "utterance_id": "L4", "text": "Café?"},
-        {
-            **bad,
-            "file": "movie_conversations.txt",
-            "line": 1,
-            "conversation_id": "L3",
-            "utterance_id": "L404",
-            "raw": CONVERSATIONS[0],
-        },
-        {**conversation, "line": 2, "conversation_id": "L1"},
-        {**message, **cameron, "line": 4, "conversation_id": "L1", "utterance_id": "L1"},
-        {**message, **bianca, "line": 3, "conversation_id": "L1", "utterance_id": "L2", "text": ""},
+        {**conversation, "line": 1, **of_3},
+        {**message, **bianca, "line": 2, **of_3, **said},
+        {**message, **cameron, "line": 1, **of_3, "utterance_id": "L4", "text": "Café?"},
+        {**bad, "file": "movie_conversations.txt", "line": 1, **unknown},
+        {**conversation, "line": 2, **of_1},
+        {**message, **cameron, "line": 4, **of_1, "utterance_id": "L1"},
+        {**message, **bianca, "line": 3, **of_1, "utterance_id": "L2", "text": ""},
         {**bad, "file": "movie_conversations.txt", "line": 3, "raw": CONVERSATIONS[2]},
-        {
-            **message,
-            "line": 5,
-            "utterance_id": "L9",
-            "speaker": "u9",
-            "text": "alone",
-            "metadata": '{"character":"NOBODY","movie":"m1"}',
-        },
+        {**message, "line": 5, **alone, "metadata": '{"character":"NOBODY","movie":"m1"}'},
         {**bad, "file": "movie_lines.txt", "line": 6, "raw": LINES[5]},
-        {
-            **message,
-            "line": 7,
-            "utterance_id": "L3",
-            "speaker": "u0",
-            "text": "twice",
-            "metadata": '{"character":"BIANCA","movie":"m0"}',
-        },
+        {**message, "line": 7, **twice},
     ]
     assert reader.bytes_read == reader.total_bytes
 
