@@ -149,7 +149,7 @@ class Int8Linear(torch.nn.Linear):
         scale = input.abs().amax(dim=-1, keepdim=True).clamp_min(1e-30) / 127
         rows = (input / scale).round_().to(torch.int8).flatten(0, -2)
         sums = torch._int_mm(rows, self.whole.t()).view(*input.shape[:-1], -1)
-        product: torch.Tensor = (sums * self.steps).mul_(scale)
+        product: torch.Tensor = sums.float().mul_(self.steps).mul_(scale)
         return product if self.bias is None else product.add_(self.bias)
 
 
