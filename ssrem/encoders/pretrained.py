@@ -30,7 +30,8 @@ _UNLIMITED = 1e9
 def load(
     spec: str, auto_class: str | type[Any], *, device: str | None = None, new_weights: bool = False
 ) -> tuple[Any, Any]:
-    """(tokenizer, model) of `spec`, in eval mode and float32, on `pick_device(device)`.
+    """(tokenizer, model) of `spec`, in eval mode and float32, on `pick_device(device)`; for "map" its layers are spread
+    over all GPUs by accelerate.
 
     auto_class: a class with `from_pretrained`, or the name of one in transformers, such as "AutoModel".
     new_weights: whether parameters that the checkpoint lacks are drawn at random, as for a head that will be trained
@@ -43,14 +44,16 @@ def load(
 
     from ssrem.encoders.layers import use_onednn
 
-    target = pick_device(device)
+    mapped = device == "map"
+    target = pick_device(None if mapped else device)
+    options = {"dtype": float32} | ({"device_map": "auto"} if mapped else {})
     folder = local_folder(spec)
     model_class: Any = getattr(transformers, auto_class) if isinstance(auto_class, str) else auto_class
     try:
         with quiet():
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
             model, report = model_class.from_pretrained(
-                folder, use_safetensors=True, trust_remote_code=False, dtype=float32, output_loading_info=True
+                folder, use_safetensors=True, trust_remote_code=False, output_loading_info=True, **options
             )
     except Exception as error:  # a damaged model raises any of a dozen types
         raise EvaluatorError(
@@ -71,8 +74,13 @@ def load(
             f"model {spec!r}: the tokenizer knows {len(tokenizer)} tokens, the weights {size}; "
             "they belong to different models, copy both from one"
         )
+    used = set(map(str, getattr(model, "hf_device_map", {}).values()))
+    if len(used) > 1 and used & {"cpu", "disk"}:
+        raise EvaluatorError(
+            f"model {spec!r}: does not fit the GPUs; name a smaller model, or use device=cpu"
+        )
     use_onednn(model)
-    return tokenizer, model.to(target).eval()
+    return tokenizer, (model if mapped else model.to(target)).eval()
 
 
 def pick_device(name: str | None = None) -> Any:

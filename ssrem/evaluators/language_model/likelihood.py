@@ -60,9 +60,10 @@ class LikelihoodSettings(EvaluatorSettings):
     aggregate: Literal["mean", "sum"] = "mean"
     """mean or sum over the response's tokens"""
     device: str | None = Field(None, exclude=True)
-    """cpu, cuda or mps (default: the best available)"""
-    batch_size: Count = Field(8, exclude=True)
-    """samples of 64 tokens that are read at once, and up to four times as many shorter ones"""
+    """cpu, cuda, mps, or map: layers over all GPUs, for which accelerate is needed (default: the best available)"""
+    batch_size: Count | None = Field(None, exclude=True)
+    """samples of 64 tokens that are read at once, and up to four times as many shorter ones (default: 8, or 16 of a
+    masked model; four times as many on a GPU)"""
 
 
 class CausalSettings(LikelihoodSettings):
@@ -80,8 +81,6 @@ class MaskedSettings(LikelihoodSettings):
 
     model: Model = ""
     """name or folder of a masked language model with a trained head, such as bert-base-uncased"""
-    batch_size: Count = Field(16, exclude=True)
-    """samples of 64 tokens that are read at once, and up to four times as many shorter ones"""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -103,6 +102,7 @@ class Likelihood(Metric):
     range: ClassVar[tuple[float, float]] = (-math.inf, 0.0)
     batch_samples: ClassVar[int] = 2_048
     model_class: ClassVar[type[LanguageModel]]
+    usual_batch: ClassVar[int] = 8
 
     @cached_property
     def model(self) -> LanguageModel:
@@ -134,7 +134,8 @@ class Likelihood(Metric):
     def _values(self, tokens: Sequence[Tokens]) -> Floats:
         """Mean, or sum, of the log-probabilities (natural) of each response's tokens, float64 (n,)."""
         counts = np.array([len(sample.response) for sample in tokens])
-        sums = self.model.log_likelihoods(tokens, self.settings.batch_size)
+        usual = self.usual_batch * (4 if self.model.device.type == "cuda" else 1)
+        sums = self.model.log_likelihoods(tokens, self.settings.batch_size or usual)
         per = np.maximum(counts, 1) if self.settings.aggregate == "mean" else 1
         return np.where(counts > 0, sums / per, -math.log(self.model.vocabulary))
 
@@ -178,3 +179,4 @@ class MlmLikelihood(Likelihood):
     source: ClassVar[str] = "Salazar et al. 2020, section 2; BERT-MLM of Park et al. 2021"
     settings_model: ClassVar[type[EvaluatorSettings]] = MaskedSettings
     model_class: ClassVar[type[LanguageModel]] = MaskedModel
+    usual_batch: ClassVar[int] = 16

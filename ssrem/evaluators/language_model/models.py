@@ -193,7 +193,7 @@ class LanguageModel(Pretrained, ABC):
 
         ids = self._padded(rows, self.tokenizer.pad_token_id or 0)
         mask = self._padded([[1] * (before + len(row)) for row in rows])
-        at = tuple(torch.tensor(places, device=self.device).T)
+        at = tuple(torch.tensor(places).T)  # on the CPU: the last layer may be on another GPU than the first
         chosen: list[Any] = []
 
         def choose(_: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:

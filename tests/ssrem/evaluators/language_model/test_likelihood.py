@@ -26,7 +26,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from ssrem.encoders.pretrained import Pretrained
+from ssrem.encoders.pretrained import Pretrained, load
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.language_model import models as language_models
 from ssrem.evaluators.language_model.likelihood import Likelihood, LmCoherence, LmPmi, MlmLikelihood
@@ -332,6 +332,21 @@ def test_what_was_asked_before_is_not_computed_again(causal: Path, monkeypatch: 
     coherence.score(SAMPLES)
     monkeypatch.setattr(pmi.model.model, "forward", lambda **_: pytest.fail("computed again"))
     np.testing.assert_array_equal(pmi.score(SAMPLES), expected)
+
+
+def test_layers_over_all_gpus(causal: Path) -> None:
+    class Split(GPT2LMHeadModel):
+        """Some of its layers do not fit the GPUs."""
+
+        hf_device_map = {"transformer": 0, "lm_head": "cpu"}  # noqa: RUF012
+
+    with pytest.raises(
+        EvaluatorError, match="does not fit the GPUs; name a smaller model, or use device=cpu"
+    ):
+        load(str(causal), Split)
+    pytest.importorskip("accelerate")
+    mapped = LmPmi(model=f"hf:{causal}", device="map")
+    np.testing.assert_allclose(mapped.score(SAMPLES), LmPmi(model=causal).score(SAMPLES), atol=1e-5)
 
 
 def test_signature_names_what_scores_and_nothing_else(causal: Path, masked: Path) -> None:
