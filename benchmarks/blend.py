@@ -1,7 +1,7 @@
 """Makes what blends are packaged with, from the default corpus: counts of words, and the weights.
 
 python -m benchmarks.blend counts         # ssrem/packaged/word-counts, in a minute
-python -m benchmarks.blend blend-fast     # ssrem/packaged/blend-fast, in some minutes
+python -m benchmarks.blend blend-fast     # ssrem/packaged/blend-fast, in some minutes; so blend-base, with ssrem[base]
 python -m benchmarks.blend blend          # ssrem/packaged/blend: with the language model, up to an hour
 python -m benchmarks.blend lm-sum         # ssrem/packaged/lm-sum, in some minutes
 
@@ -33,8 +33,8 @@ from ssrem.training import Training
 from ssrem.training.trainer import has_bf16
 
 CORPUS = "chitchat"
-SIZES = {"blend": {"contexts": 500, "valid_contexts": 150}}
-"""Settings beside the default ones: more responses than a user would wait for."""
+SIZES = dict.fromkeys(("blend", "blend-base"), {"contexts": 500, "valid_contexts": 150})
+"""Settings beside the default ones: for `blend` more responses than a user would wait for, for `blend-base` fewer."""
 STANDARDISED = 300
 """Validation responses whose scores standardise the parts of `lm-sum`."""
 
@@ -44,7 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["counts", "blend-fast", "blend", "lm-sum"])
+    parser.add_argument("what", choices=["counts", "blend-fast", "blend-base", "blend", "lm-sum"])
     what = parser.parse_args().what
     corpus = conversations(CORPUS)
     if what == "counts":

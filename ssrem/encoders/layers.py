@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import copy
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.nn.functional import linear
 
 from ssrem.errors import EvaluatorError
@@ -64,6 +69,65 @@ def divided(model: Any, count: int) -> tuple[Any, Any] | None:
         return None
     all_layers = model.encoder.layer
     return part(all_layers[:count], model.embeddings), part(all_layers[count:], _PassThrough())
+
+
+class LowerStates:
+    """The token states of texts after the lowest layers, which do not learn: computed when a text is first asked for,
+    float16 in `folder`, read from there afterwards, also by the training that continues an interrupted one.
+
+    below: those layers, as `divided` gives them. tokens: the ids of each text. key: names the model and the texts; what
+    `folder` holds under another key is written over. EvaluatorError if the states of all texts might not fit the disk.
+    """
+
+    _UNSAVED = 4_096  # texts: after so many new ones the disk gets their states, and then the list of what it has
+
+    def __init__(self, below: Any, tokens: Sequence[Sequence[int]], dimensions: int, folder: Path, key: str) -> None:
+        self.below, self.tokens = below, tokens
+        self.lengths = np.array([len(ids) for ids in tokens], dtype=np.int64)
+        self.start = np.cumsum(self.lengths) - self.lengths
+        self.known, self.unsaved = np.zeros(len(tokens), dtype=bool), 0
+        shape = (max(1, int(self.lengths.sum())), dimensions)
+        states, self._list = folder / "states.f16", folder / f"known-{key}.npy"
+        again = self._list.is_file() and states.is_file() and states.stat().st_size == 2 * shape[0] * shape[1]
+        if again:
+            self.known = np.load(self._list)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            needed, free = 2 * shape[0] * shape[1], shutil.disk_usage(folder).free
+            if needed > free:
+                raise EvaluatorError(
+                    f"{folder}: the states of {len(tokens):,} texts may take {needed / 1e9:.1f} GB, and {free / 1e9:.1f} "
+                    "GB are free; make room, or set max_tokens or responses lower"
+                )
+        self.states = np.memmap(states, dtype=np.float16, mode="r+" if again else "w+", shape=shape)
+
+    def padded(self, texts: NDArray[np.int64], mask: NDArray[np.bool_]) -> torch.Tensor:
+        """The states of the texts (b,), float32 (b, t, d), zero where `mask` (b, t) is False, after a text's end."""
+        new = np.unique(texts[~self.known[texts]])
+        if len(new):
+            self._compute(new)
+        result = np.zeros((*mask.shape, self.states.shape[1]), dtype=np.float16)
+        within = np.arange(mask.shape[1])
+        result[mask] = self.states[(self.start[texts][:, None] + within)[mask]]
+        return torch.from_numpy(result).float()
+
+    @torch.no_grad()
+    def _compute(self, texts: NDArray[np.int64]) -> None:
+        device = next(self.below.parameters()).device
+        mask = np.arange(self.lengths[texts].max()) < self.lengths[texts, None]
+        ids = np.zeros(mask.shape, dtype=np.int64)
+        ids[mask] = np.concatenate([self.tokens[text] for text in texts.tolist()])
+        inputs, present = torch.from_numpy(ids).to(device), torch.from_numpy(mask).to(device)
+        states = self.below(input_ids=inputs, attention_mask=present.long()).last_hidden_state
+        places = (self.start[texts][:, None] + np.arange(mask.shape[1]))[mask]
+        self.states[places] = states.float().cpu().numpy()[mask].astype(np.float16)
+        self.known[texts] = True
+        self.unsaved += len(texts)
+        if self.unsaved >= self._UNSAVED:
+            self.states.flush()
+            np.save(self._list, self.known)
+            self.unsaved = 0
 
 
 class LowRank(torch.nn.Module):

@@ -1,7 +1,7 @@
 """Metrics that recognise one fault of a response each: words of its context, its speaker's own turn again, word order.
 
 A natural response repeats some words of its context and stays with its topic, so what counts of repetition is the
-excess: `novelty` and `own-turn` are 0 up to ALLOWED, which is half.
+excess: `novelty` and `own-turn` are 0 up to ALLOWED, which is half, `repetition` up to .8.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Novelty(Metric):
     engine = f"words:{TOKENIZER_VERSION}|allowed:{ALLOWED}"
 
     def values(self, samples: Sequence[Sample]) -> Scored:
-        return Scored(_excess(np.array([_copied(sample) for sample in samples])))
+        return Scored(np.minimum(ALLOWED - np.array([_copied(sample) for sample in samples]), 0.0))
 
 
 class OwnTurn(EncodedMetric):
@@ -64,19 +64,42 @@ class OwnTurn(EncodedMetric):
 
     @property
     def engine(self) -> str:
-        return f"{super().engine}|allowed:{ALLOWED}"
+        return f"{super().engine}|allowed:{1 + self.range[0]:g}"
+
+    def _compared(self, context: Sequence[str]) -> Sequence[str]:
+        """The turns with which the response is compared; the nearest one counts."""
+        return context[-2:-1]
 
     def values(self, samples: Sequence[Sample]) -> Scored:
-        values, cut = np.zeros(len(samples)), np.zeros(len(samples), dtype=bool)
-        at = [i for i, one in enumerate(samples) if len(one.context) > 1 and one.context[-2].strip()]
-        if at:
-            read = [(samples[i].context[-2], samples[i].response) for i in at]
-            row = {text: n for n, text in enumerate(dict.fromkeys(itertools.chain.from_iterable(read)))}
+        row: dict[str, int] = {}
+        pairs = [
+            (at, row.setdefault(turn, len(row)), row.setdefault(sample.response, len(row)))
+            for at, sample in enumerate(samples)
+            for turn in self._compared(sample.context)
+            if turn.strip()
+        ]
+        nearest, cut = np.zeros(len(samples)), np.zeros(len(samples), dtype=bool)
+        if pairs:
+            at, turn, response = np.array(pairs).T
             vectors, long = self.encoder.encode(list(row)), self.encoder.truncated(list(row))
-            own, response = np.array([[row[text] for text in texts] for texts in read]).T
-            values[at] = _excess(row_cosines(vectors[own], vectors[response]))
-            cut[at] = long[own] | long[response]
-        return Scored(values, cut)
+            np.maximum.at(nearest, at, row_cosines(vectors[turn], vectors[response]))
+            np.logical_or.at(cut, at, long[turn] | long[response])
+        return Scored(np.minimum(1 + self.range[0] - nearest, 0.0), cut)
+
+
+class Repetition(OwnTurn):
+    """Minus the highest cosine of the response with one of the last three turns, as far as it is above .8.
+
+    A response of the same topic stays below that; a copy or a paraphrase of a turn does not. Up to there nothing is
+    lost, as people punish closeness to the context only where it is repetition.
+    """
+
+    name: ClassVar[str] = "repetition"
+    range: ClassVar[tuple[float, float]] = (-0.2, 0.0)
+    source: ClassVar[str] = "ssrem: repetition of the context as in See et al. 2019"
+
+    def _compared(self, context: Sequence[str]) -> Sequence[str]:
+        return context[-3:]
 
 
 class Fluency(Metric):
@@ -172,12 +195,6 @@ class WordCounts:
 def packaged_counts() -> WordCounts:
     """Those that come with the package, read once."""
     return WordCounts.load(COUNTS)
-
-
-def _excess(share: Floats) -> Floats:
-    """Minus what exceeds ALLOWED; 0 below."""
-    excess: Floats = np.minimum(ALLOWED - share, 0.0)
-    return excess
 
 
 def _copied(sample: Sample) -> float:

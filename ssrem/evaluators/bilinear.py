@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.encoders import DEFAULT_ENCODER, Encoder
-from ssrem.encoders.hub import MINILM
+from ssrem.encoders.hub import MINILM, MPNET
 from ssrem.encoders.tables import DISTILLED, LearnedTable
 from ssrem.encoders.transformer import AdaptedTransformer, Transformer
 from ssrem.encoders.words import WordAverage
@@ -27,6 +27,7 @@ from ssrem.evaluators.base import Bounds, EvaluatorSettings, Scores, Trained
 from ssrem.evaluators.bilinear_inputs import (
     COPY_FROM,
     AdapterSettings,
+    BaseSettings,
     Cases,
     PaperSettings,
     TableSettings,
@@ -80,9 +81,10 @@ class Bilinear(Trained):
 
     @abstractmethod
     def _objective(
-        self, candidates: Candidates, wanted: Rows, usable: Mapping[int, Rows]
+        self, candidates: Candidates, wanted: Rows, usable: Mapping[int, Rows], checkpoint: Path | None = None
     ) -> MatrixObjective | VectorObjective:
-        """What is learned. wanted: as `_wanted` gives it; usable: split → positions of the responses to use."""
+        """What is learned. wanted: as `_wanted` gives it; usable: split → positions of the responses to use;
+        checkpoint: the folder of the unfinished training, if there is one."""
 
     @property
     def start(self) -> Encoder:
@@ -134,7 +136,7 @@ class Bilinear(Trained):
         usable = {
             split: usable_rows(self.name, candidates, split, present, lacking) for split in (TRAIN, VALID)
         }
-        objective = self._objective(candidates, wanted, usable)
+        objective = self._objective(candidates, wanted, usable, checkpoint)
         key = [self.name, self.settings.model_dump(), self.start.signature]
         every = objective.steps_a_state
         unfinished = Checkpoint(checkpoint, key, objective.data(), every=every) if checkpoint else None
@@ -245,7 +247,9 @@ class SSREM(Bilinear):
         product: Floats = np.einsum("nd,nkd->nk", context, responses) - copied
         return product
 
-    def _objective(self, candidates: Candidates, wanted: Rows, usable: Mapping[int, Rows]) -> VectorObjective:
+    def _objective(
+        self, candidates: Candidates, wanted: Rows, usable: Mapping[int, Rows], checkpoint: Path | None = None
+    ) -> VectorObjective:
         from ssrem.evaluators.bilinear_training import TableObjective
 
         start: Any = self.start
@@ -277,11 +281,21 @@ class SSREMMiniLM(SSREM):
         "folder, or train ssrem, which learns a table"
     )
 
-    def _objective(self, candidates: Candidates, wanted: Rows, usable: Mapping[int, Rows]) -> VectorObjective:
+    def _objective(
+        self, candidates: Candidates, wanted: Rows, usable: Mapping[int, Rows], checkpoint: Path | None = None
+    ) -> VectorObjective:
         from ssrem.evaluators.bilinear_training import AdapterObjective
 
         start: Any = self.start
-        return AdapterObjective(candidates, wanted, usable, self.settings, start)
+        return AdapterObjective(candidates, wanted, usable, self.settings, start, checkpoint)
+
+
+class SSREMBase(SSREMMiniLM):
+    """`ssrem-minilm` over a sentence encoder of base size, all-mpnet-base-v2 (110 M parameters)."""
+
+    name: ClassVar[str] = "ssrem-base"
+    settings_model: ClassVar[type[EvaluatorSettings]] = BaseSettings
+    default_encoder: ClassVar[str | None] = MPNET
 
 
 class SSREMPaper(Bilinear):
@@ -310,7 +324,9 @@ class SSREMPaper(Bilinear):
         product: Floats = np.einsum("nd,nkd->nk", context, responses.astype(np.float64))
         return product
 
-    def _objective(self, candidates: Candidates, wanted: Rows, usable: Mapping[int, Rows]) -> MatrixObjective:
+    def _objective(
+        self, candidates: Candidates, wanted: Rows, usable: Mapping[int, Rows], checkpoint: Path | None = None
+    ) -> MatrixObjective:
         from ssrem.evaluators.bilinear_training import MatrixObjective
 
         if self.settings.loss == "ranking" and len(self.draws) == 1:

@@ -84,6 +84,12 @@ class AdapterSettings(FitSettings):
     """auto: mixed precision in training if the processor or GPU has bfloat16; off: float32"""
 
 
+class BaseSettings(AdapterSettings):
+    """Settings of `ssrem-base`."""
+
+    freeze: Natural = 9
+
+
 @dataclass(frozen=True)
 class Cases:
     """Contexts and candidate responses as rows of one table of vectors: held once, gathered some at a time.

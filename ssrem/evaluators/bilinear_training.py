@@ -10,6 +10,8 @@ import copy
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +20,8 @@ from numpy.typing import NDArray
 from torch.nn.functional import cross_entropy, embedding_bag, normalize
 
 from ssrem.encoders import Encoder, pretrained
-from ssrem.encoders.layers import add_adapters, layers
+from ssrem.encoders.base import short_hash
+from ssrem.encoders.layers import LowerStates, add_adapters, divided, layers
 from ssrem.encoders.tables import LearnedTable
 from ssrem.encoders.transformer import DOWN, UP, AdaptedTransformer, Transformer, pool
 from ssrem.encoders.words import WordAverage
@@ -367,7 +370,7 @@ class AdapterObjective(VectorObjective):
     A response is told from every other text of its batch: the turns and responses of all its contexts, and the drawn
     negatives of some. They come in runs of a conversation, so negatives of its own speaker are among them. Rand is not
     encoded for learning: the other conversations of the batch stand for it. There is no dropout. Validation takes
-    runs that are drawn from the seed.
+    runs that are drawn from the seed. checkpoint: the folder of the unfinished training, if there is one.
     """
 
     settings: AdapterSettings
@@ -380,6 +383,7 @@ class AdapterObjective(VectorObjective):
         usable: Mapping[int, Rows],
         settings: AdapterSettings,
         start: Transformer,
+        checkpoint: Path | None,
     ) -> None:
         valid = usable[VALID]
         runs = np.random.default_rng([settings.seed, 7]).permutation(np.arange(0, len(valid), RUN))
@@ -393,6 +397,15 @@ class AdapterObjective(VectorObjective):
         self.adapters = add_adapters(
             *layers(self.model), rank=settings.rank, freeze=settings.freeze, seed=settings.seed
         )
+        # The layers without adapters are run once a text, where the model can be divided.
+        self.lower: LowerStates | None = None
+        if (parts := divided(self.model, settings.freeze)) is not None:
+            self._scratch = TemporaryDirectory(prefix="ssrem-")  # removed with this object
+            folder = (checkpoint or Path(self._scratch.name)) / "states"
+            texts = (np.array([settings.freeze, *ids], dtype=np.int64).tobytes() for ids in self.tokens)
+            key = short_hash(start.signature.encode(), *texts)
+            self.lower = LowerStates(parts[0], self.tokens, start.dimensions, folder, key)
+            self.model = parts[1]
 
     def plan(self) -> Plan:
         epochs, seed, patience = self.settings.epochs, self.settings.seed, self.settings.patience
@@ -433,11 +446,15 @@ class AdapterObjective(VectorObjective):
         for rows in pretrained.similar_lengths(self.lengths[texts], at_once):
             lengths = self.lengths[texts[rows]]
             mask = np.arange(lengths.max()) < lengths[:, None]
-            ids = np.zeros(mask.shape, dtype=np.int64)
-            ids[mask] = np.concatenate([self.tokens[text] for text in texts[rows].tolist()])
-            inputs, present = torch.from_numpy(ids).to(self.device), torch.from_numpy(mask).to(self.device)
+            present = torch.from_numpy(mask).to(self.device)
             with precision(self.device if self.settings.bf16 == "auto" else None):
-                states = self.model(input_ids=inputs, attention_mask=present.long()).last_hidden_state
+                if self.lower is not None:
+                    inputs = {"inputs_embeds": self.lower.padded(texts[rows], mask).to(self.device)}
+                else:
+                    ids = np.zeros(mask.shape, dtype=np.int64)
+                    ids[mask] = np.concatenate([self.tokens[text] for text in texts[rows].tolist()])
+                    inputs = {"input_ids": torch.from_numpy(ids).to(self.device)}
+                states = self.model(**inputs, attention_mask=present.long()).last_hidden_state
             pooled.append(normalize(pool(states.float(), self.start.pooling.mode, present), dim=1))
             order.append(rows)
         return torch.cat(pooled)[torch.from_numpy(np.argsort(np.concatenate(order)))]

@@ -15,6 +15,7 @@ from pydantic import Field, field_validator
 from ssrem import trusted_sources
 from ssrem.encoders import Encoder
 from ssrem.encoders.base import Vectors
+from ssrem.encoders.hub import MPNET
 from ssrem.encoders.transformer import AdaptedTransformer
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import check_name, comes_packaged, evaluator_class, load_evaluator, packaged
@@ -43,20 +44,14 @@ class Part(EvaluatorSettings):
     """of the evaluator, if it learns nothing"""
     folder: str = ""
     """where a saved evaluator of that name lies"""
-    kind: str = ""
-    """parts of one kind of evidence share a weight before learning (default: the part is of its own kind)"""
-    control: bool = False
-    """it has no weight until human scores give it one, as `length` always"""
+    weight: float = Field(1.0, ge=0, le=1e9)
+    """before learning, relative to the other parts'; a part with 0 is a control: it has no weight until human scores
+    give it one, as `length` always"""
 
     @property
     def key(self) -> str:
         """What the part is called."""
         return self.name or self.evaluator
-
-    @property
-    def judges(self) -> bool:
-        """Whether it may have a weight without human scores."""
-        return not self.control and self.evaluator != "length"
 
     def check(self) -> None:
         """EvaluatorError for an evaluator that there is not, or settings that it cannot have; loads none."""
@@ -90,10 +85,9 @@ class Part(EvaluatorSettings):
         return built
 
 
-_COSINE = Part(evaluator="cosine", name="cosine-last", settings={"context_turns": 1, "join": "text"})
-_FAULTS = tuple(Part(evaluator=name, kind="faults") for name in ("novelty", "own-turn", "fluency"))
 _PMI_SUM = Part(evaluator="lm-pmi", name="lm-pmi-sum", settings={"aggregate": "sum"})
-_LENGTH = Part(evaluator="length", control=True)
+_LENGTH = Part(evaluator="length", weight=0)
+_COSINE_LAST = Part(evaluator="cosine", name="cosine-last", settings={"context_turns": 1, "join": "text"}, weight=3)
 
 
 class BlendSettings(EvaluatorSettings):
@@ -102,12 +96,12 @@ class BlendSettings(EvaluatorSettings):
 
     parts: tuple[Part, ...] = Field(
         (
-            _COSINE.model_copy(update={"kind": "context"}),
-            Part(evaluator="ssrem-minilm", kind="context"),
-            *_FAULTS,
-            Part(evaluator="lm-pmi", kind="pmi"),
-            _PMI_SUM.model_copy(update={"kind": "pmi"}),
-            Part(evaluator="lm-coherence", control=True),
+            _COSINE_LAST,
+            Part(evaluator="ssrem-minilm", weight=3),
+            *(Part(evaluator=name, weight=2) for name in ("novelty", "own-turn", "fluency")),
+            Part(evaluator="lm-pmi", weight=3),
+            _PMI_SUM.model_copy(update={"weight": 3}),
+            Part(evaluator="lm-coherence", weight=0),
             _LENGTH,
         ),
         min_length=1,
@@ -122,7 +116,7 @@ class BlendSettings(EvaluatorSettings):
     valid_contexts: Count = 60
     """responses of the validation split that are drawn and scored"""
     l2: float = Field(1.0, ge=0, le=1e9)
-    """regularisation towards equal weights of the kinds: which negatives there are, and how many of each kind, is
+    """regularisation towards the weights before learning: which negatives there are, and how many of each kind, is
     arbitrary, and weaker regularisation follows the kind that is easiest to tell"""
     clip: Positive = 8.0
     """the most standard deviations of true responses below their mean by which a part's score counts"""
@@ -157,33 +151,56 @@ class BlendSettings(EvaluatorSettings):
         twice = [name for name, count in Counter(part.key for part in parts).items() if count > 1]
         if twice:
             raise ValueError(f"{twice[0]} stands there twice; give one a name of its own")
-        if not any(part.judges for part in parts):
+        if not any(_shares(parts)):
             raise ValueError("a control alone judges nothing; add an evaluator")
         return parts
 
     @property
     def prior(self) -> Floats:
-        """The weights that learning starts from, float64 (m,), of sum 1: equal ones of the kinds, and of the parts of a
-        kind. A control has none."""
-        kinds = Counter(part.kind or part.key for part in self.parts if part.judges)
-        shares = [1 / kinds[part.kind or part.key] if part.judges else 0.0 for part in self.parts]
-        return np.array(shares) / sum(shares)
+        """The weights that learning starts from, float64 (m,), of sum 1."""
+        shares = np.array(_shares(self.parts))
+        return shares / shares.sum()
+
+
+def _shares(parts: Iterable[Part]) -> list[float]:
+    """The weight of each part before learning; `length` has none."""
+    return [0.0 if part.evaluator == "length" else part.weight for part in parts]
 
 
 class BlendFastSettings(BlendSettings):
-    """Settings of `blend-fast`: without a language model, it can learn from more responses."""
+    """Settings of `blend-fast`: without a language model, it can learn from more responses.
+
+    Learning takes a sentence encoder's vectors away from what holds for other conversations, so that most of the weight
+    is the untrained cosine's.
+    """
 
     parts: tuple[Part, ...] = Field(
         (
-            _COSINE,
-            Part(evaluator="ssrem-minilm"),
-            *_FAULTS,
+            Part(evaluator="cosine", weight=6),
+            Part(evaluator="ssrem-minilm", weight=2),
+            Part(evaluator="repetition", weight=3),
+            Part(evaluator="fluency"),
             _LENGTH,
         ),
         min_length=1,
     )
     contexts: Count = 1500
     valid_contexts: Count = 500
+
+
+class BlendBaseSettings(BlendFastSettings):
+    """Settings of `blend-base`: those of `blend-fast`, with all-mpnet-base-v2."""
+
+    parts: tuple[Part, ...] = Field(
+        (
+            Part(evaluator="cosine", settings={"encoder": MPNET}, weight=6),
+            Part(evaluator="ssrem-minilm", weight=2),
+            Part(evaluator="repetition", settings={"encoder": MPNET}, weight=3),
+            Part(evaluator="fluency"),
+            _LENGTH,
+        ),
+        min_length=1,
+    )
 
 
 class BlendRefSettings(BlendSettings):
@@ -217,8 +234,8 @@ class Blend(Trained):
     """f = offset + Σ weight · z over other evaluators' f, each standardised by its scores of true responses in the fit.
 
     `fit` learns the weights without human scores: Σ |weight| = 1, and f lies from -`clip` to `cap`. `tuned_on` learns
-    them from human scores: of one set f predicts the score on the unit range, and may exceed it. The default parts are
-    those of `BlendFast` and `lm-pmi`, how much likelier the context makes the response, as a mean over its tokens,
+    them from human scores: of one set f predicts the score on the unit range, and may exceed it. Among the default parts
+    is `lm-pmi`, how much likelier the context makes the response, as a mean over its tokens,
     which favours short responses, and as their sum, which favours long ones. The mean log-probability itself,
     `lm-coherence`, follows wording and length; like `length` it is a control.
 
@@ -232,7 +249,7 @@ class Blend(Trained):
     source: ClassVar[str] = "ssrem: pairwise logistic regression over evaluators (Bradley and Terry 1952)"
     settings_model: ClassVar[type[EvaluatorSettings]] = BlendSettings
     learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels", "candidates+labels", "sets"})
-    form: ClassVar[str] = "ssrem-blend-2"
+    form: ClassVar[str] = "ssrem-blend-3"
     judged: ClassVar[int] = 0
     referenced: ClassVar[bool] = False
     """Whether a part gives its score with the reference, or f."""
@@ -373,12 +390,19 @@ class Blend(Trained):
 class BlendFast(Blend):
     """A `Blend` without a language model.
 
-    Its parts: the cosine of a sentence encoder with the last turn, `ssrem-minilm`, and three that recognise faults:
-    `novelty` (copied words), `own-turn` (the speaker's own turn again), `fluency` (word order). `length` is a control.
+    Its parts: the cosine of a sentence encoder with the last turns, `ssrem-minilm`, and two that recognise faults:
+    `repetition` (a turn of the context again) and `fluency` (word order). `length` is a control.
     """
 
     name: ClassVar[str] = "blend-fast"
     settings_model: ClassVar[type[EvaluatorSettings]] = BlendFastSettings
+
+
+class BlendBase(Blend):
+    """`BlendFast` with a sentence encoder of base size, all-mpnet-base-v2, for `cosine` and `repetition`."""
+
+    name: ClassVar[str] = "blend-base"
+    settings_model: ClassVar[type[EvaluatorSettings]] = BlendBaseSettings
 
 
 class LmSum(Blend):

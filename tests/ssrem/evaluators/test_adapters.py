@@ -13,6 +13,7 @@ import torch
 
 from ssrem.encoders import load_encoder, load_saved
 from ssrem.encoders.hub import MINILM
+from ssrem.encoders.layers import LowerStates
 from ssrem.encoders.transformer import DOWN, UP, AdaptedTransformer, Transformer
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import load_evaluator
@@ -70,6 +71,32 @@ def objective(bert: Path, **settings: Any) -> tuple[AdapterObjective, Candidates
     chosen = made._objective(candidates, wanted, usable)
     assert isinstance(chosen, AdapterObjective)
     return chosen, candidates
+
+
+def test_lower_layers_run_once_a_text(bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their states are those of the whole model, are kept on the disk, and are bounded by it."""
+    made, _ = objective(bert)
+    assert made.lower is not None
+    texts = np.arange(12)
+    whole, made.lower = made.lower, None
+    below_and_above, made.model = made.model, made.start.model
+    with torch.no_grad():
+        expected = made.vectors(texts)
+        made.lower, made.model = whole, below_and_above
+        assert made.vectors(texts).numpy() == pytest.approx(expected.numpy(), abs=2e-3)  # kept as float16
+
+    def kept(key: str = "a") -> LowerStates:
+        return LowerStates(whole.below, made.tokens, made.start.dimensions, tmp_path / "states", key)
+
+    monkeypatch.setattr(LowerStates, "_UNSAVED", 10)
+    mask = np.arange(whole.lengths[texts].max()) < whole.lengths[texts, None]
+    first = kept().padded(texts, mask)
+    monkeypatch.setattr(LowerStates, "_compute", lambda *_: pytest.fail("computed twice"))
+    assert torch.equal(kept().padded(texts, mask), first)
+    assert not kept("b").known.any()
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1_000))
+    with pytest.raises(EvaluatorError, match="texts may take 0.0 GB, and 0.0 GB are free; make room"):
+        kept("c")
 
 
 def curve(before: float, after: float) -> Any:

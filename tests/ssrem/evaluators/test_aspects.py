@@ -9,7 +9,7 @@ import pytest
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
-from ssrem.evaluators.aspects import COUNTS, Fluency, Novelty, OwnTurn, WordCounts
+from ssrem.evaluators.aspects import COUNTS, Fluency, Novelty, OwnTurn, Repetition, WordCounts
 from ssrem.evaluators.metric import Metric
 from ssrem.samples import Sample
 from support.metric_checks import check_independent, check_parts, check_saved, odd_samples
@@ -47,6 +47,14 @@ def test_own_turn_by_hand(colours: str) -> None:
     assert one(evaluator, " ", "blue", response="red") == 0
     several = [Sample(("red", "blue"), "red"), Sample(("red",), "red"), Sample(("green", "blue"), "red")]
     assert evaluator.compute(several).score == pytest.approx([-0.5, 0, -0.1], abs=1e-3)
+
+
+def test_repetition_by_hand(colours: str) -> None:
+    evaluator = Repetition(encoder=colours)
+    assert one(evaluator, "blue", response="green") == 0  # a cosine of .8
+    assert one(evaluator, "red", "blue", "blue", response="red") == pytest.approx(-0.2, abs=1e-3)
+    assert one(evaluator, "red", "blue", "blue", "blue", response="red") == 0  # the fourth turn before
+    assert one(evaluator, "blue red red red red", response="red") == pytest.approx(0.8 - 4 / 17**0.5, abs=1e-3)
 
 
 TURNS = ["I like cats", "I like dogs", "I like you", "you like cats", "yes", "yes"]
@@ -88,7 +96,7 @@ def test_the_packaged_counts_know_order() -> None:
     assert (COUNTS / "card.json").is_file()
 
 
-@pytest.mark.parametrize("name", ["novelty", "own-turn", "fluency"])
+@pytest.mark.parametrize("name", ["novelty", "own-turn", "repetition", "fluency"])
 def test_they_are_metrics_like_others(name: str, tmp_path: Path) -> None:
     kind = evaluator_class(name)
     evaluator = kind()  # type: ignore[call-arg]

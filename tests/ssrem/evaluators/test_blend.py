@@ -21,6 +21,7 @@ from ssrem.evaluators.baselines import Length
 from ssrem.evaluators.blend import (
     Blend,
     BlendFast,
+    BlendBaseSettings,
     BlendFastSettings,
     BlendRef,
     BlendSettings,
@@ -209,7 +210,7 @@ def test_length_has_a_weight_from_human_scores_alone() -> None:
 
 
 def test_any_part_can_be_a_control() -> None:
-    good, noise = (Part(evaluator="number", name=name, control=name == "noise") for name in ("good", "noise"))
+    good, noise = (Part(evaluator="number", name=name, weight=name == "good") for name in ("good", "noise"))
     config, members = changed(parts=(good, noise)), numbers("good", "noise")
     blend = Blend(config, members=members)
     blend.fit(planted([0.5, 2.0]))  # the control tells true responses best
@@ -229,13 +230,9 @@ def test_strong_regularisation_gives_equal_weights() -> None:
     assert weights == pytest.approx({"good": 0.5, "noise": 0.5}, abs=1e-3)
 
 
-def test_kinds_of_parts_have_equal_weights_before_the_fit() -> None:
-    parts = [
-        Part(evaluator="number", name=name, kind=kind)
-        for name, kind in zip("abc", ("", "x", "x"), strict=True)
-    ]
+def test_weights_before_the_fit() -> None:
+    parts = [Part(evaluator="number", name=name, weight=weight) for name, weight in zip("abc", (2, 1, 1), strict=True)]
     assert BlendSettings(parts=[*parts, "length"]).prior == pytest.approx([0.5, 0.25, 0.25, 0])
-    assert BlendSettings(parts=parts[1:]).prior == pytest.approx([0.5, 0.5])
     blend = Blend(changed(parts=tuple(parts), l2=100000.0), members=numbers(*"abc"))
     blend.fit(planted([2.0, 0.5, 0.1]))
     assert blend.weights == pytest.approx({"a": 0.5, "b": 0.25, "c": 0.25}, abs=1e-3)
@@ -466,8 +463,8 @@ def test_parts_by_name_as_tables_and_in_toml(tmp_path: Path) -> None:
         "lm-coherence": 0.0,
         "length": 0.0,
     }
-    with_model = set(shown) - {part.key for part in BlendFastSettings().parts}
-    assert with_model == {"lm-pmi", "lm-pmi-sum", "lm-coherence"}
+    for settings in (BlendFastSettings(), BlendBaseSettings()):
+        assert settings.prior.round(2).tolist() == [0.5, 0.17, 0.25, 0.08, 0.0]
     assert LmSumSettings().prior.tolist() == [0.5, 0.5]
 
 
@@ -481,7 +478,7 @@ def test_parts_by_name_as_tables_and_in_toml(tmp_path: Path) -> None:
         ({"parts": ["number", "number"]}, "number stands there twice; give one a name of its own"),
         ({"parts": ["numbr"]}, "no evaluator 'numbr'; did you mean number"),
         ({"parts": ["number", "blend"]}, "a blend is no part of a blend"),
-        ({"parts": ["length", {"evaluator": "number", "control": True}]}, "a control alone judges nothing"),
+        ({"parts": ["length", {"evaluator": "number", "weight": 0}]}, "a control alone judges nothing"),
         ({"parts": [{"evaluator": "number", "settings": {"size": 1}}]}, "no setting size"),
         (
             {"parts": [{"evaluator": "ssrem-minilm", "settings": {"epochs": 3}}]},
