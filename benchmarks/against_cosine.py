@@ -2,9 +2,9 @@
 
 python -m benchmarks.against_cosine FILE…      # annotated sets; the everyday pairs come with ssrem
 
-A line a set: Spearman with the raters' mean of both, and their difference with its 95% interval; then the share of pairs
-in which the better response is higher. Ends with status 1 if the difference on a set lies below zero with its whole
-interval, or the mean over the sets, or the share of pairs, is lower than the cosine's.
+A line a set: Spearman with the raters' mean of both, and their difference with its 95% interval; then the share of
+pairs in which the better response is higher. Ends with status 1 if the difference on a set lies below zero with its
+whole interval, or the mean over the sets, or the share of pairs, is lower than the cosine's.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from ssrem.training import Training
 from ssrem.training.trainer import has_bf16
 
 CORPUS = "chitchat"
-SIZES = dict.fromkeys(("blend", "blend-base"), {"contexts": 500, "valid_contexts": 150})
+SIZES = {name: {"contexts": 500, "valid_contexts": 150} for name in ("blend", "blend-base")}
 """Settings beside the default ones: for `blend` more responses than a user would wait for, for `blend-base` fewer."""
 STANDARDISED = 300
 """Validation responses whose scores standardise the parts of `lm-sum`."""

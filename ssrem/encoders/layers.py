@@ -79,9 +79,13 @@ class LowerStates:
     `folder` holds under another key is written over. EvaluatorError if the states of all texts might not fit the disk.
     """
 
-    _UNSAVED = 4_096  # texts: after so many new ones the disk gets their states, and then the list of what it has
+    _UNSAVED = (
+        4_096  # texts: after so many new ones the disk gets their states, and then the list of what it has
+    )
 
-    def __init__(self, below: Any, tokens: Sequence[Sequence[int]], dimensions: int, folder: Path, key: str) -> None:
+    def __init__(
+        self, below: Any, tokens: Sequence[Sequence[int]], dimensions: int, folder: Path, key: str
+    ) -> None:
         self.below, self.tokens = below, tokens
         self.lengths = np.array([len(ids) for ids in tokens], dtype=np.int64)
         self.start = np.cumsum(self.lengths) - self.lengths
@@ -97,8 +101,8 @@ class LowerStates:
             needed, free = 2 * shape[0] * shape[1], shutil.disk_usage(folder).free
             if needed > free:
                 raise EvaluatorError(
-                    f"{folder}: the states of {len(tokens):,} texts may take {needed / 1e9:.1f} GB, and {free / 1e9:.1f} "
-                    "GB are free; make room, or set max_tokens or responses lower"
+                    f"{folder}: the states of {len(tokens):,} texts may take {needed / 1e9:.1f} GB, and "
+                    f"{free / 1e9:.1f} GB are free; make room, or set max_tokens or responses lower"
                 )
         self.states = np.memmap(states, dtype=np.float16, mode="r+" if again else "w+", shape=shape)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import EvaluatorError
-from ssrem.extras import GEMMA, MINILM, not_installed
+from ssrem.extras import GEMMA, MINILM, MPNET, not_installed
 from ssrem.files import read_json
 from ssrem.registry import did_you_mean, registered, with_installed
 
@@ -76,7 +76,12 @@ PARTS = ("f", "g", "h")
 
 PACKAGED = Path(__file__).parent.parent / "packaged"
 
-BEST_PACKAGED = {"blend": (*MINILM, *GEMMA), "blend-fast": MINILM, "ssrem": ()}
+BEST_PACKAGED = {
+    "blend-base": (*MINILM, *MPNET),
+    "blend": (*MINILM, *GEMMA),
+    "blend-fast": MINILM,
+    "ssrem": (),
+}
 """The packaged evaluators that `ssrem score` and `ssrem correlate` choose from, best first by their agreement with
 human ratings (docs/agreement.md), and the modules that each needs."""
 

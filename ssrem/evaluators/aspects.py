@@ -22,7 +22,7 @@ from ssrem.evaluators import PACKAGED
 from ssrem.evaluators.metric import EncodedMetric, Metric, Scored
 from ssrem.evaluators.similarity import row_cosines
 from ssrem.files import read_json, read_tensors, write_json, write_tensors
-from ssrem.samples import Floats, Sample
+from ssrem.samples import Sample
 from ssrem.tokenize import TOKENIZER_VERSION, words
 
 ALLOWED = 0.5

@@ -87,7 +87,9 @@ class Part(EvaluatorSettings):
 
 _PMI_SUM = Part(evaluator="lm-pmi", name="lm-pmi-sum", settings={"aggregate": "sum"})
 _LENGTH = Part(evaluator="length", weight=0)
-_COSINE_LAST = Part(evaluator="cosine", name="cosine-last", settings={"context_turns": 1, "join": "text"}, weight=3)
+_COSINE_LAST = Part(
+    evaluator="cosine", name="cosine-last", settings={"context_turns": 1, "join": "text"}, weight=3
+)
 
 
 class BlendSettings(EvaluatorSettings):
@@ -234,10 +236,10 @@ class Blend(Trained):
     """f = offset + Σ weight · z over other evaluators' f, each standardised by its scores of true responses in the fit.
 
     `fit` learns the weights without human scores: Σ |weight| = 1, and f lies from -`clip` to `cap`. `tuned_on` learns
-    them from human scores: of one set f predicts the score on the unit range, and may exceed it. Among the default parts
-    is `lm-pmi`, how much likelier the context makes the response, as a mean over its tokens,
-    which favours short responses, and as their sum, which favours long ones. The mean log-probability itself,
-    `lm-coherence`, follows wording and length; like `length` it is a control.
+    them from human scores: of one set f predicts the score on the unit range, and may exceed it. Among the default
+    parts is `lm-pmi`, how much likelier the context makes the response, as a mean over its tokens, which favours short
+    responses, and as their sum, which favours long ones. The mean log-probability itself, `lm-coherence`, follows
+    wording and length; like `length` it is a control.
 
     members: part → evaluator, in order. A sample's reference is not read. Parts with one encoder share its vectors,
     parts with one language model its passes, and the latest scores are remembered, so that a cross-validation scores

@@ -54,7 +54,9 @@ def test_repetition_by_hand(colours: str) -> None:
     assert one(evaluator, "blue", response="green") == 0  # a cosine of .8
     assert one(evaluator, "red", "blue", "blue", response="red") == pytest.approx(-0.2, abs=1e-3)
     assert one(evaluator, "red", "blue", "blue", "blue", response="red") == 0  # the fourth turn before
-    assert one(evaluator, "blue red red red red", response="red") == pytest.approx(0.8 - 4 / 17**0.5, abs=1e-3)
+    assert one(evaluator, "blue red red red red", response="red") == pytest.approx(
+        0.8 - 4 / 17**0.5, abs=1e-3
+    )
 
 
 TURNS = ["I like cats", "I like dogs", "I like you", "you like cats", "yes", "yes"]
