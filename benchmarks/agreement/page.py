@@ -23,9 +23,6 @@ PAIRED = (
 )
 """Rows that are compared pair by pair: mask-and-fill adds a second negative, as random-2 does."""
 
-OF_VERSION_0_1 = {"cosine-mpnet": "| **.28** [.21, .34] (.28) | **.65** [.61, .69] (.63) | – | – |"}
-"""Rows that version 0.1 measured on the papers' sets, of evaluators that have not changed since."""
-
 Run = Mapping[str, Any]
 Done = Sequence[tuple[Entry, Sequence[Run]]]
 
@@ -41,16 +38,6 @@ def page(plan: Sequence[Entry], computed: ComputedRows, sets: Mapping[str, Label
             lines += ["", f"## {title}", "", *_table(rows, list(sets))]
             lines += _paired(rows, sets) if section == "negatives" else []
     lines += ["", *_weights(done), "## How each row was made", "", *_provenance(done, computed)]
-    before = [entry for entry in missing if entry.name in OF_VERSION_0_1]
-    if before:
-        lines += [
-            "",
-            "## Measured with version 0.1 and not again",
-            "",
-            "| evaluator | dailydialog-zhao | persona-zhao | paper, dailydialog-zhao | paper, persona-zhao |",
-            "|---|---|---|---|---|",
-            *(f"| {entry.label} {OF_VERSION_0_1[entry.name]}" for entry in before),
-        ]
     if missing:
         lines += ["", "## Missing", "", "`make agreement` goes on with them; the time is of one core.", ""]
         lines += [

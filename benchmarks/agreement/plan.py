@@ -10,7 +10,6 @@ from typing import Any
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.encoders.hub import MPNET
 from ssrem.evaluators import MANIFEST, PACKAGED, evaluator_class
-from ssrem.evaluators.blend import BlendSettings
 from ssrem.evaluators.language_model.fine_tune import LmSettings
 from ssrem.files import read_json
 from ssrem.negatives.tied_head import TiedHeadSettings
@@ -81,14 +80,6 @@ _CROSS = {
     "learning_rate": 1e-4,
 }
 _PLAIN = {**_CROSS, "prior": "none"}
-# A sentence encoder of BERT-base's size, beside the packaged one of a fifth of it.
-_LARGER_COSINE = {"context_turns": 1, "join": "text", "encoder": MPNET}
-_LARGER_BLEND = {
-    "parts": [
-        part.model_dump() | ({"settings": _LARGER_COSINE} if part.key == "cosine-last" else {})
-        for part in BlendSettings().parts
-    ]
-}
 
 SECTIONS = {
     "untrained": "Without training",
@@ -174,7 +165,7 @@ def entries() -> list[Entry]:
 def _untrained() -> Iterator[Entry]:
     overlap = ("bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-l", "meteor")
     embedding = ("emb-average", "emb-greedy", "emb-extrema", "sms", "bertscore", "ruber-ref")
-    aspects = ("novelty", "own-turn", "fluency")
+    aspects = ("novelty", "own-turn", "repetition", "fluency")
     for name in ("length", *overlap, *embedding, *aspects, "cosine"):
         yield Entry("untrained", name, f"`{name}`", name, paper=PARK.get(name, NONE))
     for name in ("lm-coherence", "lm-pmi"):
@@ -203,10 +194,8 @@ def _trained() -> Iterator[Entry]:
         DEFAULT_ENCODER, "corpus", seeds=SEEDS, minutes=5,
     )  # fmt: skip
     yield Entry("corpus", "ssrem-minilm", "`ssrem-minilm`, packaged", "ssrem-minilm", learn="packaged")
-    for name, minutes in (("blend-fast", 2), ("blend", 30)):
+    for name, minutes in (("blend-fast", 2), ("blend-base", 10), ("blend", 30)):
         yield Entry("corpus", name, f"`{name}`, packaged", name, learn="packaged", minutes=minutes)
-    label = "`blend` (all-mpnet-base-v2)"
-    yield Entry("corpus", "blend-mpnet", label, "blend", _LARGER_BLEND, None, "corpus", minutes=60)
     for name in ("lm-coherence", "lm-pmi"):
         tuned = {"model": LANGUAGE}
         yield Entry("corpus", f"{name}-tuned", f"`{name}`, fine-tuned", name, tuned, minutes=120)
@@ -265,8 +254,6 @@ _MASKED = ("mask-and-fill", "score-without-history", "select-random", "replace-w
 def _labelled() -> Iterator[Entry]:
     for name, minutes in (("blend-fast", 3), ("blend", 30)):
         yield Entry("labels", f"{name}-labels", f"`{name}`", name, learn="labels", minutes=minutes)
-    label = "`blend` (all-mpnet-base-v2)"
-    yield Entry("labels", "blend-mpnet-labels", label, "blend", _LARGER_BLEND, None, "labels", minutes=45)
     yield Entry("labels", "blend-ref-labels", "`blend-ref`", "blend-ref", learn="labels", minutes=30)
     roberta, paper = "`roberta-eval` (MiniLM)", ZHAO["roberta-eval"]
     for name, more, learn in (
@@ -294,7 +281,7 @@ def _labelled() -> Iterator[Entry]:
     yield Entry(
         "labels", "ruber-labels", label, "ruber-unref", _RUBER, _GLOVE, "both", minutes=70, paper=semi
     )
-    for name, minutes in (("blend-fast", 2), ("blend", 30)):
+    for name, minutes in (("blend-fast", 2), ("blend-base", 10), ("blend", 30)):
         label = f"`{name}`, every other set"
         yield Entry("transfer", f"{name}-others", label, name, learn="labels", sources="*", minutes=minutes)
     sets = {"DD": "dailydialog-zhao", "PC": "persona-zhao"}
