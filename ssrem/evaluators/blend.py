@@ -160,8 +160,8 @@ class BlendSettings(EvaluatorSettings):
     @property
     def prior(self) -> Floats:
         """The weights that learning starts from, float64 (m,), of sum 1."""
-        shares = np.array(_shares(self.parts))
-        return shares / shares.sum()
+        shares: Floats = np.array(_shares(self.parts))
+        return shares / sum(shares)
 
 
 def _shares(parts: Iterable[Part]) -> list[float]:
