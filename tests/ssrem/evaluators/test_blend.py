@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -538,6 +539,7 @@ class FakeModel(LanguageModel):
     """A language model whose log-likelihood is -10 a token plus the context's length; it counts what it computes."""
 
     hashes = ("fake", "fake")
+    device = SimpleNamespace(type="cpu")
 
     def precision(self) -> Any:
         return nullcontext()
