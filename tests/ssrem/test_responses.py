@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
@@ -44,9 +45,11 @@ def contents() -> dict[str, tuple[bytes, dict[str, str]]]:
         "x.json": (json.dumps(ROWS).encode(), {}),
         "x.jsonl": (lines, {}),
         "x.jsonl.gz": (gzip.compress(lines), {}),
+        "x.jsonl.bz2": (bz2.compress(lines), {}),
         "x.csv": (TABLE.format(",").encode(), separator),
         "bom.csv": (b"\xef\xbb\xbf" + TABLE.format(",").encode(), separator),
-        "utf16.csv": (TABLE.format(";").encode("utf-16"), separator),
+        "utf16.csv": (TABLE.format(";").replace("\n", "\r").encode("utf-16"), separator),
+        "sep.csv": (b"SEP=;\r\n" + TABLE.format(";").encode(), separator),
         "x.tsv": (TABLE.format("\t").encode(), separator),
         "x.parquet": (parquet.getvalue(), {}),
     }
@@ -114,7 +117,7 @@ def test_the_first_of_several_references_is_read_and_said(
     [
         (
             "x.jsonl",
-            b'{"context": "a", "response": "b"}\n{"context": "a", "resp\n[1]\n{"context": {"a": 1}, "response": "b"}\n'
+            b'{"context": "a", "response": "b"}\n{"context": "a", "resp\nnull\n{"context": {"a": 1}, "response": "b"}\n'
             b'{"context": "a", "response": ["b"]}\n{"context": "a", "response": "\xff"}\n',
             {
                 "line 2": "not JSON (Unterminated string starting at)",

@@ -1,10 +1,8 @@
-"""Rows of files that people give: the same rows of every format, and what is said of those that cannot be read."""
+"""Tables that people give: what is no column, no table, or nests too deep; test_responses.py reads every format."""
 
 from __future__ import annotations
 
-import bz2
 import io
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,46 +14,10 @@ import pytest
 from ssrem.errors import AnnotationError
 from ssrem.readers.table_rows import TableFile, TableRows
 
-ROWS = [{"context": "Is it öpen?", "response": "Yes, till six"}, {"context": "Why?", "response": "No idea"}]
-HEADER = list(ROWS[0])
-
 
 def table(tmp_path: Path, content: bytes, format: str | None = None) -> TableRows:
     (tmp_path / "file").write_bytes(content)
     return TableFile(tmp_path / "file").table(format)
-
-
-def cells(delimiter: str) -> str:
-    return "\n".join(
-        delimiter.join(f'"{cell}"' for cell in row) for row in [HEADER, *(r.values() for r in ROWS)]
-    )
-
-
-def parquet() -> bytes:
-    stream = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(ROWS), stream)
-    return stream.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("content", "format"),
-    [
-        (json.dumps(ROWS).encode(), "json"),
-        (json.dumps({"version": 1, "data": ROWS}, indent=1).encode(), "json"),
-        ("\n".join(map(json.dumps, ROWS)).encode(), "jsonl"),
-        (bz2.compress("\n".join(map(json.dumps, ROWS)).encode()), "jsonl"),
-        (cells(",").encode(), "csv"),
-        (cells(";").replace("\n", "\r").encode("utf-16"), "csv"),
-        (f"SEP=|\r\n{cells('|')}\r\n".encode(), "csv"),
-        (cells("\t").encode(), "tsv"),
-        (parquet(), "parquet"),
-    ],
-)
-def test_every_format_has_the_same_rows(tmp_path: Path, content: bytes, format: str) -> None:
-    read = table(tmp_path, content)
-    assert TableFile(tmp_path / "file").format == format
-    assert [row.values for row in read.rows] == ROWS
-    assert list(read.header) == HEADER
 
 
 @pytest.mark.parametrize(
@@ -100,29 +62,6 @@ def test_deep_nesting_is_a_fault_and_leaves_the_limits_alone(tmp_path: Path, for
             with pytest.raises(AnnotationError, match="nests more than 100 levels"):
                 table(tmp_path, content.encode(), "json")
     assert sys.getrecursionlimit() == limit
-
-
-@pytest.mark.parametrize(
-    ("content", "faults"),
-    [
-        (
-            '{"a": 1}\n[2]\nnull\n{"a": \n',
-            ["", "not a JSON object", "not a JSON object", "not JSON (Expecting value)"],
-        ),
-        ('[{"a": 1}, 2, "x"]', ["", "not a JSON object", "not a JSON object"]),
-        (
-            'a,b\n1,2\n1\n"1,2\n',
-            ["", "1 cells, the header has 2", "a quote that is not closed, or out of place"],
-        ),
-    ],
-)
-def test_rows_that_cannot_be_read(tmp_path: Path, content: str, faults: list[str]) -> None:
-    assert [row.fault for row in table(tmp_path, content.encode()).rows] == faults
-
-
-def test_of_a_broken_list_the_line_is_named(tmp_path: Path) -> None:
-    with pytest.raises(AnnotationError, match="file: line 2: not JSON"):
-        table(tmp_path, b'[{"a": 1},\n{"a": ]')
 
 
 @pytest.mark.parametrize("content", [b"one word\n", b"<html>,</html>", b"a\0b,c\n"])
