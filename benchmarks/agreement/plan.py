@@ -143,7 +143,6 @@ class Entry:
             "share": self.share,
             "sources": self.sources,
             "target": self.target,
-            "form": getattr(kind, "form", None),
         }
         if self.learn == "packaged":
             about["signature"] = read_json(PACKAGED / self.evaluator / MANIFEST, ("signature",))["signature"]
