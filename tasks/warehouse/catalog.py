@@ -131,9 +131,11 @@ def _attached(catalog: Path, option: str = "READ_ONLY") -> Iterator[duckdb.DuckD
         cursor.execute(f"ATTACH '{quoted(catalog)}' AS catalog ({option})")
         try:
             yield cursor
-        finally:
             cursor.execute("USE memory")
             cursor.execute("DETACH catalog")
+        except BaseException:
+            engine.cache_clear()  # after an error, as of a full disk, it may not let go of the file
+            raise
 
 
 def read_catalog(catalog: Path) -> Snapshot:

@@ -70,3 +70,21 @@ def test_a_wrong_query_is_the_querys_own_error(home: Warehouse) -> None:
         home.query("SELECT * FROM nothing_of_that_name, corpora")
     with pytest.raises(duckdb.BinderException, match="no_column"):
         home.query("SELECT no_column FROM corpora")
+
+
+def test_a_catalog_that_cannot_be_written_is_let_go_of(
+    home: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where DuckDB refuses every further statement, so that the same process reads on."""
+    publish(home.root, 1)
+
+    def refused(cursor: duckdb.DuckDBPyConnection, *_: object) -> None:
+        cursor.execute("BEGIN")
+        cursor.execute("FROM nowhere")
+
+    with monkeypatch.context() as patched, pytest.raises(duckdb.Error):
+        patched.setattr("ssrem.tasks.warehouse.catalog.create_views", refused)
+        publish(home.root, 2)
+    assert home.query(BYTES) == [(1,)]
+    publish(home.root, 3)
+    assert home.query(BYTES) == [(3,)]
