@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 LOST = "\0"
 """What stands in `reply_to` for a message that was forgotten, so that the reply names it no more."""
 
-CYCLE = "reply_cycle"
-"""Reason of a message in a cycle of replies."""
-
 _DELETED = f"(?i)(^|/)({'|'.join(map(re.escape, sorted(DELETED_ACCOUNTS)))})$"
 
 
