@@ -280,7 +280,7 @@ def _labelled() -> Iterator[Entry]:
     yield Entry(
         "labels", "ruber-labels", label, "ruber-unref", _RUBER, _GLOVE, "both", minutes=70, paper=semi
     )
-    for name, minutes in (("blend-fast", 2), ("blend-base", 10), ("blend", 30)):
+    for name, minutes in (("blend-fast", 2), ("blend", 30)):
         label = f"`{name}`, every other set"
         yield Entry("transfer", f"{name}-others", label, name, learn="labels", sources="*", minutes=minutes)
     sets = {"DD": "dailydialog-zhao", "PC": "persona-zhao"}
