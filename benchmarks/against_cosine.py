@@ -20,6 +20,7 @@ from ssrem.annotated_sets import read_set
 from ssrem.annotated_sets.annotated import labels_of
 from ssrem.evaluators import best_packaged, load_evaluator
 from ssrem.evaluators.baselines import Cosine
+from ssrem.evaluators.blend import share_encoders
 from ssrem.samples import Labels, context_key
 from ssrem.studies.behaviour import Pairs, behaviour, everyday_pairs
 
@@ -36,6 +37,7 @@ def _worse(name: str, sets: dict[str, Labels]) -> bool:
     blend = load_evaluator(name)
     cosine = next(member for member in blend.members.values() if isinstance(member, Cosine))  # type: ignore[attr-defined]
     cosine = Cosine(encoder=cosine.settings.encoder)
+    share_encoders([*blend.members.values(), cosine])  # type: ignore[attr-defined]
     differences, worse = [], False
     for dataset, labels in sets.items():
         contexts = [context_key(sample.context) for sample in labels.samples]

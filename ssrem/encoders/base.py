@@ -33,6 +33,15 @@ def unit_length(vectors: NDArray[Any]) -> NDArray[Any]:
     return unit
 
 
+def padded(rows: Sequence[Sequence[int]], value: int = 0) -> NDArray[np.int64]:
+    """The rows, such as token ids, as one array (n, t), filled up with `value` at the right to the longest."""
+    lengths = np.array([len(row) for row in rows], dtype=np.int64)
+    within = np.arange(lengths.max()) < lengths[:, None]
+    result = np.full(within.shape, value, dtype=np.int64)
+    result[within] = np.concatenate(rows)
+    return result
+
+
 def short_hash(*contents: bytes) -> str:
     """8 hex digits of BLAKE2b, for signatures."""
     digest = hashlib.blake2b(digest_size=4)

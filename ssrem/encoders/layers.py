@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import linear
 
+from ssrem.encoders.base import padded
 from ssrem.errors import EvaluatorError
 
 # Model types whose layers can be called in two parts, the output of one being the input of the other.
@@ -79,9 +80,8 @@ class LowerStates:
     `folder` holds under another key is written over. EvaluatorError if the states of all texts might not fit the disk.
     """
 
-    _UNSAVED = (
-        4_096  # texts: after so many new ones the disk gets their states, and then the list of what it has
-    )
+    # After so many new texts the disk gets their states, and then the list of what it has.
+    _UNSAVED = 4_096
 
     def __init__(
         self, below: Any, tokens: Sequence[Sequence[int]], dimensions: int, folder: Path, key: str
@@ -112,20 +112,22 @@ class LowerStates:
         if len(new):
             self._compute(new)
         result = np.zeros((*mask.shape, self.states.shape[1]), dtype=np.float16)
-        within = np.arange(mask.shape[1])
-        result[mask] = self.states[(self.start[texts][:, None] + within)[mask]]
+        result[mask] = self.states[self._places(texts, mask)]
         return torch.from_numpy(result).float()
+
+    def _places(self, texts: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The rows of `states` with the tokens of the texts (b,), in the order in which `mask` (b, t) has them."""
+        places: NDArray[np.int64] = (self.start[texts][:, None] + np.arange(mask.shape[1]))[mask]
+        return places
 
     @torch.no_grad()
     def _compute(self, texts: NDArray[np.int64]) -> None:
         device = next(self.below.parameters()).device
         mask = np.arange(self.lengths[texts].max()) < self.lengths[texts, None]
-        ids = np.zeros(mask.shape, dtype=np.int64)
-        ids[mask] = np.concatenate([self.tokens[text] for text in texts.tolist()])
+        ids = padded([self.tokens[text] for text in texts.tolist()])
         inputs, present = torch.from_numpy(ids).to(device), torch.from_numpy(mask).to(device)
         states = self.below(input_ids=inputs, attention_mask=present.long()).last_hidden_state
-        places = (self.start[texts][:, None] + np.arange(mask.shape[1]))[mask]
-        self.states[places] = states.float().cpu().numpy()[mask].astype(np.float16)
+        self.states[self._places(texts, mask)] = states.float().cpu().numpy()[mask].astype(np.float16)
         self.known[texts] = True
         self.unsaved += len(texts)
         if self.unsaved >= self._UNSAVED:

@@ -154,10 +154,10 @@ class Transformer(Encoder):
             raise EvaluatorError(
                 f"model {spec!r}: an encoder with a decoder; name a model that is only one of them"
             )
-        name = hub.model_folder(spec)
         if spec.removeprefix("hf:") in hub.NAMED:
             self._origin = self.name = spec.removeprefix("hf:")
         else:
+            name = hub.model_folder(spec)
             # Absolute, so that the folder is found from any working directory.
             self._origin = f"hf:{folder.resolve() if Path(name).is_dir() else name}"
             self.name = re.sub(r"[^a-z0-9._]+", "-", Path(name).name.lower()).strip("-.") or "transformer"

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch.nn.functional import cross_entropy, embedding_bag, normalize
 
 from ssrem.encoders import Encoder, pretrained
-from ssrem.encoders.base import short_hash
+from ssrem.encoders.base import padded, short_hash
 from ssrem.encoders.layers import LowerStates, add_adapters, divided, layers
 from ssrem.encoders.tables import LearnedTable
 from ssrem.encoders.transformer import DOWN, UP, AdaptedTransformer, Transformer, pool
@@ -400,11 +400,12 @@ class AdapterObjective(VectorObjective):
         # The layers without adapters are run once a text, where the model can be divided.
         self.lower: LowerStates | None = None
         if (parts := divided(self.model, settings.freeze)) is not None:
-            self._scratch = TemporaryDirectory(prefix="ssrem-")  # removed with this object
-            folder = (checkpoint or Path(self._scratch.name)) / "states"
+            if checkpoint is None:
+                self._scratch = TemporaryDirectory(prefix="ssrem-")  # removed with this object
+                checkpoint = Path(self._scratch.name)
             texts = (np.array([settings.freeze, *ids], dtype=np.int64).tobytes() for ids in self.tokens)
             key = short_hash(start.signature.encode(), *texts)
-            self.lower = LowerStates(parts[0], self.tokens, start.dimensions, folder, key)
+            self.lower = LowerStates(parts[0], self.tokens, start.dimensions, checkpoint / "states", key)
             self.model = parts[1]
 
     def plan(self) -> Plan:
@@ -451,8 +452,7 @@ class AdapterObjective(VectorObjective):
                 if self.lower is not None:
                     inputs = {"inputs_embeds": self.lower.padded(texts[rows], mask).to(self.device)}
                 else:
-                    ids = np.zeros(mask.shape, dtype=np.int64)
-                    ids[mask] = np.concatenate([self.tokens[text] for text in texts[rows].tolist()])
+                    ids = padded([self.tokens[text] for text in texts[rows].tolist()])
                     inputs = {"input_ids": torch.from_numpy(ids).to(self.device)}
                 states = self.model(**inputs, attention_mask=present.long()).last_hidden_state
             pooled.append(normalize(pool(states.float(), self.start.pooling.mode, present), dim=1))

@@ -87,9 +87,17 @@ class Part(EvaluatorSettings):
 
 _PMI_SUM = Part(evaluator="lm-pmi", name="lm-pmi-sum", settings={"aggregate": "sum"})
 _LENGTH = Part(evaluator="length", weight=0)
-_COSINE_LAST = Part(
-    evaluator="cosine", name="cosine-last", settings={"context_turns": 1, "join": "text"}, weight=3
-)
+
+
+def _mostly_cosine(**settings: str) -> tuple[Part, ...]:
+    """The parts of `blend-fast` and `blend-base`. settings: of those that read a sentence encoder as it comes."""
+    return (
+        Part(evaluator="cosine", settings=settings, weight=6),
+        Part(evaluator="ssrem-minilm", weight=2),
+        Part(evaluator="repetition", settings=settings, weight=3),
+        Part(evaluator="fluency"),
+        _LENGTH,
+    )
 
 
 class BlendSettings(EvaluatorSettings):
@@ -98,7 +106,12 @@ class BlendSettings(EvaluatorSettings):
 
     parts: tuple[Part, ...] = Field(
         (
-            _COSINE_LAST,
+            Part(
+                evaluator="cosine",
+                name="cosine-last",
+                settings={"context_turns": 1, "join": "text"},
+                weight=3,
+            ),
             Part(evaluator="ssrem-minilm", weight=3),
             *(Part(evaluator=name, weight=2) for name in ("novelty", "own-turn", "fluency")),
             Part(evaluator="lm-pmi", weight=3),
@@ -176,16 +189,7 @@ class BlendFastSettings(BlendSettings):
     is the untrained cosine's.
     """
 
-    parts: tuple[Part, ...] = Field(
-        (
-            Part(evaluator="cosine", weight=6),
-            Part(evaluator="ssrem-minilm", weight=2),
-            Part(evaluator="repetition", weight=3),
-            Part(evaluator="fluency"),
-            _LENGTH,
-        ),
-        min_length=1,
-    )
+    parts: tuple[Part, ...] = Field(_mostly_cosine(), min_length=1)
     contexts: Count = 1500
     valid_contexts: Count = 500
 
@@ -193,16 +197,7 @@ class BlendFastSettings(BlendSettings):
 class BlendBaseSettings(BlendFastSettings):
     """Settings of `blend-base`: those of `blend-fast`, with all-mpnet-base-v2."""
 
-    parts: tuple[Part, ...] = Field(
-        (
-            Part(evaluator="cosine", settings={"encoder": MPNET}, weight=6),
-            Part(evaluator="ssrem-minilm", weight=2),
-            Part(evaluator="repetition", settings={"encoder": MPNET}, weight=3),
-            Part(evaluator="fluency"),
-            _LENGTH,
-        ),
-        min_length=1,
-    )
+    parts: tuple[Part, ...] = Field(_mostly_cosine(encoder=MPNET), min_length=1)
 
 
 class BlendRefSettings(BlendSettings):

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ssrem.encoders import hub
+from ssrem.encoders.base import padded
 from ssrem.encoders.pretrained import USUAL_TOKENS, Pretrained, plain_tokens
 from ssrem.errors import EvaluatorError
 from ssrem.samples import Floats
@@ -150,11 +151,10 @@ class LanguageModel(Pretrained, ABC):
         """What `frame` is; EvaluatorError if the model or its tokenizer is of the wrong kind."""
 
     def _padded(self, rows: Sequence[Sequence[int]], value: int = 0) -> Any:
-        """The rows as one tensor, padded at the right."""
+        """The rows as one tensor on the model's device, as `padded` gives them."""
         import torch
 
-        width = max(map(len, rows))
-        return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows], device=self.device)
+        return torch.from_numpy(padded(rows, value)).to(self.device)
 
     def _log_p(
         self,
