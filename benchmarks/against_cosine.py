@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ssrem.agreement.compare import paired_bootstrap
 from ssrem.agreement.correlate import View
-from ssrem.agreement.resample import paired_bootstrap
 from ssrem.annotated_sets import read_set
 from ssrem.annotated_sets.annotated import labels_of
 from ssrem.evaluators import best_packaged, load_evaluator

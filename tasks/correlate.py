@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ssrem.agreement.compare import PERMUTATIONS, perm_both, ranking
+from ssrem.agreement.compare import PERMUTATIONS, paired_bootstrap, perm_both, ranking
 from ssrem.agreement.correlate import MIN_SYSTEMS, Floats, View, columns
 from ssrem.agreement.figures import LEVELS, RESAMPLES, SEED, figures
 from ssrem.agreement.raters import rater_figures, reliability_figures, without_outliers
-from ssrem.agreement.resample import paired_bootstrap
 from ssrem.errors import AnnotationError, EvaluatorError, GateError, say
 from ssrem.evaluators import PARTS, evaluator_class, load_evaluator, overall_part
 from ssrem.evaluators.base import EMPTY_CONTEXT, EMPTY_RESPONSE, NO_REFERENCE

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from ssrem.agreement.resample import Comparison, compare_with_champion
+from ssrem.agreement.compare import Comparison, compare_with_champion
 from ssrem.errors import EvaluatorError, say
 from ssrem.evaluators import evaluator_class
 from ssrem.sql import statement

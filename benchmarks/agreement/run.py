@@ -24,8 +24,8 @@ from benchmarks.agreement.plan import (
 )
 from benchmarks.agreement.responses import responses_of, true_above_false
 from benchmarks.agreement.rows import gain_of_share, paired_gain
+from ssrem.agreement.compare import paired_bootstrap
 from ssrem.agreement.correlate import View, pearson, spearman
-from ssrem.agreement.resample import paired_bootstrap
 from ssrem.encoders import Encoder, load_encoder
 from ssrem.encoders.pretrained import BF16
 from ssrem.errors import EvaluatorError, SsremError

@@ -1,21 +1,28 @@
-"""Does one evaluator agree with people better than another, and which rank above which?"""
+"""Does one evaluator agree with people better than another, may it replace it, and which rank above which?"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ssrem.agreement.correlate import (
     EQUAL,
+    MIN_RESPONSES,
     MIN_SYSTEMS,
     Floats,
     Labels,
     Level,
     Measure,
     Numbers,
+    Outcome,
+    Responses,
+    View,
+    agreement_at,
     chosen_labels,
     columns,
     complete,
@@ -23,11 +30,128 @@ from ssrem.agreement.correlate import (
     row_coefficients,
     unvarying,
 )
-from ssrem.agreement.resample import Difference, not_comparable
+from ssrem.agreement.resample import (
+    DRAWS,
+    MIN_CLUSTERS,
+    Weighted,
+    bca,
+    context_draws,
+    evaluated,
+    resampled,
+    weighted_spearman,
+    weighted_statistic,
+)
 
 PERMUTATIONS = 2000
 ALPHA = 0.05
+
+GATE_RESAMPLES = 1000
+GATE_LEVEL = 0.05
+"""The challenger is not worse where the 5% quantile of the difference, a one-sided 95% bound, is above the margin."""
+
+GATE_RESPONSES = 20
+"""Sets with fewer responses are left out of the decision: a bootstrap of them says nothing."""
+
 _CELLS = 2_000_000
+
+
+# The difference between two evaluators
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much better the first evaluator agrees with people than the second, and the two-sided p of the difference, in
+    (0, 1].
+
+    first, second: agreement of each; difference: first minus second, with its 95% interval low to high, from the
+    bootstrap only. n: responses used; missing: left out because a score is missing; resamples: permutations or draws,
+    by `seed`. Figures are None unless outcome is 'ok' (only p, low and high where the difference cannot be tested);
+    reason says why.
+    """
+
+    n: int
+    missing: int
+    resamples: int
+    seed: int
+    first: float | None = None
+    second: float | None = None
+    difference: float | None = None
+    p: float | None = None
+    low: float | None = None
+    high: float | None = None
+    outcome: Outcome = "ok"
+    reason: str = ""
+
+
+def not_comparable(first: Floats, second: Floats, human: Floats) -> tuple[Outcome, str] | None:
+    """Why three columns (n,) cannot be compared, or None where they can."""
+    if len(human) < MIN_RESPONSES:
+        return "too_few", f"{len(human)} responses with all three scores; {MIN_RESPONSES} are needed"
+    whose = {"the first evaluator's scores": first, "the second's scores": second, "the human scores": human}
+    constant = [name for name, values in whose.items() if unvarying(values)]
+    return ("constant", f"{constant[0]} are all the same") if constant else None
+
+
+Known = dict[tuple[bytes, bytes], tuple[float, Floats, Floats]]
+"""How evaluators agree with people: on the data, on draws of contexts (r,), and without groups of them (k,)."""
+
+
+def paired_bootstrap(
+    first: Numbers,
+    second: Numbers,
+    human: Numbers,
+    contexts: Labels,
+    *,
+    view: View,
+    systems: Labels | None = None,
+    resamples: int = DRAWS,
+    seed: int,
+    known: Known | None = None,
+) -> Difference:
+    """Difference of the agreement of first and second (n,) with the human scores (n,), with its BCa interval.
+
+    Both are taken on the same resamples of contexts (n,); NaN is missing, and a response counts where it has all three.
+    p is twice the smaller of (k + 1) / (resamples + 1) for k resamples in which first is not better, or not worse, at
+    most 1: the inversion of a percentile interval. For accuracy, each evaluator keeps its ε of the data. The system
+    level compares the means by `systems` (n,), refused below five unless the view forces it. known: a cache that calls
+    may share which differ only in first and second, so that each evaluator is resampled once, not once a pair.
+    ValueError for infinite scores and labels that do not fit.
+    """
+    values, missing = columns(first, second, human)
+    usable, y = complete(first, second, human), values[:, 2]
+    if len(contexts) != len(usable):
+        raise ValueError(f"{len(contexts)} contexts do not fit {len(usable)} scores")
+    contexts = chosen_labels(contexts, usable)
+    systems = None if systems is None else chosen_labels(systems, usable)
+    clusters = numbered(contexts, len(values), "contexts")[1]
+    count = int(clusters.max(initial=-1)) + 1
+    result = Difference(len(values), missing, resamples, seed)
+    if why := not_comparable(values[:, 0], values[:, 1], y):
+        return replace(result, outcome=why[0], reason=why[1])
+    if count < MIN_CLUSTERS:
+        few = f"{count} contexts to resample; {MIN_CLUSTERS} are needed"
+        return replace(result, outcome="too_few", reason=few)
+    known = {} if known is None else known
+    both = []
+    for x in values.T[:2]:
+        key = (usable.tobytes(), x.tobytes())
+        if key not in known:
+            responses = Responses(x, y, contexts, systems)
+            agreement = agreement_at(responses, view)
+            if agreement.statistic is None:
+                return replace(result, outcome=agreement.outcome, reason=agreement.reason)
+            statistic = weighted_statistic(responses, view, agreement.epsilon or 0.0)
+            known[key] = agreement.statistic, *resampled(statistic, clusters, resamples, seed)
+        both.append(known[key])
+    (a, draws_a, without_a), (b, draws_b, without_b) = both
+    draws = draws_a - draws_b
+    result = replace(result, first=a, second=b, difference=a - b)
+    ends = bca(a - b, draws, without_a - without_b)
+    if isinstance(ends, str):
+        return replace(result, outcome="degenerate", reason=ends)
+    # A resample without a figure counts against both sides.
+    sides = ((int((~(one > EQUAL)).sum()) + 1) / (resamples + 1) for one in (draws, -draws))
+    return replace(result, p=min(1.0, 2 * min(sides)), low=ends[0], high=ends[1])
 
 
 def perm_both(
@@ -93,6 +217,71 @@ def perm_both(
         extreme += int((~less).sum())
     p = (extreme + 1) / (permutations + 1)
     return replace(result, first=observed_a, second=observed_b, difference=difference, p=p)
+
+
+# Whether a challenger may replace the champion
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A challenger against the champion on `n` responses in `groups` groups (conversations or contexts).
+
+    champion, challenger: the measure of each. low: lower bound of `difference`, challenger minus champion. margin: how
+    much worse the challenger may be. not_worse: None where there is nothing to compare; `outcome` then says why.
+    """
+
+    dataset: str
+    measure: str
+    champion: float | None
+    challenger: float | None
+    difference: float | None
+    low: float | None
+    margin: float
+    n: int
+    groups: int
+    not_worse: bool | None
+    outcome: str = "ok"
+
+
+def compare_with_champion(
+    dataset: str,
+    champion: Floats,
+    challenger: Floats,
+    groups: NDArray[Any],
+    *,
+    human: Floats | None = None,
+    margin: float,
+    seed: int = 0,
+) -> Comparison:
+    """Compare Spearman's ρ of the scores (n,) of either with the human scores (n,), or without these the mean of values
+    in [0, 1]: each response's share of negatives below the true response.
+
+    Groups (n,) are resampled, not responses: those to one context are not independent.
+    """
+    _, clusters = np.unique(groups, return_inverse=True)
+    n, count = len(groups), int(clusters.max(initial=-1)) + 1
+
+    def weighted(values: Floats) -> Weighted:
+        if human is not None:
+            return weighted_spearman(values, human, clusters)
+        sums, sizes = np.bincount(clusters, values), np.bincount(clusters).astype(np.float64)
+        return lambda weights: weights @ sums / (weights @ sizes)
+
+    measure = "share above" if human is None else "spearman"
+    result = Comparison(dataset, measure, None, None, None, None, margin, n, count, None)
+    if n < GATE_RESPONSES or count < 2:
+        return replace(result, outcome=f"too few to compare: {n} responses in {count} groups")
+    old, new = weighted(champion), weighted(challenger)
+    reached = [float(one(np.ones((1, count)))[0]) for one in (old, new)]
+    if not np.isfinite(reached[0]):
+        return replace(result, outcome="the champion's scores, or people's, are constant")
+    if not np.isfinite(reached[1]):
+        return replace(result, not_worse=False, outcome="the challenger's scores are constant")
+    draws = context_draws(clusters, GATE_RESAMPLES, seed)
+    differences = evaluated(lambda weights: new(weights) - old(weights), draws)
+    low = float(np.nanquantile(differences, GATE_LEVEL))
+    result = replace(result, champion=reached[0], challenger=reached[1], difference=reached[1] - reached[0])
+    return replace(result, low=low, not_worse=low >= -margin)
 
 
 # Many evaluators at once

@@ -20,9 +20,10 @@ class CosineSettings(EncoderSettings):
 
     context_turns: Count = 2
     """how many of the last turns are read"""
-    join: Literal["mean", "text"] = "mean"
+    join: Literal["mean", "text", "vectors"] = "mean"
     """text: the cosine with those turns joined to one text by a space; mean: the mean of that and of the cosine with
-    the last turn only"""
+    the last turn only; vectors: like mean, with the mean of the turns' vectors in place of the joined text's, so that
+    each turn is encoded once for all who read it"""
 
 
 class Cosine(EncodedMetric):
@@ -41,32 +42,33 @@ class Cosine(EncodedMetric):
 
     def values(self, samples: Sequence[Sample]) -> Scored:
         row: dict[str, int] = {}
-        responses = [row.setdefault(sample.response, len(row)) for sample in samples]
-        pairs = np.array(
-            [
-                (row.setdefault(query, len(row)), responses[position], position)
-                for position, sample in enumerate(samples)
-                for query in self._queries(sample.context)
-            ],
-            dtype=np.int64,
-        ).reshape(-1, 3)
-        query, response, position = pairs.T
-        vectors = self.encoder.encode(list(row))
-        cosines = np.clip(row_cosines(vectors[query], vectors[response]), -1, 1)
+        responses = np.array(
+            [row.setdefault(sample.response, len(row)) for sample in samples], dtype=np.int64
+        )
+        queries = [
+            (at, query) for at, sample in enumerate(samples) for query in self._queries(sample.context)
+        ]
+        position = np.array([at for at, _ in queries], dtype=np.int64)
+        sizes = np.array([len(query) for _, query in queries], dtype=np.int64)
+        read = np.array(
+            [row.setdefault(text, len(row)) for _, query in queries for text in query], dtype=np.int64
+        )
+        vectors, long = self.encoder.encode(list(row)), self.encoder.truncated(list(row))
+        context = np.add.reduceat(vectors[read], np.cumsum(sizes) - sizes, axis=0)
+        cosines = np.clip(row_cosines(context, vectors[responses[position]]), -1, 1)
         totals = np.bincount(position, weights=cosines, minlength=len(samples))
         counts = np.bincount(position, minlength=len(samples))
-        long = self.encoder.truncated(list(row))
         cut = long[responses]
-        np.logical_or.at(cut, position, long[query])
+        np.logical_or.at(cut, np.repeat(position, sizes), long[read])
         return Scored(totals / np.maximum(counts, 1), cut)
 
-    def _queries(self, context: Sequence[str]) -> list[str]:
-        """The texts to compare the response with; none if there is no turn."""
+    def _queries(self, context: Sequence[str]) -> list[list[str]]:
+        """What to compare the response with, each the texts whose vectors are added up; none if there is no turn."""
         turns = [turn for turn in context if turn.strip()][-self.settings.context_turns :]
         if not turns:
             return []
-        joined = " ".join(turns)
-        return [turns[-1], joined] if self.settings.join == "mean" else [joined]
+        joined = turns if self.settings.join == "vectors" else [" ".join(turns)]
+        return [joined] if self.settings.join == "text" else [turns[-1:], joined]
 
 
 class Length(Metric):

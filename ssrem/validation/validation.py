@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ssrem import __version__
+from ssrem.agreement.compare import Difference, paired_bootstrap
 from ssrem.agreement.correlate import Floats, Responses, View
 from ssrem.agreement.figures import RESAMPLES, SEED, figure
 from ssrem.agreement.raters import RaterFigure, one_rater
-from ssrem.agreement.resample import Difference, paired_bootstrap
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.judge.judge import judgments

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.resample import compare_with_champion
+from ssrem.agreement.compare import compare_with_champion
 
 RNG = np.random.default_rng(0)
 

@@ -7,16 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ssrem.agreement.compare import GATE_RESAMPLES, Known, compare_with_champion, paired_bootstrap
 from ssrem.agreement.correlate import MEASURES, View
-from ssrem.agreement.resample import (
-    GATE_RESAMPLES,
-    Known,
-    compare_with_champion,
-    context_draws,
-    evaluated,
-    paired_bootstrap,
-    weighted_spearman,
-)
+from ssrem.agreement.resample import context_draws, evaluated, weighted_spearman
 
 RNG = np.random.default_rng(0)
 CONTEXTS = np.repeat(np.arange(40), 6)

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
-from ssrem.agreement.compare import holm, perm_both, ranking, significance_clusters
+from ssrem.agreement.compare import holm, paired_bootstrap, perm_both, ranking, significance_clusters
 from ssrem.agreement.correlate import View
-from ssrem.agreement.resample import paired_bootstrap
 
 RNG = np.random.default_rng(0)
 
