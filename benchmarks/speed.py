@@ -65,17 +65,20 @@ def answers() -> str:
     return ", ".join(f"{name} {part.cpu:.2f}" for name, part in parts.items()) + " s of CPU"
 
 
-def scored(evaluator: str) -> Callable[[], str]:
+def scored(evaluator: str, references: bool = False) -> Callable[[], str]:
     def score() -> str:
         count = RESPONSES[evaluator]
         with tempfile.TemporaryDirectory() as folder:
-            file = f"{folder}/responses.json"
+            drawn, several, one = (Path(folder) / f"{name}.json" for name in ("drawn", "several", "one"))
             code = "import sys; from benchmarks.evaluators import write_samples; write_samples(*sys.argv[1:])"
-            measure(["-c", code, file, "", str(count), "0"])
-            one = Path(folder) / "one.json"
-            one.write_text(json.dumps(json.loads(Path(file).read_text(encoding="utf-8"))[:1]))
+            measure(["-c", code, str(drawn), "", str(count), "0"])
+            samples = json.loads(drawn.read_text(encoding="utf-8"))
+            read = ["context", "response", *["reference"] * references]
+            samples = [{key: sample[key] for key in read} for sample in samples]
+            several.write_text(json.dumps(samples))
+            one.write_text(json.dumps(samples[:1]))
             options = ["--evaluator", evaluator, "--home", f"{folder}/home", "--output", f"{folder}/scores"]
-            start, whole = (command("score", name, *options) for name in (str(one), file))
+            start, whole = (command("score", str(file), *options) for file in (one, several))
         rate = (count - 1) / (whole.cpu - start.cpu)
         return f"{rate:,.0f} a second of CPU, after {start.cpu:.1f} s to start"
 
@@ -134,7 +137,14 @@ def default_run() -> str:
 
 ROWS = {
     "answers": Row("answers on a small corpus that has been run", "", answers),
-    "ssrem": Row(f"`ssrem score --evaluator ssrem`, {RESPONSES['ssrem']:,} responses", "", scored("ssrem")),
+    "ssrem": Row(
+        f"`ssrem score --evaluator ssrem`, {RESPONSES['ssrem']:,} responses after five turns",
+        "",
+        scored("ssrem"),
+    ),
+    "ssrem-references": Row(
+        "the same with references, of which g is the mover's similarity", "", scored("ssrem", references=True)
+    ),
     "blend-fast": Row("`ssrem score` by the default, `blend-fast`", "", scored("blend-fast")),
     **{
         form: Row(

@@ -46,10 +46,12 @@ Version = tuple[str, int]
 
 SLOW = {
     "blend": (50, 50),
+    "blend-base": (200, 50),
     "blend-fast": (500, 50),
     "blend-ref": (50, 50),
     "retrieval": (200, 50),
     "roberta-eval": (200, 50),
+    "ssrem-base": (500, 500),
     **dict.fromkeys(("lm-coherence", "lm-pmi", "lm-sum", "mlm-likelihood"), (50, 5_000)),
 }
 """Evaluators that take long for a response: how many responses of a test split are scored, and how many of them, each

@@ -87,6 +87,8 @@ class AdapterSettings(FitSettings):
 class BaseSettings(AdapterSettings):
     """Settings of `ssrem-base`."""
 
+    epochs: Count = 5
+    patience: Count = 5
     freeze: Natural = 9
 
 

@@ -92,7 +92,7 @@ _LENGTH = Part(evaluator="length", weight=0)
 def _mostly_cosine(**settings: str) -> tuple[Part, ...]:
     """The parts of `blend-fast` and `blend-base`. settings: of those that read a sentence encoder as it comes."""
     return (
-        Part(evaluator="cosine", settings=settings, weight=6),
+        Part(evaluator="cosine", settings={**settings, "join": "vectors"}, weight=6),
         Part(evaluator="ssrem-minilm", weight=2),
         Part(evaluator="repetition", settings=settings, weight=3),
         Part(evaluator="fluency"),

@@ -12,7 +12,15 @@ from ssrem.samples import Sample
 
 
 def test_an_evaluator_comes_with_the_package() -> None:
-    assert packaged() == ["blend", "blend-base", "blend-fast", "lm-sum", "ssrem", "ssrem-minilm"]
+    assert packaged() == [
+        "blend",
+        "blend-base",
+        "blend-fast",
+        "lm-sum",
+        "ssrem",
+        "ssrem-base",
+        "ssrem-minilm",
+    ]
     context = ("Hi, do you like movies?", "Yes, I love horror films.")
     good = Sample(context, "Me too! Which horror film is your favorite?")
     bad = Sample(context, "My car needs new brakes.")
@@ -21,10 +29,10 @@ def test_an_evaluator_comes_with_the_package() -> None:
         assert better > worse, name
 
 
-@pytest.mark.parametrize(("name", "needs"), [("blend", GEMMA), ("blend-base", MPNET)])
-def test_a_packaged_blend_judges_where_its_model_is_at_hand(name: str, needs: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("name", "needs"), [("blend", GEMMA), ("blend-base", MPNET), ("ssrem-base", MPNET)])
+def test_it_judges_where_its_model_is_at_hand(name: str, needs: tuple[str, ...]) -> None:
     folder = PACKAGED / name
-    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 1_000_000
+    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 4_000_000
     assert read_json(folder / "card.json", ("corpora", "trained_at"))["evaluator"] == name
     if not_installed(*needs):
         if name == "blend":  # the other's model would be looked for on the hub
