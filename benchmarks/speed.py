@@ -143,7 +143,9 @@ ROWS = {
         scored("ssrem"),
     ),
     "ssrem-references": Row(
-        "the same with references, of which g is the mover's similarity", "", scored("ssrem", references=True)
+        f"`ssrem score --evaluator ssrem`, {RESPONSES['ssrem']:,} with references: g is the mover's similarity",
+        "",
+        scored("ssrem", references=True),
     ),
     "blend-fast": Row("`ssrem score` by the default, `blend-fast`", "", scored("blend-fast")),
     **{

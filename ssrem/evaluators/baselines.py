@@ -23,7 +23,7 @@ class CosineSettings(EncoderSettings):
     join: Literal["mean", "text", "vectors"] = "mean"
     """text: the cosine with those turns joined to one text by a space; mean: the mean of that and of the cosine with
     the last turn only; vectors: like mean, with the mean of the turns' vectors in place of the joined text's, so that
-    each turn is encoded once for all who read it"""
+    no text is encoded but the turns, which other parts of a blend read too"""
 
 
 class Cosine(EncodedMetric):

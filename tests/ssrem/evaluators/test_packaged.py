@@ -29,13 +29,18 @@ def test_an_evaluator_comes_with_the_package() -> None:
         assert better > worse, name
 
 
-@pytest.mark.parametrize(("name", "needs"), [("blend", GEMMA), ("blend-base", MPNET), ("ssrem-base", MPNET)])
-def test_it_judges_where_its_model_is_at_hand(name: str, needs: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("name", "needs", "size"),
+    [("blend", GEMMA, 1_000_000), ("blend-base", MPNET, 1_000_000), ("ssrem-base", MPNET, 4_000_000)],
+)
+def test_it_is_small_and_judges_where_its_model_is_at_hand(
+    name: str, needs: tuple[str, ...], size: int
+) -> None:
     folder = PACKAGED / name
-    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 4_000_000
+    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < size
     assert read_json(folder / "card.json", ("corpora", "trained_at"))["evaluator"] == name
     if not_installed(*needs):
-        if name == "blend":  # the other's model would be looked for on the hub
+        if name == "blend":  # the others' model would be looked for on the hub
             with pytest.raises(EvaluatorError, match=r"pip install 'ssrem\[lm\]'"):
                 load_evaluator(name)
         return
