@@ -7,7 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import date, datetime, time
 from decimal import Decimal
 from itertools import count
@@ -87,16 +87,26 @@ def _stoppable(
 
     It runs in another thread, since Python handles no signal while DuckDB computes in this one.
     """
+    # Made before the thread starts: Ctrl-C may come while `submit` has started it and not yet returned.
+    answer: Future[Result] = Future()
+
+    def run() -> None:
+        if answer.set_running_or_notify_cancel():
+            try:
+                answer.set_result(work())
+            except BaseException as error:
+                answer.set_exception(error)
+
     with ThreadPoolExecutor(1, "query") as pool:
-        answer = pool.submit(work)
         try:
+            pool.submit(run)
             return answer.result(timeout)
         except TimeoutError:
             raise SsremError(
                 f"the query took longer than {timeout:g} s; ask for less, or give it more time with --timeout"
             ) from None
         finally:
-            while not answer.done():  # between two steps of a query an interrupt has no effect
+            while not (answer.cancel() or answer.done()):  # between two steps an interrupt has no effect
                 connection.interrupt()
                 wait([answer], 0.1)
 

@@ -11,8 +11,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -238,6 +240,21 @@ def test_ctrl_c_stops_a_query(home: Warehouse, here: Path) -> None:
             process.kill()  # else the block waits for a query without an end
     assert process.returncode == 130
     assert errors == "ssrem: interrupted\n"
+
+
+def test_ctrl_c_while_the_thread_starts_stops_the_query(
+    home: Warehouse, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(ThreadPoolExecutor):
+        def submit(self, *arguments: Any, **options: Any) -> Any:
+            super().submit(*arguments, **options)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(query, "ThreadPoolExecutor", Interrupted)
+    threads = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        ask(home, ENDLESS)
+    assert threading.active_count() == threads
 
 
 @pytest.mark.parametrize("text", [ENDLESS, "FROM range(1000000000000)"])
