@@ -1,26 +1,28 @@
-"""Checks that no default evaluator is worse than the untrained cosine of its own sentence encoder.
+"""Checks that no default evaluator is worse than the untrained cosine of its own sentence encoder, nor ranks responses
+otherwise than with products of float32.
 
 python -m benchmarks.against_cosine FILE…      # annotated sets; the everyday pairs come with ssrem
 
-A line a set: Spearman with the raters' mean of both, and their difference with its 95% interval; then the share of
-pairs in which the better response is higher. Ends with status 1 if the difference on a set lies below zero with its
-whole interval, or the mean over the sets, or the share of pairs, is lower than the cosine's.
+A line a set: Spearman with the raters' mean of both, their difference with its 95% interval, and Spearman with the same
+evaluator's scores in float32; then the share of pairs in which the better response is higher. Ends with status 1 if the
+difference on a set lies below zero with its whole interval, the mean over the sets, or the share of pairs, is lower
+than the cosine's, or Spearman with float32 is less than .995.
 """
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ssrem.agreement.compare import paired_bootstrap
-from ssrem.agreement.correlate import View
+from ssrem.agreement.correlate import View, spearman
 from ssrem.annotated_sets import read_set
 from ssrem.annotated_sets.annotated import labels_of
 from ssrem.evaluators import best_packaged, load_evaluator
 from ssrem.evaluators.baselines import Cosine
-from ssrem.evaluators.blend import share_encoders
 from ssrem.samples import Labels, context_key
 from ssrem.studies.behaviour import Pairs, behaviour, everyday_pairs
 
@@ -34,21 +36,26 @@ def main() -> int:
 
 def _worse(name: str, sets: dict[str, Labels]) -> bool:
     """Print the lines of one evaluator; whether it is worse than the cosine over its encoder."""
-    blend = load_evaluator(name)
-    cosine = next(member for member in blend.members.values() if isinstance(member, Cosine))  # type: ignore[attr-defined]
+    blend: Any = load_evaluator(name)
+    exact = type(blend)(blend.settings.model_copy(update={"products": "float32"}))
+    exact.take(blend.tensors, blend.bounds)
+    cosine = next(member for member in blend.members.values() if isinstance(member, Cosine))
     cosine = Cosine(encoder=cosine.settings.encoder)
-    share_encoders([*blend.members.values(), cosine])  # type: ignore[attr-defined]
     differences, worse = [], False
     for dataset, labels in sets.items():
         contexts = [context_key(sample.context) for sample in labels.samples]
         scores = [one.components(labels.samples).f for one in (blend, cosine)]
+        same = spearman(scores[0], exact.components(labels.samples).f).statistic
         human = [score for _, score in labels.pairs]
         found = paired_bootstrap(*scores, human, contexts, view=View("spearman"), seed=0)
         assert found.difference is not None and found.low is not None and found.high is not None, found.reason
         print(f"{name} {dataset}: {found.first:.3f}, cosine {found.second:.3f}, ", end="")
-        print(f"difference {found.difference:.3f} [{found.low:.3f}, {found.high:.3f}]", flush=True)
+        print(
+            f"difference {found.difference:.3f} [{found.low:.3f}, {found.high:.3f}], float32 {same:.4f}",
+            flush=True,
+        )
         differences.append(found.difference)
-        worse |= found.high < 0
+        worse |= found.high < 0 or same < 0.995
     pairs = everyday_pairs()
     share, other = (behaviour(Pairs(pairs, one.score), 0)[0].value for one in (blend, cosine))
     print(f"{name} everyday pairs: {share:.3f}, cosine {other:.3f}", flush=True)

@@ -5,8 +5,8 @@ python -m benchmarks.blend blend-fast     # ssrem/packaged/blend-fast, in some m
 python -m benchmarks.blend blend          # ssrem/packaged/blend: with the language model, up to an hour
 python -m benchmarks.blend lm-sum         # ssrem/packaged/lm-sum, in some minutes
 
-Nothing is learned from human scores. Models run in bf16 where the CPU has it, which is twice as fast. Make
-the blends anew if the packaged ssrem-minilm changes: it is one of their parts.
+Nothing is learned from human scores. Language models run in bf16 where the CPU has it. Make the blends anew if the
+packaged ssrem-minilm changes: it is one of their parts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ from ssrem.training import Training
 from ssrem.training.trainer import has_bf16
 
 CORPUS = "chitchat"
-SIZES = {name: {"contexts": 500, "valid_contexts": 150} for name in ("blend", "blend-base")}
+SIZES = {
+    "blend": {"contexts": 250, "valid_contexts": 80},
+    "blend-base": {"contexts": 500, "valid_contexts": 150},
+}
 """Settings beside the default ones: for `blend` more responses than a user would wait for, for `blend-base` fewer."""
 STANDARDISED = 300
 """Validation responses whose scores standardise the parts of `lm-sum`."""
@@ -81,8 +84,7 @@ def _fitted(blend: Blend, candidates: Candidates) -> Training:
         for part in settings.parts
     ]
     fitted = kind(settings.model_copy(update={"parts": tuple(parts)}))
-    with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-        training = fitted.fit(candidates, progress=lambda done, steps: print(f"{done}/{steps}", flush=True))
+    training = fitted.fit(candidates, progress=lambda done, steps: print(f"{done}/{steps}", flush=True))
     blend.take(fitted.tensors, fitted.bounds)
     return training
 

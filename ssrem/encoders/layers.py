@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import platform
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -207,30 +208,84 @@ class Int8Linear(torch.nn.Linear):
     """A linear map by whole numbers, on the CPU without gradients: 8 bits of each token's input, 7 of the weights.
 
     Each token and each output has a scale of its own, so that a token's result depends on no other. With 8 bits of the
-    weights, pairs of products could exceed 16 bits, at which processors without VNNI cut them off.
+    weights, pairs of products could exceed 16 bits, at which processors without VNNI cut them off. factors (i,): what
+    inputs are multiplied and weights divided by before they are rounded. offset (o,): the bias, and what rounding the
+    weights takes away on average.
     """
 
     whole: torch.Tensor
     steps: torch.Tensor
+    factors: torch.Tensor
+    offset: torch.Tensor
+    scaled: bool
+    """Whether a factor is not 1."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if torch.is_grad_enabled() or input.device.type != "cpu":
             return super().forward(input)
-        scale = input.abs().amax(dim=-1, keepdim=True).clamp_min(1e-30) / 127
-        rows = (input / scale).round_().to(torch.int8).flatten(0, -2)
-        sums = torch._int_mm(rows, self.whole.t()).view(*input.shape[:-1], -1)
-        product: torch.Tensor = sums.float().mul_(self.steps).mul_(scale)
-        return product if self.bias is None else product.add_(self.bias)
+        rows = input * self.factors if self.scaled else input
+        scale = rows.abs().amax(dim=-1, keepdim=True).clamp_min_(1e-30).div_(127)
+        rows = (rows * scale.reciprocal()).round_().flatten(0, -2)
+        if _FAST_INT8:
+            sums = torch._int_mm(rows.to(torch.int8), self.whole.t()).float()
+        else:  # the same sums: float32 holds every whole number up to 2^24
+            sums = rows @ self.whole.t().float()
+        return torch.addcmul(self.offset, sums.view(*input.shape[:-1], -1).mul_(scale), self.steps)
+
+
+_FAST_INT8 = platform.machine().lower() in ("x86_64", "amd64") and hasattr(
+    torch.ops.mkldnn, "_linear_pointwise"
+)
+"""Whether torch multiplies int8 by oneDNN; elsewhere that takes many times as long as float32."""
 
 
 @torch.no_grad()
-def use_int8(model: torch.nn.Module) -> None:
+def use_int8(model: Any) -> None:
     """Compute the linear maps of `model` by whole numbers, rounded from the weights as they are now; these stay, for
-    the hash and for learning."""
+    the hash and for learning.
+
+    In the output of a layer normalisation a few features are far larger than the others, which would make the steps
+    coarse, so part of their size moves into the weights (Xiao et al. 2023, section 4, with α = .6), in powers of two,
+    which round nothing. What rounding changes on average is added to the bias (Nagel et al. 2019, section 4.2). Sizes
+    and means are those of tokens drawn from the whole vocabulary.
+    """
+    normalised: dict[int, torch.Tensor] = {}
+    inputs: dict[Any, tuple[torch.Tensor, torch.Tensor, bool]] = {}
+
+    def normalises(_: object, __: object, output: torch.Tensor) -> None:
+        normalised[output.data_ptr()] = output  # kept, so that its address is not used again
+
+    def reads(part: torch.nn.Module, given: tuple[torch.Tensor, ...]) -> None:
+        rows = given[0].flatten(0, -2)
+        inputs[part] = rows.abs().amax(dim=0), rows.mean(dim=0), given[0].data_ptr() in normalised
+
+    hooks = []
     for part in model.modules():
-        if isinstance(part, torch.nn.Linear):
-            part.__class__ = Int8Linear
-            steps = part.weight.abs().amax(dim=1).clamp_min(1e-30) / 63
-            whole = (part.weight / steps[:, None]).round().to(torch.int8)
-            part.register_buffer("whole", whole, persistent=False)
-            part.register_buffer("steps", steps, persistent=False)
+        if isinstance(part, torch.nn.LayerNorm):
+            hooks.append(part.register_forward_hook(normalises))
+        elif isinstance(part, torch.nn.Linear):
+            part.__class__ = torch.nn.Linear  # a copy of another model may have that one's whole numbers
+            hooks.append(part.register_forward_pre_hook(reads))
+    use_onednn(model)
+    last = model.get_input_embeddings().num_embeddings - 1
+    tokens = torch.linspace(0, last, 1_024, device=model.device).long().view(-1, 8)
+    model(input_ids=tokens, attention_mask=torch.ones_like(tokens))
+    for hook in hooks:
+        hook.remove()
+    for part, (largest, mean, scaled) in inputs.items():
+        part.__class__ = Int8Linear
+        weights = part.weight.detach()
+        factors = torch.ones_like(largest)
+        if scaled:
+            size = weights.abs().amax(dim=0).clamp_min(1e-5) ** 0.4 / largest.clamp_min(1e-5) ** 0.6
+            factors = torch.exp2(torch.log2(size).round())
+            weights = weights / factors
+        steps = weights.abs().amax(dim=1).clamp_min(1e-30) / 63
+        whole = (weights / steps[:, None]).round()
+        offset = (weights - whole * steps[:, None]) @ (mean * factors)
+        if part.bias is not None:
+            offset = offset + part.bias.detach()
+        held = {"whole": whole.to(torch.int8), "steps": steps, "factors": factors, "offset": offset}
+        for name, tensor in held.items():
+            part.register_buffer(name, tensor, persistent=False)
+        part.scaled = scaled

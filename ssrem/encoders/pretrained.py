@@ -19,7 +19,7 @@ from ssrem.errors import EvaluatorError, one_line
 BF16 = ":bf16"
 """After the name of a model: products of bfloat16, in less time where the processor has them."""
 INT8 = ":int8"
-"""After the name of a sentence encoder: products of whole numbers on the CPU, in some two thirds of the time."""
+"""After the name of a sentence encoder: products of whole numbers on the CPU, in about half of the time."""
 USUAL_TOKENS = 512
 """How many tokens of a text are read if neither the model nor its tokenizer has a limit."""
 
@@ -207,7 +207,7 @@ class Pretrained:
         if held is None:
             loaded = load(bare, cls.auto_class, device=device)
             held = cls._in_use[key] = cls(name or spec, *loaded, mixed=form == BF16)
-            if form == INT8:
+            if form == INT8 and not held.model.config.is_encoder_decoder:  # which no encoder takes
                 from ssrem.encoders.layers import use_int8
 
                 use_int8(held.model)

@@ -200,6 +200,12 @@ class Transformer(Encoder):
         other.__dict__.pop("signature", None)
         return other
 
+    def in_int8(self) -> Self:
+        """The same encoder with products of whole numbers."""
+        other = copy.copy(self)
+        other.form = pretrained.INT8
+        return other.with_model(copy.deepcopy(self.model), self.name)
+
     def truncated(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         """Whether each text has more than `max_length` tokens, bool (n,): its end is not encoded."""
         chunks = (self.tokens(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK))

@@ -77,8 +77,8 @@ PARTS = ("f", "g", "h")
 PACKAGED = Path(__file__).parent.parent / "packaged"
 
 BEST_PACKAGED = {
+    "blend": (*MINILM, *MPNET, *GEMMA),
     "blend-base": (*MINILM, *MPNET),
-    "blend": (*MINILM, *GEMMA),
     "blend-fast": MINILM,
     "ssrem": (),
 }

@@ -81,7 +81,7 @@ def learn_pairs(blend: Blend, candidates: Candidates, progress: Progress | None)
     Minimises the mean of -log σ(f(true) - f(negative)) + l2 Σ (w - p Σ w)², w ≥ 0, where f = Σ w z + β log(1 + words),
     a mean over a response's negatives and then over responses: regularisation draws the weights to the prior p, not to
     zero. z is a part's score, standardised by the true responses of the train split, so that its scale does not depend
-    on the kinds of negatives; by all responses only where the true ones do not differ. A control has weight 0. The
+    on the kinds of negatives; by all responses only where the true ones hardly differ. A control has weight 0. The
     weights that are kept sum to 1, without β; the valid split gives figures and bounds.
     """
     from scipy.optimize import minimize
@@ -335,14 +335,17 @@ def ridge(z: Floats, target: Floats, prior: Floats, strength: float) -> tuple[Fl
 def scales(values: Floats, others: Floats) -> tuple[Floats, Floats]:
     """Centre and spread (m,): mean and deviation of `values` (n, m) without the outer percent at each end.
 
-    Where the rest does not differ, as by a part that recognises something rare, the spread is that of all values, else
-    that of `others` (k, m), else 1.
+    Where that deviation is less than a tenth of that of `others` (k, m), as of a part that recognises something rare,
+    the spread is that of these, without their outer percent if they differ then too; it is 1 if none differ.
     """
-    inner = np.clip(values, *np.percentile(values, [_TAIL, 100 - _TAIL], axis=0))
+    inner, wider = (
+        np.clip(rows, *np.percentile(rows, [_TAIL, 100 - _TAIL], axis=0)) for rows in (values, others)
+    )
     spread = np.ones(values.shape[1])
-    for rows in (others, values, inner):
+    for rows, least in ((others, 0.0), (wider, 0.0), (inner, 0.1)):
         deviation = rows.std(axis=0)
-        spread = np.where(deviation > 1e-9 * (1 + np.abs(rows).max(axis=0)), deviation, spread)
+        differs = deviation > 1e-9 * (1 + np.abs(rows).max(axis=0))
+        spread = np.where(differs & (deviation > least * spread), deviation, spread)
     return inner.mean(axis=0), spread
 
 

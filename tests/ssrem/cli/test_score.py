@@ -111,7 +111,7 @@ def test_the_best_that_is_installed_is_used_and_named(
     assert f"scoring with {best}, as packaged" in (error := capsys.readouterr().err)
     assert "blend needs pip install 'ssrem[lm]'" in error
     monkeypatch.setitem(BEST_PACKAGED, "blend-base", ("json",))
-    assert best_packaged() == ("blend-base", {})
+    assert best_packaged() == ("blend-base", {"blend": ["no_such_package"]})
 
 
 def test_an_empty_side_is_null_and_f_tells_degrees() -> None:

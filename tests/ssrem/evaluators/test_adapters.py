@@ -21,7 +21,7 @@ from ssrem.evaluators.baselines import Cosine
 from ssrem.evaluators.bilinear import SSREMMiniLM
 from ssrem.evaluators.bilinear_inputs import AdapterSettings, Cases
 from ssrem.evaluators.bilinear_training import AdapterObjective
-from ssrem.evaluators.blend import Blend
+from ssrem.evaluators.blend import Blend, BlendSettings
 from ssrem.samples import TEST, TRAIN, VALID, Candidates, Sample
 from support.topical import topical_encoder
 from support.trained import (
@@ -161,7 +161,7 @@ def test_a_blend_encodes_together_what_both_encoders_read(
 ) -> None:
     cosine = Cosine(encoder=f"hf:{bert}", context_turns=1)
     expected = [np.tile(part.components(SAMPLES).f, 2) for part in (cosine, fitted)]
-    blend = Blend(members={"ssrem-minilm": fitted, "cosine": cosine})
+    blend = Blend(BlendSettings(products="float32"), members={"ssrem-minilm": fitted, "cosine": cosine})
     read: list[str] = []
     encode = AdaptedTransformer.encode_both
 
@@ -174,6 +174,12 @@ def test_a_blend_encodes_together_what_both_encoders_read(
     fitted.encoder.cache = None
     assert sorted(read) == sorted({text for s in SAMPLES for text in (s.context[-1], s.response)})
     np.testing.assert_allclose(values[:, ::-1], np.transpose(expected), atol=1e-3)
+    int8 = Blend(members=blend.members)
+    near = int8.part_scores(SAMPLES)[0]
+    fitted.encoder.cache = None
+    assert 0 < np.abs(near - values[: len(SAMPLES)]).max() < 0.2
+    # It is the blend whose scores are others; its parts stay what they were.
+    assert int8._about() == blend._about().replace("|tuned", "|int8|tuned")
 
 
 def test_only_the_adapters_of_upper_layers_learn(fitted: SSREMMiniLM, bert: Path) -> None:

@@ -384,12 +384,13 @@ def test_scales_leave_the_outer_percent_out() -> None:
 
 
 def test_what_a_part_recognises_rarely_keeps_its_weight() -> None:
-    rare, never = np.zeros(160), np.zeros(160)
+    rare, never, little = np.zeros(160), np.zeros(160), np.zeros(160)
     rare[7] = -0.5
-    others = np.column_stack([rare, never])
-    others[:12, 1] = -0.5
-    _, spread = scales(np.column_stack([rare, never]), others)
-    assert spread == pytest.approx([rare.std(), others[:, 1].std()])
+    little[:8] = -0.01
+    others = np.column_stack([rare, never, little])
+    others[:12, 1:] = -0.5
+    _, spread = scales(np.column_stack([rare, never, little]), others)
+    assert spread == pytest.approx([rare.std(), *others[:, 1:].std(axis=0)])
 
 
 def test_scores_do_not_depend_on_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -457,18 +458,17 @@ def test_parts_by_name_as_tables_and_in_toml(tmp_path: Path) -> None:
         part.key: weight for part, weight in zip(BlendSettings().parts, BlendSettings().prior, strict=True)
     }
     assert {name: round(float(weight), 2) for name, weight in shown.items()} == {
-        "cosine-last": 0.17,
-        "ssrem-minilm": 0.17,
-        "novelty": 0.11,
-        "own-turn": 0.11,
-        "fluency": 0.11,
-        "lm-pmi": 0.17,
-        "lm-pmi-sum": 0.17,
+        "cosine": 0.24,
+        "ssrem-minilm": 0.08,
+        "repetition": 0.48,
+        "fluency": 0.04,
+        "lm-pmi": 0.08,
+        "lm-pmi-sum": 0.08,
         "lm-coherence": 0.0,
         "length": 0.0,
     }
     for settings in (BlendFastSettings(), BlendBaseSettings()):
-        assert settings.prior.round(2).tolist() == [0.5, 0.17, 0.25, 0.08, 0.0]
+        assert settings.prior.round(2).tolist() == [0.29, 0.1, 0.57, 0.05, 0.0]
     assert LmSumSettings().prior.tolist() == [0.5, 0.5]
 
 

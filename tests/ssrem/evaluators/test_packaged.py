@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from ssrem.errors import EvaluatorError
 from ssrem.evaluators import PACKAGED, load_evaluator, packaged
 from ssrem.extras import GEMMA, MPNET, not_installed
 from ssrem.files import read_json
@@ -31,7 +30,11 @@ def test_an_evaluator_comes_with_the_package() -> None:
 
 @pytest.mark.parametrize(
     ("name", "needs", "size"),
-    [("blend", GEMMA, 1_000_000), ("blend-base", MPNET, 1_000_000), ("ssrem-base", MPNET, 4_000_000)],
+    [
+        ("blend", (*MPNET, *GEMMA), 1_000_000),
+        ("blend-base", MPNET, 1_000_000),
+        ("ssrem-base", MPNET, 4_000_000),
+    ],
 )
 def test_it_is_small_and_judges_where_its_model_is_at_hand(
     name: str, needs: tuple[str, ...], size: int
@@ -39,11 +42,8 @@ def test_it_is_small_and_judges_where_its_model_is_at_hand(
     folder = PACKAGED / name
     assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < size
     assert read_json(folder / "card.json", ("corpora", "trained_at"))["evaluator"] == name
-    if not_installed(*needs):
-        if name == "blend":  # the others' model would be looked for on the hub
-            with pytest.raises(EvaluatorError, match=r"pip install 'ssrem\[lm\]'"):
-                load_evaluator(name)
-        return
+    if missing := not_installed(*needs):  # a model would be looked for on the hub
+        pytest.skip(f"needs {', '.join(missing)}")
     context = ("Hi, do you like movies?", "Yes, I love horror films.")
     good, bad = load_evaluator(name).score(
         [Sample(context, "Which one is your favorite?"), Sample(context, "My car needs new brakes.")]
