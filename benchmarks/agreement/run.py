@@ -86,7 +86,6 @@ class _Read(dict[str, Candidates]):
 def run_of(entry: Entry, seed: int, bench: Bench) -> dict[str, Any]:
     """Figures of an entry on every annotated set that it is tested on, its signature, its gains and its time."""
     evaluator, fitted = _fitted(entry, seed, bench)
-    bench.held[:] = [evaluator]
     training = evaluator.training if entry.learn in ("corpus", "both") else None
     run: dict[str, Any] = {"seed": seed, "fit_seconds": round(fitted, 1), "gains": []}
     if training is not None:
@@ -113,6 +112,7 @@ def run_of(entry: Entry, seed: int, bench: Bench) -> dict[str, Any]:
         if entry.learn in ("labels", "both"):
             run["gains"].append(_gain_of_labels(entry, evaluator, scores, labels))
         kept_scores[name] = [float(f"{score:.5g}") for score in scores]
+    bench.held[:] = [evaluator]  # only now, as models are loaded when they are first used
     known = entry.learn not in ("labels", "both")
     if entry.section == "negatives":
         run["scores"] = kept_scores
