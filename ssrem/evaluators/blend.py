@@ -133,7 +133,8 @@ class BlendSettings(EvaluatorSettings):
     """the same above their mean; low, since a response that is closer to its context, or likelier after it, than nearly
     all true ones is no better for that: it may be a copy"""
     products: Literal["float32", "int8"] = "int8"
-    """of the parts' sentence encoders; int8: by whole numbers on the CPU, in about half of the time"""
+    """of the parts' sentence encoders, unless their name says it; int8: whole numbers on the CPU, in about half of the
+    time"""
     folds: int = Field(5, ge=2, le=LARGEST)
     """of the inner cross-validation where human scores are learned"""
     seed: Seed = 0
@@ -481,7 +482,7 @@ def _share_encoders(members: Iterable[Evaluator], *, int8: bool) -> None:
             if isinstance(encoder, AdaptedTransformer):
                 start: Any = in_int8(encoder.start)
                 fast = AdaptedTransformer(start, encoder.factors)
-            elif isinstance(encoder, Transformer):
+            elif isinstance(encoder, Transformer) and not encoder.form:  # bf16 was asked for
                 fast = encoder.in_int8()
             computing[encoder.signature] = fast
         return computing[encoder.signature]

@@ -180,6 +180,9 @@ def test_a_blend_encodes_together_what_both_encoders_read(
     assert 0 < np.abs(near - values[: len(SAMPLES)]).max() < 0.2
     # It is the blend whose scores are others; its parts stay what they were.
     assert int8._about() == blend._about().replace("|tuned", "|int8|tuned")
+    named = Blend(members={"cosine": Cosine(encoder=f"hf:{bert}:bf16")})
+    cache: Any = named.members["cosine"].encoder.cache  # type: ignore[union-attr]
+    assert cache.encoder.form == ":bf16"
 
 
 def test_only_the_adapters_of_upper_layers_learn(fitted: SSREMMiniLM, bert: Path) -> None:
