@@ -137,7 +137,8 @@ class MaskedLM(pretrained.Pretrained):
             part = places[first : first + rows]
             each = torch.arange(len(part))
             logs = self._logits(torch.tensor(ids).repeat(len(part), 1), each, part).log_softmax(-1)
-            values += logs.cpu()[each, torch.tensor(ids)[part]].tolist()
+            hidden = torch.tensor(ids)[part].to(logs.device)
+            values += logs.gather(1, hidden[:, None])[:, 0].tolist()
         return np.array(values)
 
     def logits_at(self, ids: Sequence[int], masks: Sequence[int]) -> NDArray[np.float32]:

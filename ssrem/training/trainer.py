@@ -162,6 +162,7 @@ class _Run:
             weight_decay=plan.weight_decay,
             decoupled_weight_decay=plan.decoupled,
             foreach=False,
+            fused=self.device.type == "cuda",
         )
         self.noise = torch.Generator().manual_seed(plan.seed)
         self.step, self.total, self.count = 0, 0.0, 0
@@ -288,9 +289,11 @@ class _Run:
         with torch.no_grad():
             for name, value in self.parameters.items():
                 value.copy_(by_kind["now"][name])
-                # Adam's count of steps is a scalar on the CPU; safetensors returns it with one dimension.
+                # Adam's count of steps is a scalar, on the CPU unless the update is fused; safetensors returns it with
+                # one dimension.
+                counted = value.device if self.device.type == "cuda" else "cpu"
                 self.optimiser.state[value] = {
-                    kind.removeprefix(_ADAM): values[name].reshape(()).clone()
+                    kind.removeprefix(_ADAM): values[name].reshape(()).to(counted, copy=True)
                     if kind == f"{_ADAM}step"
                     else values[name].to(value.device).clone()
                     for kind, values in moments.items()
