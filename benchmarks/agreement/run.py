@@ -99,7 +99,7 @@ def run_of(entry: Entry, seed: int, bench: Bench) -> dict[str, Any]:
             above = true_above_false(evaluator, bench.responses)
             run["dailydialog_plusplus"] = {kind: float(wins.mean()) for kind, wins in above.items()}
             if evaluator.settings.prior == "cosine":
-                run["gains"] += _gains_over_prior(above, bench.responses)
+                run["gains"] += _gains_over_prior(above, evaluator.base.cosine, bench.responses)
     results, kept_scores, scored, seconds = {}, {}, 0, 0.0
     for name in [entry.target] if entry.target else list(bench.sets):
         labels = bench.sets[name]
@@ -141,10 +141,9 @@ def _gain_of_fit(training: Any) -> list[dict[str, Any]]:
     return [gain_of_share("true responses above negatives, validation", start, end, training.rows["valid"])]
 
 
-def _gains_over_prior(above: Mapping[str, Floats], responses: Path) -> list[dict[str, Any]]:
-    """Of the share of false responses below the true one, over `cosine`, the order before training."""
-    cosine: Any = evaluator_class("cosine")
-    start = true_above_false(cosine(), responses)
+def _gains_over_prior(above: Mapping[str, Floats], prior: Evaluator, responses: Path) -> list[dict[str, Any]]:
+    """Of the share of false responses below the true one, over the prior's, `cosine`: the order before training."""
+    start = true_above_false(prior, responses)
     return [
         paired_gain(f"true responses above {kind} ones, DailyDialog++ dev", start[kind], end)
         for kind, end in above.items()

@@ -66,6 +66,9 @@ class CrossEncoderSettings(EvaluatorSettings):
     freeze: Natural = 4
     """number of lowest layers that do not learn, nor do the embeddings; their output is computed once per training if
     it fits into 1 GiB; 0: everything learns"""
+    rank: Natural = 0
+    """of adapters that learn in place of the layers from `freeze` on, so that a saved evaluator takes a few MB; 0: the
+    layers themselves learn"""
     patience: Count = 2
     """epochs without a lower validation loss before training stops"""
     seed: Seed = 0
@@ -91,6 +94,8 @@ class CrossEncoder(Trained):
     """Form of the head: 'linear' or 'mlp', see CrossNet."""
     net: Any = None
     """The network with the learned weights."""
+    int8: bool = False
+    """Whether products are of whole numbers when the CPU scores, as in a blend."""
 
     @cached_property
     def base(self) -> Base:
@@ -134,6 +139,8 @@ class CrossEncoder(Trained):
     def compute(self, samples: Sequence[Sample]) -> Scores:
         from ssrem.evaluators.cross_encoder_network import logits, sigmoid
 
+        if self.int8:
+            self.net.use_int8()
         f, truncated = np.zeros(len(samples)), np.zeros(len(samples), dtype=bool)
         for first in range(0, len(samples), _CHUNK):
             at = slice(first, first + _CHUNK)

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from ssrem.encoders import hub, pretrained
-from ssrem.encoders.layers import divided, freeze
+from ssrem.encoders.layers import add_adapters, divided, freeze, layers, merge_adapters, use_int8
 from ssrem.encoders.transformer import pool
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.baselines import Cosine
@@ -175,7 +175,11 @@ class CrossNet(torch.nn.Module):
         if getattr(self.model, "pooler", None) is not None:
             self.model.pooler = None
         self._frozen = freeze(self.model, settings.freeze, settings.model)
+        if settings.rank:
+            self.model.requires_grad_(False)
+            add_adapters(*layers(self.model), rank=settings.rank, freeze=settings.freeze, seed=settings.seed)
         self._parts = divided(self.model, settings.freeze)
+        self._int8 = False
         size = int(self.model.config.hidden_size)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
@@ -256,6 +260,14 @@ class CrossNet(torch.nn.Module):
         with torch.no_grad():
             for name, array in weights.items():
                 trained[name].copy_(torch.from_numpy(np.ascontiguousarray(array)))
+
+    def use_int8(self) -> None:
+        """On the CPU, multiply whole numbers from now on (`layers.use_int8`): what adapters learned becomes a part of
+        the weights, so that this network is for scoring alone."""
+        if not self._int8 and self.base.device.type == "cpu":
+            self._int8 = True
+            merge_adapters(self.model)
+            use_int8(self.model)
 
     def rescale(self, slope: float, offset: float) -> None:
         """Replace every logit z by slope · z + offset."""

@@ -17,6 +17,7 @@ from safetensors.numpy import load_file
 from ssrem.encoders.hub import MINILM
 from ssrem.encoders.pretrained import tokenizer_hash
 from ssrem.errors import EvaluatorError
+from ssrem.evaluators import load_evaluator
 from ssrem.evaluators.baselines import Cosine
 from ssrem.evaluators.cross_encoder import Retrieval, RetrievalSettings
 from ssrem.evaluators.cross_encoder_network import CrossNet, logits
@@ -274,6 +275,23 @@ def test_lower_layers_stay(fitted: Retrieval) -> None:
     assert "embeddings" in still and not fitted.net.model.encoder.layer[0].training
     assert fitted.net.model.encoder.layer[1].training
     fitted.net.eval()
+
+
+def test_adapters_learn_in_place_of_the_layers(bert: Path, tmp_path: Path) -> None:
+    evaluator = Retrieval(config(bert, rank=4, epochs=14, patience=14))
+    figures = evaluator.fit(coloured()).figures
+    assert figures["valid_gt_above"] > figures["prior_valid_gt_above"] + 0.2
+    learned = {name for name in evaluator.tensors if name.startswith("model.")}
+    assert learned and all(name.endswith((".up", ".down")) and ".layer.1." in name for name in learned)
+    evaluator.save(tmp_path / "saved")
+    again = load_evaluator(tmp_path / "saved")
+    scores = evaluator.score(SAMPLES)
+    assert np.array_equal(again.score(SAMPLES), scores)
+    assert isinstance(again, Retrieval)
+    again.int8 = True  # with the adapters in the weights
+    near = again.score(SAMPLES)
+    assert 0 < np.abs(near - scores).max() < 0.1
+    assert np.array_equal(again.score(SAMPLES), near), "the weights get the adapters once"
 
 
 def test_seeded_and_leaves_the_random_state(bert: Path) -> None:
