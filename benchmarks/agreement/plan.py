@@ -196,14 +196,8 @@ def _trained() -> Iterator[Entry]:
         "corpus", "ssrem-paper-ranking", "`ssrem-paper`, ranking loss", "ssrem-paper", {"loss": "ranking"},
         DEFAULT_ENCODER, "corpus", seeds=SEEDS, minutes=5,
     )  # fmt: skip
-    for name, minutes in (
-        ("ssrem-minilm", 1),
-        ("ssrem-base", 5),
-        ("retrieval", 6),
-        ("blend-fast", 2),
-        ("blend-base", 10),
-        ("blend", 30),
-    ):
+    names = ("ssrem-minilm", "ssrem-base", "retrieval", "blend-fast", "blend-base", "blend")
+    for name, minutes in zip(names, (1, 5, 6, 2, 10, 30), strict=True):
         yield Entry("corpus", name, f"`{name}`, packaged", name, learn="packaged", minutes=minutes)
     for name in ("lm-coherence", "lm-pmi"):
         tuned = {"model": LANGUAGE}
@@ -227,18 +221,10 @@ def _negatives() -> Iterator[Entry]:
         masked = {"negatives_model": MASKED} if spec.removeprefix("random-1+") in _MASKED else {}
         paper = PARK.get(spec) or PARK.get(spec.removeprefix("random-1+"), NONE)
         return Entry(
-            "negatives",
-            name + more.replace(", ", "-").replace(" ", "-"),
-            f"`retrieval`, {spec}{more}",
-            "retrieval",
-            {"negatives": spec, **masked, **settings},
-            None,
-            "corpus",
-            source,
-            seeds=seeds,
-            minutes=minutes,
+            "negatives", name + more.replace(", ", "-").replace(" ", "-"), f"`retrieval`, {spec}{more}", "retrieval",
+            {"negatives": spec, **masked, **settings}, None, "corpus", source, seeds=seeds, minutes=minutes,
             paper=NONE if more else paper,
-        )
+        )  # fmt: skip
 
     for spec, seeds in (("random-1", SEEDS), ("random-2", 1), ("random-1+mask-and-fill", SEEDS)):
         yield entry(spec, "", _PLAIN, RESPONSES, 30, seeds)
