@@ -124,7 +124,9 @@ def pool(states: Any, mode: str, mask: Any = None) -> Any:
     return (states * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1)[:, None]
 
 
-class _SentenceModel(pretrained.Pretrained):
+class SentenceModel(pretrained.Pretrained):
+    """A transformer without a head, shared by encoders and cross-encoders."""
+
     auto_class: ClassVar[str] = "AutoModel"
 
 
@@ -148,7 +150,7 @@ class Transformer(Encoder):
         spec, self.form = pretrained.without_form(spec)
         folder = hub.local_folder(spec)
         self.pooling = Pooling.of(folder)
-        self._pretrained: pretrained.Pretrained = _SentenceModel.shared(f"{folder}{self.form}", device)
+        self._pretrained: pretrained.Pretrained = SentenceModel.shared(f"{folder}{self.form}", device)
         self.tokenizer, self.model = self._pretrained.tokenizer, self._pretrained.model
         if self.model.config.is_encoder_decoder:
             raise EvaluatorError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -20,6 +21,7 @@ from ssrem.encoders.transformer import AdaptedTransformer, Transformer
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import check_name, comes_packaged, evaluator_class, load_evaluator, packaged
 from ssrem.evaluators.base import Bounds, Evaluator, EvaluatorSettings, Provider, Scores, Trained
+from ssrem.evaluators.cross_encoder import CrossEncoder
 from ssrem.files import expanded
 from ssrem.samples import Candidates, Floats, Labels, Progress, Sample
 from ssrem.settings import LARGEST, Count, Positive, Seed
@@ -86,12 +88,14 @@ class Part(EvaluatorSettings):
 
 
 _PMI_SUM = Part(evaluator="lm-pmi", name="lm-pmi-sum", settings={"aggregate": "sum"})
+Products = Literal["float32", "int8"]
+_RETRIEVAL = Part(evaluator="retrieval", weight=2)
 _LENGTH = Part(evaluator="length", weight=0)
 
 
 def _mostly_cosine(*more: Part, **settings: str) -> tuple[Part, ...]:
-    """The parts of the packaged blends. more: those that read a language model; settings: of those that read a sentence
-    encoder as it comes."""
+    """The parts of the packaged blends. more: those that read context and response together; settings: of those that
+    read a sentence encoder as it comes."""
     return (
         Part(evaluator="cosine", settings={**settings, "join": "vectors"}, weight=6),
         Part(evaluator="ssrem-minilm", weight=2),
@@ -108,6 +112,7 @@ class BlendSettings(EvaluatorSettings):
 
     parts: tuple[Part, ...] = Field(
         _mostly_cosine(
+            _RETRIEVAL,
             Part(evaluator="lm-pmi", weight=2),
             _PMI_SUM.model_copy(update={"weight": 2}),
             Part(evaluator="lm-coherence", weight=0),
@@ -132,9 +137,9 @@ class BlendSettings(EvaluatorSettings):
     cap: Positive = 2.0
     """the same above their mean; low, since a response that is closer to its context, or likelier after it, than nearly
     all true ones is no better for that: it may be a copy"""
-    products: Literal["float32", "int8"] = "int8"
-    """of the parts' sentence encoders, unless their name says it; int8: whole numbers on the CPU, in about half of the
-    time"""
+    products: Products = "int8"
+    """of the parts' cross-encoders, and of their sentence encoders unless their name says it; int8: whole numbers on
+    the CPU, in about half of the time"""
     folds: int = Field(5, ge=2, le=LARGEST)
     """of the inner cross-validation where human scores are learned"""
     seed: Seed = 0
@@ -194,7 +199,7 @@ class BlendFastSettings(BlendSettings):
 class BlendBaseSettings(BlendFastSettings):
     """Settings of `blend-base`: those of `blend-fast`, with all-mpnet-base-v2."""
 
-    parts: tuple[Part, ...] = Field(_mostly_cosine(encoder=MPNET), min_length=1)
+    parts: tuple[Part, ...] = Field(_mostly_cosine(_RETRIEVAL, encoder=MPNET), min_length=1)
 
 
 class BlendRefSettings(BlendSettings):
@@ -214,7 +219,7 @@ class BlendRefSettings(BlendSettings):
         min_length=1,
     )
     cap: Positive = 8.0
-    products: Literal["float32", "int8"] = "float32"
+    products: Products = "float32"
 
 
 class LmSumSettings(BlendSettings):
@@ -223,7 +228,7 @@ class LmSumSettings(BlendSettings):
     parts: tuple[Part, ...] = Field((Part(evaluator="lm-coherence"), Part(evaluator="lm-pmi")), min_length=1)
     clip: Positive = 1e9
     cap: Positive = 1e9
-    products: Literal["float32", "int8"] = "float32"
+    products: Products = "float32"
 
 
 class Blend(Trained):
@@ -267,7 +272,11 @@ class Blend(Trained):
             if not self.referenced and "f" not in member.parts:
                 raise EvaluatorError(f"part {part} needs a reference; leave it out, or use blend-ref")
         self._known: dict[Sample, tuple[Floats, bool, str]] = {}
-        _share_encoders(self.members.values(), int8=self.settings.products == "int8")
+        int8 = self.settings.products == "int8"
+        _share_encoders(self.members.values(), int8=int8)
+        for member in self.members.values():
+            if isinstance(member, CrossEncoder):
+                member.int8 = int8
 
     @classmethod
     def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
@@ -448,14 +457,33 @@ def _in_full(part: Part, member: Any) -> Part:
 class Memory:
     """An encoder's cache: each text is encoded once for all parts that read it through this encoder.
 
-    encoder: what computes the vectors. adapted: the memory of an encoder that was adapted from this one. What this one
-    is asked for both then encode together, since the layers below the first adapter are the same.
+    given: the parts' encoder. start: the memory of the encoder that it was adapted from. What that one is asked for
+    both then encode together, since the layers below the first adapter are the same. int8: a transformer on the CPU
+    computes by products of whole numbers, unless its name asks for others.
     """
 
-    def __init__(self, encoder: Encoder) -> None:
-        self.encoder = encoder
+    def __init__(self, given: Encoder, start: Memory | None, *, int8: bool) -> None:
+        self.given, self.start, self.int8 = given, start, int8
         self.adapted: Memory | None = None
         self.known: dict[str, Vectors] = {}
+        if start is not None:
+            start.adapted = self
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """What computes the vectors, made for the first text."""
+        given = self.given
+        if self.start is not None and isinstance(given, AdaptedTransformer):
+            start: Any = self.start.encoder
+            return given if start is given.start else AdaptedTransformer(start, given.factors)
+        if (
+            self.int8
+            and isinstance(given, Transformer)
+            and not given.form
+            and given.model.device.type == "cpu"
+        ):
+            return given.in_int8()
+        return given
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
         new = [text for text in dict.fromkeys(texts) if text not in self.known]
@@ -472,30 +500,15 @@ class Memory:
 
 
 def _share_encoders(members: Iterable[Evaluator], *, int8: bool) -> None:
-    """Give members that have equal encoders one `Memory` between them; int8: in it, the same transformers with products
-    of whole numbers compute the vectors."""
-    computing: dict[str, Encoder] = {}
-
-    def in_int8(encoder: Encoder) -> Encoder:
-        if encoder.signature not in computing:
-            fast = encoder
-            if isinstance(encoder, AdaptedTransformer):
-                start: Any = in_int8(encoder.start)
-                fast = AdaptedTransformer(start, encoder.factors)
-            elif isinstance(encoder, Transformer) and not encoder.form:  # bf16 was asked for
-                fast = encoder.in_int8()
-            computing[encoder.signature] = fast
-        return computing[encoder.signature]
-
+    """Give members that have equal encoders one `Memory` between them."""
     shared: dict[str, Memory] = {}
+
+    def memory(encoder: Encoder) -> Memory:
+        if encoder.signature not in shared:
+            start = memory(encoder.start) if isinstance(encoder, AdaptedTransformer) else None
+            shared[encoder.signature] = Memory(encoder, start, int8=int8)
+        return shared[encoder.signature]
+
     for member in members:
         if (encoder := member.encoder) is not None:
-            if encoder.signature not in shared:
-                shared[encoder.signature] = Memory(in_int8(encoder) if int8 else encoder)
-            encoder.cache = shared[encoder.signature]
-    by_signature = {memory.encoder.signature: memory for memory in shared.values()}
-    for memory in shared.values():
-        if isinstance(memory.encoder, AdaptedTransformer):
-            start = by_signature.get(memory.encoder.start.signature)
-            if start is not None:
-                start.adapted = memory
+            encoder.cache = memory(encoder)

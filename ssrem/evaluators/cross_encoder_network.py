@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ssrem.encoders import hub, pretrained
 from ssrem.encoders.layers import add_adapters, divided, freeze, layers, merge_adapters, use_int8
-from ssrem.encoders.transformer import pool
+from ssrem.encoders.transformer import SentenceModel, pool
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.baselines import Cosine
 from ssrem.samples import Floats, Rows, Sample
@@ -74,7 +74,10 @@ class Base:
             self.tokenizer, self.model = encoder.tokenizer, encoder.model
             self.model.to(pretrained.pick_device(settings.device))
         else:
-            self.tokenizer, self.model = pretrained.load(spec, "AutoModel", device=settings.device)
+            self._held = SentenceModel.shared(
+                str(self.folder), None if settings.device == "auto" else settings.device
+            )
+            self.tokenizer, self.model = self._held.tokenizer, self._held.model
         self.turns, self.max_tokens = settings.context_turns, settings.max_tokens
         self.frame = _frame(name, settings.model, self.tokenizer)
         longest = pretrained.max_tokens(self.tokenizer, self.model) or pretrained.USUAL_TOKENS

@@ -457,18 +457,19 @@ def test_parts_by_name_as_tables_and_in_toml(tmp_path: Path) -> None:
     shown = {
         part.key: weight for part, weight in zip(BlendSettings().parts, BlendSettings().prior, strict=True)
     }
-    assert {name: round(float(weight), 2) for name, weight in shown.items()} == {
-        "cosine": 0.24,
-        "ssrem-minilm": 0.08,
-        "repetition": 0.48,
-        "fluency": 0.04,
-        "lm-pmi": 0.08,
-        "lm-pmi-sum": 0.08,
-        "lm-coherence": 0.0,
-        "length": 0.0,
+    assert {name: round(float(27 * weight), 6) for name, weight in shown.items()} == {
+        "cosine": 6,
+        "ssrem-minilm": 2,
+        "repetition": 12,
+        "fluency": 1,
+        "retrieval": 2,
+        "lm-pmi": 2,
+        "lm-pmi-sum": 2,
+        "lm-coherence": 0,
+        "length": 0,
     }
-    for settings in (BlendFastSettings(), BlendBaseSettings()):
-        assert settings.prior.round(2).tolist() == [0.29, 0.1, 0.57, 0.05, 0.0]
+    assert (21 * BlendFastSettings().prior).round(6).tolist() == [6, 2, 12, 1, 0]
+    assert (23 * BlendBaseSettings().prior).round(6).tolist() == [6, 2, 12, 1, 2, 0]
     assert LmSumSettings().prior.tolist() == [0.5, 0.5]
 
 

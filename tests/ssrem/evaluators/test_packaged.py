@@ -17,6 +17,7 @@ def test_an_evaluator_comes_with_the_package() -> None:
         "blend-base",
         "blend-fast",
         "lm-sum",
+        "retrieval",
         "ssrem",
         "ssrem-base",
         "ssrem-minilm",
@@ -35,6 +36,7 @@ def test_an_evaluator_comes_with_the_package() -> None:
         ("blend", (*MPNET, *GEMMA), 1_000_000),
         ("blend-base", MPNET, 1_000_000),
         ("ssrem-base", MPNET, 4_000_000),
+        ("retrieval", MPNET, 6_000_000),
     ],
 )
 def test_it_is_small_and_judges_where_its_model_is_at_hand(
