@@ -74,6 +74,8 @@ ONLY_PARSED = {
     "base_url=http://localhost:8080/v1 concurrency=1 timeout=600": "an endpoint",
     "ssrem train roberta-eval --labels human_eval.json --labels-only": "a transformer",
     "ssrem train retrieval --set negatives=random-1+sc": "a transformer",
+    "ssrem train retrieval --set model=all-mpnet-base-v2 prior=none negatives=random-2 freeze=0 rank=8 contexts=51200 "
+    "valid_contexts=1000 epochs=1 batch_size=64 learning_rate=5e-4": "a GPU",
     "ssrem train ssrem-minilm": "more than an hour",
     "ssrem train blend-fast --labels one_eval.json two_eval.json": "a transformer",
     "ssrem train blend-fast --labels labels.csv --map score=label --labels-only": "a transformer",

@@ -43,7 +43,7 @@ class ComputedRows:
         before, now = (_flat(one) for one in (row["made_by"], self._determinants(entry)))
         for name in sorted({*before, *now}):
             if before.get(name) != now.get(name):
-                return f"{name} {before.get(name)}, now {now.get(name)}"
+                return f"{name} {before.get(name)!s:.80}, now {now.get(name)!s:.80}"
         return None
 
     def add(self, entry: Entry, run: Mapping[str, Any], command: str) -> None:
