@@ -475,7 +475,7 @@ class Memory:
         given = self.given
         if self.start is not None and isinstance(given, AdaptedTransformer):
             start: Any = self.start.encoder
-            return given if start is given.start else AdaptedTransformer(start, given.factors)
+            return given if start is self.start.given else AdaptedTransformer(start, given.factors)
         if (
             self.int8
             and isinstance(given, Transformer)
