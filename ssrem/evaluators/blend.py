@@ -34,6 +34,9 @@ _CHUNK, _REMEMBERED = 8_192, 20_000
 # Of how many texts the vectors of an encoder are remembered: 150 MB of 384 dimensions.
 _TEXTS = 100_000
 
+Products = Literal["float32", "int8"]
+"""The kinds of numbers that encoders and cross-encoders multiply."""
+
 
 class Part(EvaluatorSettings):
     """One part of a blend."""
@@ -88,7 +91,6 @@ class Part(EvaluatorSettings):
 
 
 _PMI_SUM = Part(evaluator="lm-pmi", name="lm-pmi-sum", settings={"aggregate": "sum"})
-Products = Literal["float32", "int8"]
 _RETRIEVAL = Part(evaluator="retrieval", weight=2)
 _LENGTH = Part(evaluator="length", weight=0)
 

@@ -74,6 +74,7 @@ class Base:
             self.tokenizer, self.model = encoder.tokenizer, encoder.model
             self.model.to(pretrained.pick_device(settings.device))
         else:
+            # Kept, since it is shared only with what uses it at the same time.
             self._held = SentenceModel.shared(
                 str(self.folder), None if settings.device == "auto" else settings.device
             )

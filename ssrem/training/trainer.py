@@ -286,12 +286,12 @@ class _Run:
             by_kind.setdefault(kind, {})[name] = torch.from_numpy(array)
         self.best = by_kind["best"]
         moments = {kind: values for kind, values in by_kind.items() if kind.startswith(_ADAM)}
+        # Adam's count of steps is a scalar, on the CPU unless the update is fused; safetensors returns it with one
+        # dimension.
+        counted = self.device if self.device.type == "cuda" else "cpu"
         with torch.no_grad():
             for name, value in self.parameters.items():
                 value.copy_(by_kind["now"][name])
-                # Adam's count of steps is a scalar, on the CPU unless the update is fused; safetensors returns it with
-                # one dimension.
-                counted = value.device if self.device.type == "cuda" else "cpu"
                 self.optimiser.state[value] = {
                     kind.removeprefix(_ADAM): values[name].reshape(()).to(counted, copy=True)
                     if kind == f"{_ADAM}step"

@@ -288,9 +288,8 @@ def test_adapters_learn_in_place_of_the_layers(bert: Path, tmp_path: Path) -> No
     again = load_evaluator(tmp_path / "saved")
     scores = evaluator.score(SAMPLES)
     assert np.array_equal(again.score(SAMPLES), scores)
-    near = Blend(members={"retrieval": again}).part_scores(SAMPLES)[0][
-        :, 0
-    ]  # int8, the adapters in the weights
+    blend = Blend(members={"retrieval": again})  # in int8, the adapters in the weights
+    near = blend.part_scores(SAMPLES)[0][:, 0]
     assert 0 < np.abs(near - scores).max() < 0.1
     assert np.array_equal(again.score(SAMPLES), near), "the weights get the adapters once"
 
