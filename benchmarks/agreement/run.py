@@ -251,11 +251,7 @@ def _scores(entry: Entry, evaluator: Any, name: str, seed: int, bench: Bench) ->
         return _only(evaluator, labels)
     if entry.sources == "*":
         others = {other: scored for other, scored in bench.sets.items() if other != name}
-        before = (
-            None if entry.settings or entry.evaluator not in packaged() else load_evaluator(entry.evaluator)
-        )
-        learning: Any = before or evaluator
-        return _only(learning.tuned_on(others), labels)
+        return _only(evaluator.tuned_on(others), labels)
     if entry.sources:
         learned = bench.sets[entry.sources]
         return _only(evaluator.tuned_on({entry.sources: learned}), labels)

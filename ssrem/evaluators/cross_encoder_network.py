@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ssrem.encoders import hub, pretrained
 from ssrem.encoders.layers import add_adapters, divided, freeze, layers, merge_adapters, use_int8
-from ssrem.encoders.transformer import SentenceModel, pool
+from ssrem.encoders.transformer import DOWN, UP, SentenceModel, pool
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.baselines import Cosine
 from ssrem.samples import Floats, Rows, Sample
@@ -248,9 +248,12 @@ class CrossNet(torch.nn.Module):
                     states[row] = output[at, : inputs.lengths[row]].cpu().clone()
         return replace(inputs, states=tuple(states))
 
-    def weights(self) -> dict[str, NDArray[np.float32]]:
-        """A copy of everything that was learned."""
-        return {name: value.detach().cpu().numpy().copy() for name, value in self.trained.items()}
+    def weights(self) -> dict[str, NDArray[Any]]:
+        """A copy of everything that was learned, as it is saved: adapters in float16, the rest in float32."""
+        return {
+            name: value.detach().cpu().numpy().astype(np.float16 if name.endswith((UP, DOWN)) else np.float32)
+            for name, value in self.trained.items()
+        }
 
     def take(self, weights: Mapping[str, NDArray[Any]]) -> None:
         """Load learned weights; EvaluatorError if names or shapes are not those of this network."""

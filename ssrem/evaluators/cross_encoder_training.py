@@ -75,7 +75,7 @@ def fit(
     ]
     if curve.best_epoch == 0:
         notes.append(f"no epoch of {settings.epochs} was better than the prior alone, which is kept")
-    evaluator.take(net.weights(), {"f": Bounds.of(sigmoid(logits(net, valid.inputs)))})
+    _learned(evaluator, net, valid.inputs)
     return curve.training(began, rows, figures, notes)
 
 
@@ -105,9 +105,15 @@ def tune(evaluator: Any, labels: Labels, progress: Progress | None) -> Training:
     figures = {"valid_loss": curve.best["valid_loss"]}
     if from_0:
         figures["prior_valid_loss"] = curve.history[0]["valid_loss"]
-    bounds = Bounds.of(sigmoid(logits(net, inputs)))
-    evaluator.take(net.weights(), {"f": bounds}, tuned=len(labels.pairs))
+    _learned(evaluator, net, inputs, tuned=len(labels.pairs))
     return curve.training(began, human.counts, figures, [human.note])
+
+
+def _learned(evaluator: Any, net: CrossNet, inputs: Inputs, tuned: int = 0) -> None:
+    """Give the evaluator the network's weights, and the bounds of its scores of `inputs`."""
+    weights = net.weights()
+    net.take(weights)
+    evaluator.take(weights, {"f": Bounds.of(sigmoid(logits(net, inputs)))}, tuned=tuned)
 
 
 @dataclass(frozen=True)

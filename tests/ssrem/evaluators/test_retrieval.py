@@ -284,6 +284,7 @@ def test_adapters_learn_in_place_of_the_layers(bert: Path, tmp_path: Path) -> No
     assert figures["valid_gt_above"] > figures["prior_valid_gt_above"] + 0.2
     learned = {name for name in evaluator.tensors if name.startswith("model.")}
     assert learned and all(name.endswith((".up", ".down")) and ".layer.1." in name for name in learned)
+    assert all((array.dtype == np.float16) == (name in learned) for name, array in evaluator.tensors.items())
     evaluator.save(tmp_path / "saved")
     again = load_evaluator(tmp_path / "saved")
     scores = evaluator.score(SAMPLES)
