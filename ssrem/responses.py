@@ -34,10 +34,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Responses:
-    """The rows of a file, in its order. guessed: the format that the content looked like, and what that is."""
+    """The rows of a file, in its order. guessed: the format that the content looked like, and what that is. told: a
+    sentence about the columns."""
 
     rows: tuple[Row, ...]
     guessed: str | None
+    told: str = ""
 
 
 def read_responses(
@@ -84,7 +86,8 @@ def _read(file: TableFile, format: str | None, mapping: Mapping[str, str]) -> Re
     if several := sum(more_references(row.values.get(true)) > 0 for row in table.rows):
         say(f"{file.name}: rows with several references: {several:,}; the first of them is read")
     named = file.path.name.lower().rpartition(".")[2] == chosen  # a file `x.csv` says itself what it is
-    return Responses(rows, None if format or named else f"{chosen}, {FORMATS[chosen]}")
+    told = columns.told if columns and chosen != "text" else ""
+    return Responses(rows, None if format or named else f"{chosen}, {FORMATS[chosen]}", told)
 
 
 def _format_of(file: TableFile, mapping: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ssrem.annotated_sets.base import AnnotatedSet, Layout, Source, rated
-from ssrem.errors import AnnotationError
+from ssrem.errors import AnnotationError, short_repr
 from ssrem.registry import did_you_mean, registered
 
 __all__ = ["EVAL", "LAYOUTS", "AnnotatedSet", "layout_called", "layout_of", "read_set"]
@@ -60,9 +60,12 @@ def layout_of(source: Source) -> str:
     """The layout that the source looks like; AnnotationError that lists the known layouts if it is none of them."""
     if found := next((name for name in LAYOUTS if layout_called(name).looks_like(source)), None):
         return found
+    row = f"; a row is {short_repr(dict(source.first), 300)}; name its keys with --map, as in --map " * bool(
+        source.first
+    )
     raise AnnotationError(
         f"{source.path}: the content is of no known layout; the layouts are {', '.join(LAYOUTS)}; name one with "
-        "--layout"
+        f"--layout{row}" + "context=KEY.KEY response=KEY score=KEY" * bool(row)
     )
 
 

@@ -7,22 +7,37 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Self
 
 from ssrem.annotated_sets.annotated import Annotated
-from ssrem.annotated_sets.columns import WORDS, Values, as_text, more_references, turns
+from ssrem.annotated_sets.columns import WORDS, Values, as_text, more_references, opened, turns
 from ssrem.errors import AnnotationError, short_repr
+from ssrem.readers.fields import normalise
 from ssrem.readers.files.streams import encodable
-from ssrem.readers.json_values import parse_json
 from ssrem.readers.table_rows import NOT_UTF8, TableFile
 
-_ABSENT = re.compile(r"(?:n/?a\b.*|nan|none|null|-+|\?)?", re.IGNORECASE | re.DOTALL)
+_ABSENT = re.compile(r"(?:#?n/?a\b.*|nan|none|null|-+|\?|\.)?", re.IGNORECASE | re.DOTALL)
 """How files write that a rater gave no score: nothing, N/A with or without a reason, or a table's word for null."""
-_LABELLED = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*[-–—:=.)(]\s*[^\W\d][^\d]*", re.DOTALL)
-"""A number and what it means, such as `4 - good`, `4: good` or `4 (good)`."""
-_OUT_OF = re.compile(r"\s*(\d+(?:\.\d+)?)\s*/\s*(\d+)\s*")
-"""A number of points and the most that there are: `4/5`."""
+_LABELLED = re.compile(
+    r"\s*([+-]?\d+(?:\.\d+)?)\s*[-–—:=.)(]\s*"
+    r"(?!(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\s*\Z)[^\W\d][^\d]*",
+    re.DOTALL | re.IGNORECASE,
+)
+"""A number and what it means, such as `4 - good`, `4: good` or `4 (good)`; not `5-Apr`, to which spreadsheets turn
+`4/5`."""
+_NO_CRITERION = re.compile(
+    r"(?:.*_)?(?:ids?|time\w*|timestamp|date|duration|latency|latency_ms|comments?|notes?|feedback|explanation|bleu)"
+    r"|(?:num|n|count)_\w+|\w+_count"
+)
+"""What files have beside ratings, as `normalise` writes it: about the answer or the raters, or of a metric."""
+_OUT_OF = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:/|out of)\s*(\d+)\s*", re.IGNORECASE)
+"""A number of points and the most that there are: `4/5`, `4 out of 5`."""
+_MEANT = re.compile(r"\s*(?:(\d+(?:\.\d+)?)\s*stars?|[^\d]*[^\W\d][^\d]*\(\s*(\d+)\s*\))\s*", re.IGNORECASE)
+"""`4 stars`, or what a number means and then it: `agree (4)`."""
+_OF_SCORES = ("score", "rating", "number", "value")
+"""Keys of an object that is a score, best first."""
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 NO_RESPONSE = "row without a response"
@@ -167,18 +182,19 @@ def rated(source: Source, rows: Iterable[Row]) -> Iterator[Annotated]:
         if not one.annotated.response.strip():
             source.left_out[NO_RESPONSE] += 1
             continue
-        key = (row.dialogue, one.annotated.sample, one.annotated.system) if row.joined else (number,)
+        texts = (one.annotated.context, one.annotated.response.strip(), one.annotated.reference)
+        key = (row.dialogue, *texts, one.annotated.system) if row.joined else (number,)
         if key not in responses:
             source.left_out[MORE_REFERENCES] += more_references(row.reference)
         one = responses.setdefault(key, one)
-        for criterion, written in row.scores.items():
+        for criterion, written in _ratings(source, row.scores):
             given = one.scores.setdefault(criterion, [])
             if row.rater is not None and any(row.rater == by for by, _, _ in given):
                 raise AnnotationError(
                     f"{row.where}: rater {row.rater} scores the response of {one.where.rpartition(', ')[2]} by "
-                    f"{criterion!r} again; tell the rows apart with --map dialogue=COLUMN"
+                    f"{criterion!r} again; tell the rows apart with --map criterion=COLUMN or dialogue=COLUMN"
                 )
-            for at, score in enumerate(_flat(written)):
+            for at, score in enumerate(flat(written)):
                 given.append((row.rater, at, _rating(row.where, criterion, score, out_of)))
     every = (given for one in responses.values() for given in one.scores.values())
     names = sorted({(rater, at) for given in every for rater, at, _ in given if rater is not None})
@@ -215,6 +231,15 @@ def _annotated(row: Row, number: int) -> Annotated:
     return Annotated(dialogue, context, response, texts["reference"], texts["model"], {})
 
 
+def _ratings(source: Source, scores: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The scores by criterion; what is called like no rating, and not named by `--map`, is counted instead."""
+    for criterion, written in scores.items():
+        if source.mapping or not _NO_CRITERION.fullmatch(normalise(str(criterion))):
+            yield criterion, written
+        else:
+            source.left_out[f"value of {criterion!r}, which is no rating"] += 1
+
+
 def counted(number: int, what: str) -> str:
     """`1 rating given as N/A`, `2 ratings given as N/A`: the plural is that of the first word."""
     noun, blank, rest = what.partition(" ")
@@ -234,14 +259,14 @@ def text_of(where: str, row: Values, name: str) -> str:
     return str(row[name]).strip()
 
 
-def _flat(written: Any) -> Iterator[Any]:
-    """The scores that are written: one, a list of them, or text that is such a list as JSON."""
-    if isinstance(written, str) and written.lstrip().startswith("["):
-        listed = parse_json(written.encode(errors="replace"))
-        written = listed if isinstance(listed, list) else written
+def flat(written: Any) -> Iterator[Any]:
+    """The scores that are written: one, a list of them, text that is such a list, or an object that holds one."""
+    written = opened(written) if isinstance(written, str) else written
+    if isinstance(written, dict):
+        written = next((written[name] for name in _OF_SCORES if name in written), written)
     if isinstance(written, list | tuple):
         for one in written:
-            yield from _flat(one)
+            yield from flat(one)
     else:
         yield written
 
@@ -255,7 +280,8 @@ def _rating(where: str, criterion: str, value: Any, out_of: dict[str, str]) -> f
     if isinstance(value, str | bool):
         score = WORDS.get(str(value).strip().lower(), value)
     if isinstance(score, str):
-        labelled, points = _LABELLED.fullmatch(score), _OUT_OF.fullmatch(score)
+        score = score.replace("\N{MINUS SIGN}", "-")
+        labelled, points = _LABELLED.fullmatch(score) or _MEANT.fullmatch(score), _OUT_OF.fullmatch(score)
         if points and float(points[1]) <= float(points[2]):
             most = out_of.setdefault(criterion, points[2])
             if float(most) != float(points[2]):
@@ -265,11 +291,14 @@ def _rating(where: str, criterion: str, value: Any, out_of: dict[str, str]) -> f
                 )
             labelled = points
         with suppress(ValueError):
-            score = float(labelled[1] if labelled else score)
+            score = float(labelled[1] or labelled[2] if labelled else score)
+    score = float(score) if isinstance(score, Decimal) else score
     if isinstance(score, int | float) and not isinstance(score, bool) and abs(score) <= LARGEST_RATING:
         return float(score)
     decimal = isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value)
     comma = ", or say --map decimal=, if commas stand before decimals" if decimal else ""
+    if isinstance(value, dict):
+        comma = ", or say where it is, as in --layout jsonl --map score.overall=annotations.*.overall"
     raise AnnotationError(
         f"{where}: rating {short_repr(value)} of {criterion!r} is neither a number up to {LARGEST_RATING:g} nor N/A; "
         f"write it as a number, such as 4, '4 - good' or '4/5'{comma}"

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from token import STRING
+from token import NAME, NEWLINE, NUMBER, STRING
 from tokenize import TokenError, generate_tokens
 from typing import Any
 
@@ -29,14 +29,19 @@ from ssrem.readers.fields import (
     turn_text,
     unknown_columns,
 )
+from ssrem.readers.paths import MEMBERS, values_at
 
-WORDS: Mapping[str, float] = {"pass": 1, "fail": 0, "true": 1, "false": 0, "yes": 1, "no": 0}
+WORDS: Mapping[str, float] = {"pass": 1, "fail": 0, "true": 1, "false": 0, "yes": 1, "no": 0, "y": 1, "n": 0}
 """Labels of two values as files write them, in any case; JSON's true and false too."""
 
 _LONGEST_NAME = 100
 """Most characters of a system's or a criterion's name on average: longer texts are instructions or utterances."""
 _LONGEST_SCORE = 40
 _ESCAPES = (("\\n", "\n"), ("\\t", "\t"))
+_SEPARATORS = ("__eou__", "<eou>", "[SEP]", "</s>", "|||", "\\n")
+"""Marks between turns that published dialogues have in place of line breaks, the last one a backslash and an n."""
+_WORDS_OF_PYTHON = {"null": "None", "nan": "None", "true": "True", "false": "False"}
+_VALUES, _OPEN, _CLOSE = (STRING, NUMBER, NAME), ("[", "{", "(", "-"), ("]", "}", ")")
 
 Values = Mapping[str, Any]
 
@@ -48,24 +53,37 @@ def divided(mapping: Mapping[str, str] | None) -> tuple[dict[str, str] | None, d
     return {name: given[name] for name in given if name not in sets} or None, sets or None
 
 
-def listed(text: str, separator: str = "\n") -> list[Any]:
-    """The turns in a text: a list, as JSON or as Python prints lists and arrays, or what the separator splits."""
-    if text.strip()[:1] == "[":
+def opened(text: str) -> Any:
+    """The list or object that a text is, as JSON or as Python prints lists, tuples, arrays and objects; any other text
+    unchanged."""
+    if text.strip()[:1] in ("[", "{", "("):
         for parsed in (json.loads, _printed):
             with suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError, TokenError):
-                turns = parsed(text.strip())
-                if turns and isinstance(turns, list) and all(isinstance(turn, str | dict) for turn in turns):
-                    return turns
-    return list(text.split(separator))
+                value = parsed(text.strip())
+                if isinstance(value, list | tuple | dict):
+                    return list(value) if isinstance(value, tuple) else value
+    return text
 
 
 def _printed(text: str) -> Any:
-    """What Python printed; an array of texts, which has no commas between them, as a list."""
-    value = ast.literal_eval(text)
-    if not isinstance(value, list) or not all(isinstance(turn, str) for turn in value):
+    """What Python printed, also an array, which has no commas between its values."""
+    written, before = "", None
+    for token in generate_tokens(io.StringIO(text).readline):
+        ended = before is not None and (before.type in _VALUES or before.string in _CLOSE)
+        written += ", " * (ended and (token.type in _VALUES or token.string in _OPEN))
+        written += _WORDS_OF_PYTHON.get(
+            token.string, token.string.strip() if token.type == NEWLINE else token.string
+        )
+        before = token if token.string.strip() else before
+    return ast.literal_eval(written)
+
+
+def listed(text: str, separator: str = "\n") -> list[Any]:
+    """The turns in a text: those of a list or object that it is, unless of numbers, or what the separator splits."""
+    value = opened(text)
+    if isinstance(value, list) and not (value and all(isinstance(one, int | float) for one in value)):
         return value
-    tokens = generate_tokens(io.StringIO(text).readline)
-    return [ast.literal_eval(token.string) for token in tokens if token.type == STRING]
+    return [value] if isinstance(value, dict) else list(text.split(separator))
 
 
 def turns(context: Any) -> tuple[str, ...]:
@@ -80,15 +98,20 @@ def turns(context: Any) -> tuple[str, ...]:
 
 def more_references(reference: Any) -> int:
     """How many references follow the first, which alone is read, where there is a list of them."""
+    reference = opened(reference) if isinstance(reference, str) else reference
     return max(0, len(reference) - 1) if isinstance(reference, list | tuple) else 0
 
 
 def as_text(field: str, value: Any) -> str:
-    """The text of a field: numbers and dates are texts, of a list of references the first is one, null is empty.
-    ValueError for anything else."""
-    if field == "reference" and isinstance(value, list | tuple):
-        value = value[0] if value else None
-    value = turn_text(value) if field == "response" else value
+    """The text of a field: numbers and dates are texts, of a list of references the first is one, the only message of
+    a response is one, null is empty. ValueError for anything else."""
+    inside = opened(value) if isinstance(value, str) and field in ("response", "reference") else value
+    if isinstance(inside, list | tuple) and all(isinstance(one, str | dict) for one in inside):
+        if field == "reference" or len(inside) == 1:
+            value = inside[0] if inside else None
+        elif field == "response":
+            value = inside
+    value = turn_text(value) if field in ("response", "reference") else value
     if isinstance(value, bool | bytes | list | tuple | dict):
         raise ValueError(f"{field} is not text")
     return "" if value is None else str(value)
@@ -130,33 +153,47 @@ class Columns:
         if len(signs.get("decimal", ".")) > 1:
             raise AnnotationError(f"--map decimal={signs['decimal']}: give one sign, such as decimal=,")
         named = [column for column in header if column]
-        check_header(path, named, fields, AnnotationError)
+        mapped = {column for columns in fields.values() for column in columns}
+        nested = [one for one in mapped - set(named) if any(cell(row, one) not in (None, []) for row in rows)]
+        there = {field: [one for one in of if one not in nested] for field, of in fields.items()}
+        check_header(path, named, there, AnnotationError)
         needed = [name for name in ("context", "response", "score") if name in known]
         given = {*fields, "score"} if len(several) > 2 else {*fields}
         guessed = {name: aliases[name] for name in known if name in aliases and name not in given}
-        mapped = {column for columns in fields.values() for column in columns}
-        fields |= _known_columns(guessed, [one for one in reversed(named) if one not in mapped], rows, needed)
+        try:
+            fields |= _known_columns(
+                guessed, [one for one in reversed(named) if one not in mapped], rows, needed
+            )
+        except AnnotationError as error:
+            raise AnnotationError(f"{path}: {error}") from None
         scores = {name.removeprefix(SCORE_OF): fields[name] for name in several if name.startswith(SCORE_OF)}
         scores |= {column: (column,) for column in fields.get("score", ())}
         if missing := [name for name in needed if name not in fields and not (name == "score" and scores)]:
-            raise unknown_columns(path, named, missing, AnnotationError)
+            raise unknown_columns(
+                path, named, missing, AnnotationError, example=dict(rows[0]) if rows else None
+            )
         if "criterion" in fields and len(scores) > 1:
             raise AnnotationError(
                 f"{path}: with a criterion column a row has one score, not {len(scores)} ({', '.join(scores)}); "
                 "name one with --map score=COLUMN"
             )
-        separator = signs.get("separator", "\n")
+        separator, found = signs.get("separator", "\n"), ""
         for written, meant in _ESCAPES:
             separator = separator.replace(written, meant)
+        if "separator" in known and "separator" not in signs and len(fields["context"]) == 1:
+            contexts = [str(cell(row, fields["context"][0])) for row in rows]
+            marks = (mark for mark in _SEPARATORS if 2 * sum(mark in one for one in contexts) > len(contexts))
+            separator = found = next(marks, separator)
         unnamed = "rater" not in fields and any(_last_part(column) in ALIASES["rater"] for column in named)
         used = {column for columns in fields.values() for column in columns}
         sentence = told(fields, [column for column in header if column not in used])
+        sentence += f"; turns end at {found!r}" * (found in _SEPARATORS)
         return cls(fields, scores, separator, signs.get("decimal", "."), unnamed, sentence)
 
     def values(self, row: Values) -> dict[str, Any]:
         """A row by field, without the scores. Of several columns of a context each is a turn."""
         found = {
-            name: row.get(of[0]) if len(of) == 1 else [row.get(c) for c in of]
+            name: cell(row, of[0]) if len(of) == 1 else [cell(row, c) for c in of]
             for name, of in self.fields.items()
         }
         if isinstance(found["context"], str):
@@ -166,10 +203,20 @@ class Columns:
     def cells(self, row: Values) -> dict[str, list[Any]]:
         """Criterion → the cells of a row with its scores, with a point before decimals."""
 
-        def pointed(cell: Any) -> Any:
-            return cell.replace(self.decimal, ".") if isinstance(cell, str) else cell
+        def pointed(value: Any) -> Any:
+            value = opened(value) if isinstance(value, str) else value
+            return value.replace(self.decimal, ".") if isinstance(value, str) else value
 
-        return {name: [pointed(row.get(column)) for column in of] for name, of in self.scores.items()}
+        return {name: [pointed(cell(row, column)) for column in of] for name, of in self.scores.items()}
+
+
+def cell(row: Values, column: str) -> Any:
+    """The value of a column of a row, or at a path such as `message.content`; a list for one with `*`."""
+    if column in row or "." not in column:
+        return row.get(column)
+    path = tuple(column.split("."))
+    found = list(values_at(row, path))
+    return found if MEMBERS in path else next(iter(found), None)
 
 
 def _last_part(column: str) -> str:
@@ -183,6 +230,7 @@ def _known_columns(
 
     aliases: field → its names, best first. free: the columns that `--map` does not name, the last one first. A needed
     field whose columns are all contradicted keeps the first, so that a message can name the value that is wrong.
+    AnnotationError for several columns of scores, unless one says that it is people's: the others may be a model's.
     """
     last = Counter(map(_last_part, free))  # such as Input.context
     by_name = {_last_part(column): column for column in free if last[_last_part(column)] == 1}
@@ -190,8 +238,19 @@ def _known_columns(
     known: dict[str, tuple[str]] = {}
     for field, names in aliases.items():
         candidates = [by_name[name] for name in names if name in by_name]
+        if field == "score":
+            people = [column for column in free[::-1] if normalise(column).startswith("human")]
+            # What else has a dot, such as Input.score, was shown to people, or is a model's.
+            candidates = [one for one in candidates if "." not in one or normalise(one).startswith("answer_")]
+            candidates = list(dict.fromkeys([*people, *candidates]))
         texts = [known[name][0] for name in ("context", "response") if name in known]
         kept = [column for column in candidates if _may_hold(field, column, rows, texts)]
+        if field == "score":
+            kept = [column for column in kept if column in people] or kept
+        if field == "score" and len(kept) > 1:
+            raise AnnotationError(
+                f"the scores of people may be in {' or '.join(map(repr, kept))}; name the one with --map score=COLUMN"
+            )
         if kept or (candidates and field in needed):
             known[field] = ((kept or candidates)[0],)
     return known
@@ -202,7 +261,8 @@ def _may_hold(field: str, column: str, rows: Sequence[Values], texts: Sequence[s
 
     Texts are no numbers, mostly: a survey calls the answer on its scale a response, too. Scores are short, with a
     digit, or one of WORDS, or lists of scores. A system, a rater and a criterion have short names and concern several
-    responses each; where all responses have one context, nothing is known.
+    responses each; where all responses have one context, nothing is known. A system has one name. Criteria share
+    responses.
     """
     given = [row for row in rows if row.get(column) not in (None, "")]
     values = [row[column] for row in given]
@@ -213,10 +273,14 @@ def _may_hold(field: str, column: str, rows: Sequence[Values], texts: Sequence[s
         scores = [one for one in labels if len(one) <= _LONGEST_SCORE and any(map(str.isdigit, one))]
         return 2 * (len(labels) - len(scores) - sum(one in WORDS for one in labels)) <= len(values)
     if field in ("model", "rater", "criterion"):
-        names = [str(value) for value in values]
         about = [tuple(str(row.get(text)) for text in texts) for row in given]
+        names = [str(value) for value in values]
         uses = len(set(zip(names, about, strict=True)))
         short = sum(map(len, names)) <= _LONGEST_NAME * len(names)
+        if field == "model" and any(isinstance(value, list | dict) for value in values):
+            return False
+        if field == "criterion" and normalise(column) != field and len(set(about)) == uses:
+            return False
         return short and (uses < FEW or 2 * len(set(names)) <= uses or len({one[:1] for one in about}) == 1)
     return True
 

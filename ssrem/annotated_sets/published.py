@@ -8,9 +8,9 @@ from typing import Any
 
 from ssrem.annotated_sets.annotated import GROUND_TRUTH_SYSTEMS
 from ssrem.annotated_sets.base import Layout, Row, Source, counted, text_of
-from ssrem.annotated_sets.columns import Values, listed
+from ssrem.annotated_sets.columns import Values, as_text, listed, turns
 from ssrem.errors import AnnotationError, short_repr
-from ssrem.readers.fields import SILENT_ROLES, normalise, turn_text
+from ssrem.readers.fields import ALIASES, SILENT_ROLES, normalise, turn_text
 
 PREFERENCE = "preference"
 """1 for the response that a rater prefers, 0 for the other, and 0.5 for both of a tie."""
@@ -18,9 +18,15 @@ PREFERENCE = "preference"
 NO_WINNER = "vote without a winner"
 AGAIN = "further vote of a rater on a pair, averaged with those before"
 OTHER_ANSWERS = "earlier answer of a system to which the other's differs"
-_WON_BY_A = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5, "tie (bothbad)": 0.5, "tie (both bad)": 0.5}
+_WON_BY_A = {
+    **{"model_a": 1.0, "model_b": 0.0, "a": 1.0, "b": 0.0, "response_a": 1.0, "response_b": 0.0},
+    **dict.fromkeys(("tie", "tie (bothbad)", "tie (both bad)", "both_bad"), 0.5),
+}
 _NOBODY = ("", "none", "null", "error")
-_FIELDS = {"winner", "model_a", "model_b", "conversation_a", "conversation_b"}
+_VOTES = (
+    {"winner", "model_a", "model_b", "conversation_a", "conversation_b"},
+    {"winner", "response_a", "response_b"},
+)
 WHOLE_DIALOGUE = "rating of a whole dialogue"
 
 _FED_SPEAKER = re.compile(r"(?:User|System):\s*", re.IGNORECASE)
@@ -180,7 +186,7 @@ def dailydialog_plusplus(source: Source) -> Iterator[Row]:
                 yield Row(where, context, text, {"relevance": label}, kind, dialogue=id)
 
 
-@Layout(lambda source: source.first.keys() >= _FIELDS)
+@Layout(lambda source: any(source.first.keys() >= fields for fields in _VOTES))
 def pairwise(source: Source) -> Iterator[Row]:
     """Votes on pairs of responses, as of MT-Bench and Chatbot Arena (Zheng et al., NeurIPS 2023).
 
@@ -198,7 +204,10 @@ def pairwise(source: Source) -> Iterator[Row]:
             known = ", ".join(_WON_BY_A)
             raise AnnotationError(f"{where}: the winner is {short_repr(row['winner'])}, not one of {known}")
         context, answers = _judged(source, where, row)
-        sides = [(str(row.get(f"model_{side}")), answer) for side, answer in zip("ab", answers, strict=True)]
+        sides = [
+            (str(row.get(f"model_{side}") or side), answer)
+            for side, answer in zip("ab", answers, strict=True)
+        ]
         key = (str(row.get("question_id")), str(row.get("turn", "")), context, *sorted(sides))
         _, votes = pairs.setdefault(key, (where, {}))
         rater = str(row.get("judge") or f"vote {len(votes) + 1}")
@@ -218,7 +227,14 @@ def pairwise(source: Source) -> Iterator[Row]:
 
 def _judged(source: Source, where: str, row: Values) -> tuple[tuple[str, ...], list[str]]:
     """The context that both conversations share, and the answer of each that was judged: the one of `turn`, or the
-    last. Earlier answers are no context where the conversations differ in them."""
+    last. Earlier answers are no context where the conversations differ in them. Without conversations, a row has a
+    context and two responses."""
+    if "conversation_a" not in row:
+        context = next((row[name] for name in row if normalise(name) in ALIASES["context"]), None)
+        try:
+            return turns(context), [as_text("response", row.get(f"response_{side}")) for side in "ab"]
+        except ValueError as error:
+            raise AnnotationError(f"{where}: {error}") from None
     answers, before = [], []
     for side in "ab":
         said = _messages(where, f"conversation_{side}", row.get(f"conversation_{side}"))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ssrem.annotated_sets.base import Layout, Place, Row, Source
-from ssrem.annotated_sets.columns import WORDS, Columns
+from ssrem.annotated_sets.base import Layout, Place, Row, Source, flat
+from ssrem.annotated_sets.columns import WORDS, Columns, opened
 from ssrem.errors import AnnotationError
-from ssrem.readers.fields import ALIASES, normalise
+from ssrem.readers.fields import ALIASES, FEW, normalise
 
 SKIPPED = "task that an annotator skipped"
 NO_RATING = "answer that is no rating"
@@ -27,6 +28,7 @@ def _mapped(
     """The rows by field. Columns are found by `--map` or by well-known names (`Columns`)."""
     columns = Columns.of(source.path, header, [row for _, row in rows], mapping, aliases)
     source.columns = columns.told
+    alike = Counter[str]()
     for where, row in rows:
         values, scores = columns.values(row), columns.cells(row)
         blank = values["response"] is None or not str(values["response"]).strip()
@@ -36,9 +38,40 @@ def _mapped(
         if "criterion" in values:
             scores = {str(values["criterion"]): cells for cells in scores.values()}
         long = columns.unnamed_raters or "rater" in values or "criterion" in values
-        rater = None if values.get("rater") is None else str(values["rater"])
         texts = {name: values.get(name) for name in ("model", "reference", "dialogue")}
-        yield Row(where, values["context"], values["response"], scores, **texts, rater=rater, joined=long)
+        for rater, given in _each_rater(where, values.get("rater"), scores):
+            joined = long or rater is not None
+            yield Row(
+                where, values["context"], values["response"], given, **texts, rater=rater, joined=joined
+            )
+        if not long:
+            alike[repr((values["context"], values["response"], texts))] += not blank
+    repeated = sum(count for count in alike.values() if count > 1)
+    if repeated >= FEW and 2 * repeated > alike.total():
+        raise AnnotationError(
+            f"{source.path}: {repeated:,} of {alike.total():,} rows have the context and response of another one; say "
+            "what tells them apart with --map rater=COLUMN, criterion=COLUMN, model=COLUMN or dialogue=COLUMN"
+        )
+
+
+def _each_rater(
+    where: str, rater: Any, scores: Mapping[str, list[Any]]
+) -> Iterator[tuple[str | None, Mapping[str, Any]]]:
+    """The rater of a row with the scores, or each one of a list of raters with the own ones of a list of scores, or of
+    an object of scores by rater."""
+    rater = opened(rater) if isinstance(rater, str) else rater
+    named = [cell for cells in scores.values() for cell in cells if isinstance(cell, dict)]
+    if named and rater is None:
+        for name in dict.fromkeys(name for cell in named for name in cell):
+            yield name, {of: [cell.get(name) for cell in cells] for of, cells in scores.items()}
+    elif isinstance(rater, list):
+        for of, cells in scores.items():
+            if len(given := list(flat(cells))) != len(rater):
+                raise AnnotationError(f"{where}: {len(rater)} raters, but {len(given)} scores of {of!r}")
+        for at, name in enumerate(rater):
+            yield str(name), {of: list(flat(cells))[at] for of, cells in scores.items()}
+    else:
+        yield None if rater is None else str(rater).strip(), scores
 
 
 def _table(format: str) -> Layout:
@@ -76,6 +109,9 @@ def label_studio(source: Source) -> Iterator[Row]:
     """Tasks with the data that was shown, whose members are columns, and each annotator's answers, whose controls are
     criteria."""
     rows = [row for where, task in source.objects() for row in _answers(source, where, task)]
+    if not rows:
+        fault = "no answer is a rating, a number, or a choice that begins with one, such as '4 - good'"
+        raise AnnotationError(f"{source.path}: {fault}; write the choices so")
     header = list(dict.fromkeys(name for _, row in rows for name in row))
     return _mapped(source, header, rows, {**_LABEL_STUDIO, **(source.mapping or {})}, _OF_DATA)
 

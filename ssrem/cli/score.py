@@ -72,10 +72,9 @@ def score(
         if evaluator in packaged() and not tasks.versions.versions(call.home, name):
             best = f"{name}, as none is trained in {call.home.root} the one that comes with ssrem"
         guessed = f"{source}: read as {read.guessed}; --format overrides" if read.guessed else ""
-        for note in filter(
-            None, (guessed, best and f"scoring with {best}")
-        ):  # only now: an error is one line
-            say(note)
+        columns = f"{source}: {read.told}" if read.told else ""
+        for note in filter(None, (guessed, columns, best and f"scoring with {best}")):
+            say(note)  # only now: an error is one line
         scored = _scored(scorer, read.rows)
     if call.json_:
         text = "".join(json.dumps({**row, "signature": scorer.signature}) + "\n" for row in scored)

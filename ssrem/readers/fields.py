@@ -66,11 +66,23 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
         *("time", "timestamp", "created_at", "datetime", "date", "created_date", "create_time", "created"),
         *("created_utc", "sent_at", "tstamp", "timestamp_ms", "ts"),
     ),
-    "context": ("context", "history", "dialogue_context", "prompt"),
-    "response": ("response", "reply", "completion"),
+    "context": ("context", "history", "dialogue_context", "prompt", "question", "query"),
+    "response": ("response", "reply", "completion", "answer"),
     "score": ("score", "rating", "overall"),
-    "criterion": ("criterion",),
-    "rater": ("rater", "rater_id", "annotator", "annotator_id", "worker_id", "workerid"),
+    "criterion": ("criterion", "dimension", "aspect"),
+    "rater": (
+        *(
+            "rater",
+            "rater_id",
+            "annotator",
+            "annotator_id",
+            "worker_id",
+            "workerid",
+            "participant",
+            "participant_id",
+        ),
+        *("rater_name", "rater_email"),
+    ),
     "model": ("model", "model_name", "system"),
     "reference": ("reference", "references"),
     "dialogue": ("dialogue_id", "dialogue", "dialog_id", "conversation_id"),
@@ -124,7 +136,7 @@ def checked_mapping(
     return checked
 
 
-_OF_TURNS = ("content", "text", "value", "utterance", "message")
+_OF_TURNS = ("content", "text", "value", "utterance", "utt", "message")
 """Keys of a turn that may hold its text, best first."""
 
 

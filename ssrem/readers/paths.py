@@ -52,13 +52,13 @@ class Paths:
         """The first path that leads to nothing in all of the rows, as it is written."""
         for each in self.paths.values():
             for path in each:
-                if all(next(_values(row, path), None) is None for row in rows):
+                if all(next(values_at(row, path), None) is None for row in rows):
                     return ".".join(path)
         return None
 
     def messages(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any] | None]:
         """What a row says besides its messages, and these; None if it has no list of members."""
-        members: Any = [row] if self.members is None else next(_values(row, self.members), None)
+        members: Any = [row] if self.members is None else next(values_at(row, self.members), None)
         if not isinstance(members, list):
             return {}, None
         used = [path for each in self.paths.values() for path in each]
@@ -100,15 +100,16 @@ class Paths:
 
     def _one(self, path: Path, row: Mapping[str, Any], member: Any) -> Any:
         inside = self.members is not None and MEMBERS in path
-        return next(_values(member, self._below(path)) if inside else _values(row, path), None)
+        return next(values_at(member, self._below(path)) if inside else values_at(row, path), None)
 
     def _below(self, path: Path) -> Path:
         """The part of a path below a member."""
         return path[path.index(MEMBERS) + 1 :] if MEMBERS in path else path if self.members is None else ()
 
 
-def _values(value: Any, path: Path) -> Iterator[Any]:
-    """The values at a path. A text on the way is read as JSON, and a key may hold dots."""
+def values_at(value: Any, path: Path) -> Iterator[Any]:
+    """The values at a path. A text on the way is read as JSON, and a key may hold dots; `*` are the members of a list,
+    or of an object."""
     if not path:
         if value is not None:
             yield value
@@ -117,14 +118,15 @@ def _values(value: Any, path: Path) -> Iterator[Any]:
         value = parse_json(value.encode("utf-8", "surrogatepass"))
     key, *rest = path
     if key == MEMBERS:
-        for member in value if isinstance(value, list) else ():
-            yield from _values(member, tuple(rest))
+        inside = value.values() if isinstance(value, Mapping) else value
+        for member in inside if isinstance(value, list | Mapping) else ():
+            yield from values_at(member, tuple(rest))
     elif isinstance(value, Mapping):
         sizes = (size for size in range(len(path), 0, -1) if ".".join(path[:size]) in value)
         if size := next(sizes, 0):
-            yield from _values(value[".".join(path[:size])], path[size:])
+            yield from values_at(value[".".join(path[:size])], path[size:])
     elif isinstance(value, list) and _PLACE.fullmatch(key) and -len(value) <= int(key) < len(value):
-        yield from _values(value[int(key)], tuple(rest))
+        yield from values_at(value[int(key)], tuple(rest))
 
 
 def _rest(value: Mapping[str, Any], used: Sequence[Path]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -116,22 +117,34 @@ class TableFile:
     def _first_line(self) -> bytes:
         return first_line(self._lines)
 
-    @property
+    @cached_property
     def _delimiter(self) -> str:
-        return "\t" if b"\t" in self._first_line else delimiter_of(self._first_line)
+        """Of the signs in the header the most frequent one that divides the next row alike, if there is one."""
+        usual = "\t" if b"\t" in self._first_line else delimiter_of(self._first_line)
+        for sign in (usual, ",", ";", "|"):
+            rows = [cells for _, _, cells, _ in islice(rows_of_cells(self._lines, sign), 2)]
+            if len(rows) == 2 and len(rows[0]) == len(rows[1]) > 1:
+                return sign
+        return usual
 
     @cached_property
     def _value(self) -> list[Any] | None:
-        """The rows of content that is one JSON value: those of a list, or of the only list of objects in an object,
-        such as `{"data": [{…}, …]}`; else an object is a row. None for an object a line and broken JSON."""
+        """The rows of content that is one JSON value: those of a list, of the only list of objects in an object, such
+        as `{"data": [{…}, …]}`, of several lists of like ones, or of an object of responses by id; else an object is a
+        row. None for an object a line and broken JSON."""
         first, _, others = self._lines.strip().partition(b"\n")
         if first.startswith(b"{") and others and parse_json(first) is not None:
             return None  # an object a line
         value = parse_json(self.content)
         if not isinstance(value, dict):
             return value if isinstance(value, list) else None
-        lists = [of for of in value.values() if isinstance(of, list) and of and isinstance(of[0], dict)]
-        return [value] if len(lists) != 1 or {"context", "response"} & value.keys() else list(lists[0])
+        inside = list(value.values())
+        lists = [of for of in inside if isinstance(of, list) and of and isinstance(of[0], dict)]
+        alike = len(lists) == 1 or (len(lists) == len(inside) and len({tuple(of[0]) for of in lists}) == 1)
+        if {"context", "response"} & value.keys() or (lists and not alike):
+            return [value]
+        by_id = inside and all(isinstance(one, dict) and "response" in one for one in inside)
+        return [row for of in lists for row in of] or (inside if by_id else [value])
 
     def table(self, format: str | None = None) -> TableRows:
         """All rows, by default in the format that the content looks like. AnnotationError where nothing of the content

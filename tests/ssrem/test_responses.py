@@ -118,7 +118,7 @@ def test_the_first_of_several_references_is_read_and_said(
         (
             "x.jsonl",
             b'{"context": "a", "response": "b"}\n{"context": "a", "resp\nnull\n{"context": {"a": 1}, "response": "b"}\n'
-            b'{"context": "a", "response": ["b"]}\n{"context": "a", "response": "\xff"}\n',
+            b'{"context": "a", "response": ["b", "c"]}\n{"context": "a", "response": "\xff"}\n',
             {
                 "line 2": "not JSON (Unterminated string starting at)",
                 "line 3": "not a JSON object",

@@ -343,7 +343,7 @@ def test_a_malformed_label_studio_file(tmp_path: Path, task: object, named: str)
         "annotations": [{"result": [answer("q", "rating", 1)]}],
     }
     assert named in said(written(tmp_path, [whole, task]))
-    unknown = {**whole, "data": {"question": "a", "answer": "b"}}
+    unknown = {**whole, "data": {"before": "a", "after": "b"}}
     assert "no column is known as context or response" in said(written(tmp_path, [unknown, unknown]))
 
 
@@ -491,12 +491,40 @@ def test_the_layout_is_told_from_the_content(tmp_path: Path, name: str, content:
     assert layout_of(Source(written(tmp_path, content, name))) == layout
 
 
-@pytest.mark.parametrize("content", ["one word\n", [{"question": "a", "answer": "b"}]])
+@pytest.mark.parametrize("content", ["one word\n", [{"question": "a", "reply": "b"}]])
 def test_an_unknown_layout_lists_those_there_are(tmp_path: Path, content: object) -> None:
     path = written(tmp_path, content, "a.dat")
-    assert said(path) == (
-        f"{path}: the content is of no known layout; the layouts are {', '.join(LAYOUTS)}; name one with --layout"
-    )
+    message = f"{path}: the content is of no known layout; the layouts are {', '.join(LAYOUTS)}; name one with --layout"
+    row = "; a row is {'question': 'a', 'reply': 'b'}; name its keys with --map, as in --map context=KEY.KEY"
+    assert said(path).startswith(message + row * isinstance(content, list))
     assert "is a folder; give a file" in said(tmp_path)
     assert f"no layout 'bogus'; the layouts are {', '.join(LAYOUTS)}" in said(path, "bogus")
     assert "only grade files hold several sets" in said(path, "usr:one")
+
+
+def test_votes_on_two_responses_to_a_prompt(tmp_path: Path) -> None:
+    row = {"prompt": "Where?", "response_a": "Here.", "response_b": "No.", "winner": "A"}
+    annotated = read_set(written(tmp_path, [row, {**row, "prompt": "Who?", "winner": "both_bad"}]))
+    assert annotated.layout == "pairwise"
+    assert [(one.context, one.response, one.system, one.ratings) for one in annotated.rows] == [
+        (("Where?",), "Here.", "a", {"preference": (1.0,)}),
+        (("Where?",), "No.", "b", {"preference": (0.0,)}),
+        (("Who?",), "Here.", "a", {"preference": (0.5,)}),
+        (("Who?",), "No.", "b", {"preference": (0.5,)}),
+    ]
+
+
+def test_what_is_no_rating_is_left_out_and_counted(tmp_path: Path) -> None:
+    rated = {"overall": [4, 5], "annotator_ids": [7, 8], "num_raters": 2, "comment": "good"}
+    annotated = read_set(written(tmp_path, [{"context": "a", "response": "b", "annotations": rated}]))
+    assert annotated.rows[0].ratings == {"overall": (4.0, 5.0)}
+    assert {"value of 'annotator_ids', which is no rating", "value of 'comment', which is no rating"} < {
+        *annotated.left_out
+    }
+
+
+def test_responses_by_their_ids_and_in_groups(tmp_path: Path) -> None:
+    row = {"context": "a", "response": "b", "score": 1}
+    for value in ({"x": row, "y": {**row, "score": 2}}, {"train": [row], "test": [{**row, "score": 2}]}):
+        annotated = read_set(written(tmp_path, value))
+        assert [one.ratings for one in annotated.rows] == [{"score": (1.0,)}, {"score": (2.0,)}]

@@ -350,7 +350,7 @@ def test_a_message_names_file_line_and_way_out(
 def test_json_lines_that_hold_no_text(tmp_path: Path) -> None:
     row = {"context": 3, "response": "r", "score": 1}
     assert "row 1: context is neither text" in said(tmp_path, json.dumps(row), name="t.jsonl")
-    row = {"context": "a", "response": ["r"], "score": 1}
+    row = {"context": "a", "response": ["r", "s"], "score": 1}
     assert "row 1: response is not text" in said(tmp_path, json.dumps(row), name="t.jsonl")
 
 
@@ -385,3 +385,114 @@ def test_labels_of_two_words_are_one_and_zero(tmp_path: Path, name: str) -> None
         content = "\n".join(json.dumps({"context": "a", "response": r, "label": v}) for r, v in rows)
     annotated = read(tmp_path, content, "score=label", name=name)
     assert [row.ratings["label"] for row in annotated.rows] == [(1.0,), (0.0,), (0.0,)]
+
+
+def test_the_column_of_people_is_read_or_asked_for(tmp_path: Path) -> None:
+    rows = [(f"c{number}", "b", 0.3, number % 5) for number in range(6)]
+    people = read(tmp_path, table("context,response,score,human_quality", rows))
+    assert list(people.rows[0].ratings) == ["human_quality"]
+    assert "the scores of people may be in 'score' or 'rating'; name the one with --map score=" in said(
+        tmp_path, table("context,response,score,rating", rows)
+    )
+    assert "may be in 'human_a' or 'human_b'" in said(
+        tmp_path, table("context,response,human_a,human_b", rows)
+    )
+    form = read(tmp_path, table("Input.context,Input.response,Input.score,Answer.rating", rows))
+    assert list(form.rows[0].ratings) == ["Answer.rating"]
+    assert "no column is known as score" in said(tmp_path, table("context,response,judge.score,n", rows))
+
+
+def test_criteria_a_row_are_told_by_their_column(tmp_path: Path) -> None:
+    rows = [(f"c{at // 2}", "r", ("fluency", "relevance")[at % 2], at % 5) for at in range(12)]
+    annotated = read(tmp_path, table("context,response,dimension,score", rows))
+    assert [dict(row.ratings) for row in annotated.rows[:2]] == [
+        {"fluency": (0.0,), "relevance": (1.0,)},
+        {"fluency": (2.0,), "relevance": (3.0,)},
+    ]
+    topics = [(f"c{at}", "r", ("film", "food")[at % 2], at % 5) for at in range(12)]
+    assert {*read(tmp_path, table("context,response,aspect,score", topics)).rows[0].ratings} == {"score"}
+
+
+def test_rows_that_nothing_tells_apart_are_refused(tmp_path: Path) -> None:
+    rows = [(f"c{at // 3}", "r", at % 5) for at in range(12)]
+    message = "12 of 12 rows have the context and response of another one; say what tells them apart with --map rater="
+    assert message in said(tmp_path, table("context,response,score", rows))
+    named = [(*row, "xyz"[at % 3] + " " * (at % 2)) for at, row in enumerate(rows)]
+    by_participant = read(tmp_path, table("context,response,score,participant_id", named))
+    assert [row.ratings["score"] for row in by_participant.rows[:2]] == [(0.0, 1.0, 2.0), (3.0, 4.0, 0.0)]
+
+
+def test_keys_within_objects(tmp_path: Path) -> None:
+    marks = [{"by": "ann", "mark": 4}, {"by": "bob", "mark": 2}]
+    row = {"in": {"said": ["a", "b"]}, "out": {"reply": "r"}, "marks": marks}
+    other = {**row, "marks": marks[::-1]}  # raters in another order, by the same names
+    pairs = ("context=in.said", "response=out.reply", "score.overall=marks.*.mark", "rater=marks.*.by")
+    lines = f"{json.dumps(row)}\n{json.dumps({**other, 'out': {'reply': 's'}})}\n"
+    annotated = read(tmp_path, lines, *pairs, name="t.jsonl")
+    assert [(one.context, one.response) for one in annotated.rows] == [(("a", "b"), "r"), (("a", "b"), "s")]
+    assert [one.ratings for one in annotated.rows] == [{"overall": (4.0, 2.0)}] * 2
+    assert "score.overall from 'marks.*.mark'" in annotated.columns
+    by_name = {"context": "a", "response": "r", "score": {"ann": 4, "bob": 2}}
+    assert read(tmp_path, json.dumps(by_name), name="u.jsonl").rows[0].ratings == {"score": (4.0, 2.0)}
+    assert "1 raters, but 2 scores" in said(
+        tmp_path,
+        json.dumps({"context": "a", "response": "r", "rater": ["x"], "score": [1, 2]}),
+        name="v.jsonl",
+    )
+    assert "'in.nothing', which is not there; the columns are in, out, marks" in said(
+        tmp_path, lines, "context=in.nothing", *pairs[1:], name="t.jsonl"
+    )
+
+
+@pytest.mark.parametrize("mark", ["__eou__", "<eou>", "[SEP]", "</s>", "|||", "\\n"])
+def test_marks_between_turns_are_recognised(tmp_path: Path, mark: str) -> None:
+    annotated = read(tmp_path, f"context,response,score\nHi {mark} Ho {mark},r,1\n")
+    assert annotated.rows[0].context == ("Hi", "Ho")
+    assert annotated.columns.endswith(f"; turns end at {mark!r}")
+    told = read(tmp_path, f"context,response,score\nHi {mark} Ho;x,r,1\n", "separator=;")
+    assert told.rows[0].context == (f"Hi {mark} Ho", "x")
+
+
+@pytest.mark.parametrize(
+    ("cell", "scores"),
+    [
+        ("[None, 5, 4]", (None, 5.0, 4.0)),
+        ("[5 5 4]", (5.0, 5.0, 4.0)),
+        ("['5', '4 stars', 'agree (3)']", (5.0, 4.0, 3.0)),
+        ('[{"rating": 5}]', (5.0,)),
+        ("4 out of 5", (4.0,)),
+        ("−2", (-2.0,)),
+        ("Y", (1.0,)),
+    ],
+)
+def test_scores_as_programs_print_them(tmp_path: Path, cell: str, scores: tuple[float | None, ...]) -> None:
+    quoted = cell.replace('"', '""')
+    annotated = read(tmp_path, f'context,response,marks\na,b,"{quoted}"\n', "score=marks")
+    assert annotated.rows[0].ratings == {"marks": scores}
+
+
+def test_a_date_is_no_score(tmp_path: Path) -> None:
+    """Spreadsheets turn 4/5 into a date."""
+    for cell in ("5-Apr", "05-May", "4 - sept"):
+        assert f"rating {cell!r} of 'score' is neither" in said(
+            tmp_path, f"context,response,score\na,b,{cell}\n"
+        )
+
+
+def test_messages_and_references_in_cells(tmp_path: Path) -> None:
+    """As pandas saves lists of messages, arrays of them, and lists of references."""
+    messages = "[{'role': 'user', 'content': 'Hi, you'}\n {'role': 'bot', 'content': \"How's it?\"}]"
+    quoted = messages.replace('"', '""')
+    content = f"context,response,references,score\n\"{quoted}\",\"['r']\",\"['t', 'u']\",1\n"
+    annotated = read(tmp_path, content)
+    (row,) = annotated.rows
+    assert (row.context, row.response, row.reference) == (("Hi, you", "How's it?"), "r", "t")
+    assert annotated.left_out["reference beyond the first of a response"] == 1
+    fault = "line 2: context is neither text nor a list of turns"
+    assert fault in said(tmp_path, 'context,response,score\n"[[""A"", ""Hi""]]",r,1\n')
+
+
+def test_a_header_with_other_signs_than_the_delimiter(tmp_path: Path) -> None:
+    question = "How good? 1 = bad; 2 = poor; 3 = ok; 4 = good"
+    annotated = read(tmp_path, f"context,response,{question}\na,b,3\n", f"score={question}")
+    assert annotated.rows[0].ratings == {question: (3.0,)}
