@@ -47,7 +47,17 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "id": ("utterance_id", "id", "message_id", "msg_id", "utt_id", "messageid", "tweet_id"),
     "speaker": (
         *("speaker", "speaker_id", "sender", "author", "user", "user_id", "speakerid", "userid", "username"),
-        *("nick", "from", "author_id", "authorid", "sender_id", "senderid", "sender_name", "role"),
+        *(
+            "user_name",
+            "nick",
+            "from",
+            "author_id",
+            "authorid",
+            "sender_id",
+            "senderid",
+            "sender_name",
+            "role",
+        ),
     ),
     "addressee": ("addressee", "addressee_id", "recipient", "listener", "to", "in_reply_to_user_id"),
     "reply_to": (
@@ -64,7 +74,18 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "text": ("full_text", "text", "utterance", "message", "body", "content"),
     "time": (
         *("time", "timestamp", "created_at", "datetime", "date", "created_date", "create_time", "created"),
-        *("created_utc", "sent_at", "tstamp", "timestamp_ms", "ts"),
+        *(
+            "created_utc",
+            "sent_at",
+            "tstamp",
+            "timestamp_ms",
+            "ts",
+            "time_stamp",
+            "date_time",
+            "sent_on",
+            "created_on",
+        ),
+        *("created_date_time", "published_at"),
     ),
     "context": ("context", "history", "dialogue_context", "prompt", "question", "query"),
     "response": ("response", "reply", "completion", "answer"),
@@ -160,8 +181,10 @@ def turn_text(turn: Any) -> Any:
 
 @lru_cache(4096)
 def normalise(name: str) -> str:
-    """A column's name in the form of well-known names: lower case, with `_` for each run of other characters."""
-    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+    """A column's name in the form of well-known names: lower case, with `_` for each run of other characters, and
+    between the words of `createdAt`."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
 
 
 def joiner(field: str) -> str:

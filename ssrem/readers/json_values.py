@@ -82,6 +82,13 @@ def rows_in(value: Any) -> Iterator[object]:
     return ({"utterances": row} if isinstance(row, list) else row for row in rows)
 
 
+def row_of(line: bytes) -> object:
+    """The row of a line, of a list of messages as `rows_in` has it; None if the line is not JSON."""
+    value = parse_json(line)
+    is_messages = isinstance(value, list) and value and (isinstance(value[0], dict) or is_pair(value[0]))
+    return {"utterances": value} if is_messages else value
+
+
 def _is_turn(entry: object) -> bool:
     """Whether it is a message, or the beginning of one of a chat log, that does not say of which conversation."""
     if not isinstance(entry, dict):

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ssrem.errors import DumpError
+from ssrem.readers.fields import normalise
 from ssrem.readers.json_values import parse_json
+from ssrem.readers.people import ROLES
 
 Path = tuple[str, ...]
 
@@ -66,15 +68,23 @@ class Paths:
         id = self._value("conversation", row, None)
         if id is not None:
             about[_MAPPED + "conversation"] = id
-        return about, [turn for member in members for turn in self._turns(row, member)]
+        texts = self.paths.get("text", ())
+        inside = [number for number, path in enumerate(texts) if self.members is None or MEMBERS in path]
+        before = [number for number in range(len(texts)) if number not in inside]
+        turns = [turn for member in members for turn in self._turns(row, member, inside)]
+        if "speaker" not in self.paths and all(isinstance(member, str) for member in members):
+            turns = [{**turn, "speaker": "AB"[at % 2]} for at, turn in enumerate(turns)]
+        return about, [*(self._turns(row, {}, before) if before else ()), *turns]
 
-    def _turns(self, row: Mapping[str, Any], member: Any) -> Iterator[Any]:
-        """The messages of a member: one for each path of the text, without those that are empty."""
+    def _turns(self, row: Mapping[str, Any], member: Any, numbers: Sequence[int]) -> Iterator[Any]:
+        """The messages of a member: one for each of the paths of the text with these numbers, without those that are
+        empty."""
         used = [self._below(path) for each in self.paths.values() for path in each]
         # A member that is no object may be a text, or a pair of speaker and text.
         rest = _rest(member, used) if isinstance(member, Mapping) else {}
         texts = self.paths.get("text", ())
-        for number, path in enumerate(texts or [None]):
+        for number in numbers or [0]:
+            path = texts[number] if texts else None
             message = dict(rest)
             for field in self.paths:
                 message[_MAPPED + field] = self._value(field, row, member)
@@ -86,7 +96,7 @@ class Paths:
                 if len(speakers) == len(texts):
                     message[_MAPPED + "speaker"] = self._one(speakers[number], row, member)
                 elif not speakers:
-                    message["speaker"] = path[-1]
+                    message["speaker"] = _seat(path[-1])
                 if number:
                     message.pop(_MAPPED + "id", None)
             yield message
@@ -105,6 +115,11 @@ class Paths:
     def _below(self, path: Path) -> Path:
         """The part of a path below a member."""
         return path[path.index(MEMBERS) + 1 :] if MEMBERS in path else path if self.members is None else ()
+
+
+def _seat(key: str) -> str:
+    """The role in the name of a key, such as `user_message`, or else the name."""
+    return next((part for part in normalise(key).split("_") if part in ROLES), key)
 
 
 def values_at(value: Any, path: Path) -> Iterator[Any]:

@@ -143,6 +143,8 @@ def row_values(row: object, layout: Layout) -> dict[str, object]:
             continue
         if field in _PEOPLE and isinstance(written, dict):
             extras[columns[0]] = written
+            if field == "speaker" and written.get("bot") is True:
+                values["is_person"] = False
             written = next((written[id] for id in IDS_OF_PEOPLE if written.get(id) is not None), written)
         values[FIELDS[field]] = written if type(written) is str else joined_text({"": written}, ("",), field)
     if extras:

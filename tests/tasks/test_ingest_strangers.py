@@ -331,3 +331,89 @@ def test_the_commands_of_the_docs_land_what_they_are_for(write: Write, tmp_path:
     ((landed, quarantined),) = home.query("SELECT utterances, quarantined FROM corpora")
     assert landed and not quarantined
     assert home.query("SELECT max(participants) > 1 FROM conversations") == [(True,)]
+
+
+def test_a_table_whose_cells_begin_with_markup_is_no_log(write: Write, home: Warehouse) -> None:
+    rows = [(f"<p>text {n}</p>", n // 4, PEOPLE[n % 2]) for n in range(12)]
+    land(write(table("body,thread_id,author", *rows)), str(home.root))
+    assert spoken(home)[0] == ("0", "ada", "<p>text 0</p>")
+    mail = [(f"<{n}@x>", f"<{n // 4}@x>", PEOPLE[n % 2], f"text {n}") for n in range(12)]
+    land(write(table("Message-ID,Thread-ID,From,Body", *mail)), str(home.root), DumpSettings(name="mail"))
+    assert home.query("SELECT count(DISTINCT conversation_id) FROM utterances WHERE corpus = 'mail'") == [
+        (3,)
+    ]
+
+
+def test_the_person_of_a_conversation_holds_the_seat_of_its_messages(write: Write, home: Warehouse) -> None:
+    said = [{"sender": who, "text": f"by {who}"} for who in ("user", "bot")]
+    dump = write([{"conversationId": f"c{n}", "userId": f"u{n}", "messages": said} for n in range(4)])
+    land(dump, str(home.root), DumpSettings(map={"person": "userId"}))
+    assert spoken(home)[:2] == [("c0", "u0", "by user"), ("c0", "c0/bot", "by bot")]
+
+
+def test_a_role_within_the_name_of_a_column_is_the_seat(write: Write, home: Warehouse) -> None:
+    rows = [(f"s{n // 3}", f"u{n // 3 % 2}", f"ask {n}", f"answer {n}") for n in range(12)]
+    dump = write(table("session_id,user_id,user_message,bot_response", *rows))
+    fields = {"text": "user_message+bot_response", "person": "user_id"}
+    land(dump, str(home.root), DumpSettings(map=fields))
+    assert spoken(home)[:2] == [("s0", "u0", "ask 0"), ("s0", "s0/bot", "answer 0")]
+
+
+def test_a_text_before_a_list_is_said_once(write: Write, home: Warehouse) -> None:
+    answers = [{"author": "ben", "text": "first"}, {"author": "cleo", "text": "second"}]
+    dump = write([{"id": n, "asker": "ada", "question": "why?", "answers": answers} for n in range(3)])
+    fields = {"conversation": "id", "speaker": "asker+answers.*.author", "text": "question+answers.*.text"}
+    land(dump, str(home.root), DumpSettings(map=fields))
+    assert spoken(home)[:3] == [("0", "ada", "why?"), ("0", "ben", "first"), ("0", "cleo", "second")]
+
+
+def test_texts_of_a_mapped_list_are_said_in_turn(write: Write, home: Warehouse) -> None:
+    dump = write([{"id": n, "data": ["Hi", "Ho", "Bye"]} for n in range(3)])
+    land(dump, str(home.root), DumpSettings(map={"text": "data.*"}, speakers="conversation"))
+    assert spoken(home)[:3] == [("0", "0/A", "Hi"), ("0", "0/B", "Ho"), ("0", "0/A", "Bye")]
+
+
+def test_a_list_of_messages_a_line(write: Write, home: Warehouse) -> None:
+    dump = write([[{"role": who, "content": f"{n} {who}"} for who in ("user", "bot")] for n in range(3)])
+    land(dump, str(home.root), DumpSettings(speakers="conversation"))
+    assert spoken(home)[:2] == [("1", "1/user", "0 user"), ("1", "1/bot", "0 bot")]
+
+
+def test_an_author_that_says_it_is_a_bot_is_no_person(write: Write, home: Warehouse) -> None:
+    authors = [{"id": "7", "username": "ada"}, {"id": "8", "username": "poll", "bot": True}, {"id": "9"}]
+    rows = [{"channel_id": "c", "id": n, "author": authors[n % 3], "content": f"text {n}"} for n in range(9)]
+    land(write(rows), str(home.root))
+    assert home.query("SELECT DISTINCT speaker, is_person FROM utterances ORDER BY 1") == [
+        ("7", True),
+        ("8", False),
+        ("9", True),
+    ]
+
+
+def test_words_of_a_name_may_be_told_by_capitals(
+    write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    times = [f"2024-05-0{9 - n % 3}T10:00:00" for n in range(9)]
+    rows = [
+        {"conversationId": n // 3, "authorId": n % 2, "body": f"text {n}", "createdAt": times[n]}
+        for n in range(9)
+    ]
+    land(write(rows), str(home.root))
+    assert home.query("SELECT count(time) FROM utterances") == [(9,)]
+    assert "the dump seems to list the newest first" in capsys.readouterr().err
+
+
+def test_a_chat_of_telegram_may_begin_with_a_message(write: Write, home: Warehouse) -> None:
+    said = [
+        {
+            "id": n,
+            "type": "message",
+            "date": f"2024-05-01T10:00:0{n}",
+            "from": PEOPLE[n % 2],
+            "text": f"text {n}",
+        }
+        for n in range(4)
+    ]
+    said = [{**message, "from_id": f"user{n % 2}"} for n, message in enumerate(said)]
+    land(write({"name": "us", "type": "personal_chat", "id": 9, "messages": said}), str(home.root))
+    assert home.query("SELECT DISTINCT format FROM corpora") == [("telegram",)]

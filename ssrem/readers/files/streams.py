@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from ssrem.errors import DumpError
 from ssrem.files import UTF16_BOMS
-from ssrem.readers.json_values import json_value, parse_json, rows_in
+from ssrem.readers.json_values import json_value, parse_json, row_of, rows_in
 
 Item = TypeVar("Item")
 
@@ -190,7 +190,8 @@ class DumpFile:
         if self.path.is_dir() or self.is_parquet:
             return None
         if start[:1] == b"[" and start[1:].lstrip()[:1] in (b"{", b"["):  # `[12:30] <nick>` begins a log
-            return "value"
+            first, _, others = start.partition(b"\n")
+            return "lines" if others.strip() and isinstance(parse_json(first), list) else "value"
         blocks, otherwise = self.blocks(1 << 16), "value" if start[:1] == b"{" else None
         try:
             block = next(blocks, b"").decode("utf-8", "replace").encode()
@@ -222,7 +223,7 @@ class DumpFile:
         The source is the line, of other rows the value. The value of a line that is not JSON is None.
         """
         if self.json == "lines":
-            yield from ((number, parse_json(line), line) for number, line in self.lines() if line.strip())
+            yield from ((number, row_of(line), line) for number, line in self.lines() if line.strip())
             return
         parsed = parquet_rows(self.path) if self.is_parquet else rows_in(self.value) if self.json else ()
         yield from ((number, row, row) for number, row in enumerate(parsed, 1))

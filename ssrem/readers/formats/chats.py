@@ -74,7 +74,7 @@ class OpenaiReader(ChatReader):
     @classmethod
     def sniff(cls, file: DumpFile) -> bool:
         messages = (message for row in file.first_rows for message in cls.messages(row) or ())
-        return any(isinstance(message, dict) and cls.keys[0] in message for message in messages)
+        return any(isinstance(message, dict) and {*cls.keys} <= message.keys() for message in messages)
 
     @classmethod
     def messages(cls, row: Mapping[str, Any]) -> list[Any] | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, malformed
+from ssrem.readers.cells import cells_of, delimiter_of
 from ssrem.readers.files.streams import DumpFile, text_name
 
 _LINE = re.compile(
@@ -56,8 +57,15 @@ class IrcReader(Reader):
 
     @classmethod
     def sniff(cls, file: DumpFile) -> bool:
-        """Whether most of the first lines have this form, and somebody speaks."""
-        lines = [_parsed(line) for line in file.head[:_HEAD_BYTES].split(b"\n") if line.strip()]
+        """Whether most of the first lines have this form, and somebody speaks; not of a table, whose header and first
+        row have as many cells, although the cells may begin with `<p>` or `<mention>`."""
+        written = [line for line in file.head[:_HEAD_BYTES].split(b"\n") if line.strip()]
+        lines = list(map(_parsed, written))
+        if len(lines) > 1 and lines[0] is None:
+            sign = "\t" if b"\t" in written[0] else delimiter_of(written[0])
+            cells = [len(cells_of(line, sign)) for line in written[:2]]
+            if cells[0] == cells[1] > 1:
+                return False
         # `<root>` alone, without text and time, may be markup.
         spoken = any(line and (line["text"] or (line["nick"] and line["clock"])) for line in lines)
         return spoken and 2 * lines.count(None) <= len(lines)

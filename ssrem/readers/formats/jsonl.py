@@ -20,7 +20,7 @@ from ssrem.errors import DumpError, short_repr
 from ssrem.readers.base import Reader, Record, no_object, problem
 from ssrem.readers.fields import ALIASES, check_header, listed
 from ssrem.readers.files.streams import SAMPLE_ROWS, DumpFile, encodable, is_utf8
-from ssrem.readers.json_values import is_pair, parse_json
+from ssrem.readers.json_values import is_pair, parse_json, row_of
 from ssrem.readers.paths import Paths
 from ssrem.readers.rows import MalformedRowError, joined_text, raw_batch
 from ssrem.readers.times import NotVectorisableError
@@ -93,7 +93,8 @@ class JsonlReader(Reader):
         if self._paths is None and len(lists) > 1:
             read = next((key for key in lists if row[key] is self._entries(row)), lists[0])
             other = next(key for key in lists if key != read)
-            speaker, text = ("0", "1") if _are_pairs(row[other]) else ("speaker", "text")
+            sources = {} if _are_pairs(row[other]) else self.layout.plan((*row[other][0],)).sources
+            speaker, text = (sources.get(name, (at,))[0] for at, name in (("0", "speaker"), ("1", "text")))
             self.notes.append(
                 f"of the lists {' and '.join(map(repr, lists))} {read!r} is read; --map "
                 f"speaker={other}.*.{speaker} text={other}.*.{text} reads {other!r}"
@@ -199,7 +200,7 @@ class JsonlReader(Reader):
         rows = []
         for number, line in enumerate(lines, first):
             if line.strip():
-                rows.append(parse_json(line))
+                rows.append(row_of(line))
                 yield from self._row(rows[-1], file, number, line)
         self._learn(rows[::32])
 
@@ -252,6 +253,9 @@ class JsonlReader(Reader):
         }
         yield self.conversation(file, number, id, about)
         known: dict[str, Any] = {} if id is None else {"conversation_id": id}
+        holder = self.mapping.get("person", ())
+        if holder and all(key in row for key in holder):
+            known["person"] = joined_text(row, holder, "person")
         for entry in said:
             yield self.message(file, number, entry, **known)
 

@@ -131,6 +131,7 @@ def test_each_line_and_each_utterance_in_it_is_a_record(lines: list[Any], pack: 
     expected: list[str] = ["message"]
     for line in lines:
         entries = line.get("utterances") if isinstance(line, dict) and _is_id(line.get("id")) else None
+        entries = line if isinstance(line, list) and line and _is_message(line[0]) else entries
         expected += ["message"] if entries is None else ["conversation"] + ["message"] * len(entries)
     # Sound messages come first, so that lists in place of texts do not make `text` another column.
     expected += ["message"] * 20
@@ -142,6 +143,11 @@ def test_each_line_and_each_utterance_in_it_is_a_record(lines: list[Any], pack: 
     assert rows is not None
     assert sorted(row["record"] for row in rows) == sorted(expected)
     assert [row["record"] for row in rows][21:] == expected[1:-20]
+
+
+def _is_message(value: Any) -> bool:
+    is_pair = isinstance(value, list) and len(value) == 2 and isinstance(value[1], str)
+    return isinstance(value, dict) or (is_pair and isinstance(value[0], str | int))
 
 
 def _is_id(value: Any) -> bool:
