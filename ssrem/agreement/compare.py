@@ -14,6 +14,7 @@ from ssrem.agreement.correlate import (
     EQUAL,
     MIN_RESPONSES,
     MIN_SYSTEMS,
+    ROW_COEFFICIENTS,
     Floats,
     Labels,
     Level,
@@ -27,7 +28,6 @@ from ssrem.agreement.correlate import (
     columns,
     complete,
     numbered,
-    row_coefficients,
     unvarying,
 )
 from ssrem.agreement.resample import (
@@ -182,7 +182,7 @@ def perm_both(
     result = Difference(len(y), missing, permutations, seed)
     if why := not_comparable(x1, x2, y):
         return replace(result, outcome=why[0], reason=why[1])
-    coefficients = row_coefficients(measure)
+    coefficients = ROW_COEFFICIENTS[measure]
 
     def agreement(x: Floats) -> Floats:
         return coefficients(x, y) if shares is None else coefficients(x @ shares, y @ shares)

@@ -297,16 +297,6 @@ def _finite(x: Numbers, y: Numbers) -> tuple[Floats, Floats]:
 # Coefficients of many rows at once: x (r, n), y (r, n) or (n,), to (r,), NaN where a side does not vary
 
 
-def row_coefficients(measure: Measure) -> Callable[[Floats, Floats], Floats]:
-    """The function of rows of a measure."""
-    return {
-        "pearson": pearson_rows,
-        "spearman": spearman_rows,
-        "kendall": kendall_rows,
-        "accuracy": accuracy_rows,
-    }[measure]
-
-
 def pearson_rows(x: Floats, y: Floats) -> Floats:
     """Pearson's r in [-1, 1]."""
     x, y = np.broadcast_arrays(x, y)
@@ -319,22 +309,9 @@ def pearson_rows(x: Floats, y: Floats) -> Floats:
 
 def spearman_rows(x: Floats, y: Floats) -> Floats:
     """Spearman's ρ in [-1, 1], ties at their mean rank."""
-    return pearson_rows(mean_ranks(x), mean_ranks(np.atleast_2d(y)))
+    from scipy.stats import rankdata
 
-
-def mean_ranks(rows: Floats) -> Floats:
-    """Rank of each value in its row (r, n), from 1, ties at their mean rank; SciPy's `rankdata`, without its import."""
-    order, place = np.argsort(rows, axis=1, kind="stable"), np.arange(rows.shape[1])
-    values = np.take_along_axis(rows, order, axis=1)
-    begins = np.ones(rows.shape, dtype=bool)
-    begins[:, 1:] = values[:, 1:] != values[:, :-1]
-    ends = np.ones(rows.shape, dtype=bool)
-    ends[:, :-1] = begins[:, 1:]
-    first = np.maximum.accumulate(np.where(begins, place, 0), axis=1)
-    last = np.minimum.accumulate(np.where(ends, place, len(place))[:, ::-1], axis=1)[:, ::-1]
-    ranks = np.empty(rows.shape)
-    np.put_along_axis(ranks, order, (first + last) / 2 + 1, axis=1)
-    return ranks
+    return pearson_rows(rankdata(x, axis=1), rankdata(np.atleast_2d(y), axis=1))
 
 
 def kendall_rows(x: Floats, y: Floats) -> Floats:
@@ -359,6 +336,15 @@ def accuracy_rows(x: Floats, y: Floats) -> Floats:
     return _by_pairs(x, y, lambda a, b: (a == b).mean(axis=1) if a.shape[1] else np.full(len(a), np.nan))
 
 
+ROW_COEFFICIENTS: dict[Measure, Callable[[Floats, Floats], Floats]] = {
+    "pearson": pearson_rows,
+    "spearman": spearman_rows,
+    "kendall": kendall_rows,
+    "accuracy": accuracy_rows,
+}
+"""Measure to its function of rows."""
+
+
 def _by_pairs(x: Floats, y: Floats, of: Callable[[Floats, Floats], Floats]) -> Floats:
     """`of` the signs (r, pairs) of the differences of x and of y, in blocks of rows."""
     one, other = np.triu_indices(x.shape[1], 1)
@@ -376,7 +362,7 @@ def group_coefficients(x: Floats, y: Floats, groups: Integers, measure: Measure)
     coefficients = np.full(int(groups.max(initial=-1)) + 1, np.nan)
     for numbers, rows in _by_size(groups):
         if rows.shape[1] >= MIN_RESPONSES:
-            coefficients[numbers] = row_coefficients(measure)(x[rows], y[rows])
+            coefficients[numbers] = ROW_COEFFICIENTS[measure](x[rows], y[rows])
     return coefficients
 
 

@@ -17,7 +17,7 @@ from ssrem.agreement.correlate import (
     Numbers,
     Outcome,
     numbered,
-    row_coefficients,
+    spearman_rows,
     unvarying,
 )
 
@@ -25,10 +25,12 @@ Ratings = Floats
 """Scores (raters, units); NaN where a rater did not rate a unit."""
 
 Scale = Literal["nominal", "ordinal", "interval"]
-Correlation = Literal["pearson", "spearman"]
 
 MIN_SHARED = 5
 """Units that two raters must share for a κ between them by which raters are left out."""
+
+SPLITS = 200
+"""Random splits into halves that the noise ceiling is computed from."""
 
 _ROUNDING = 1e-9
 
@@ -158,8 +160,8 @@ def fleiss_kappa(ratings: Any) -> RaterFigure:
     return RaterFigure(name, (agreement - chance) / (1 - chance), raters, units)
 
 
-def one_rater(ratings: Any, measure: Correlation = "spearman") -> RaterFigure:
-    """How well one rater predicts the mean of the others: the mean correlation in [-1, 1], leaving out each in turn.
+def one_rater(ratings: Any) -> RaterFigure:
+    """How well one rater predicts the mean of the others: mean Spearman's ρ in [-1, 1], leaving out each in turn.
 
     ratings (raters, units), NaN for missing. Raters count alike, whatever they rated; those with too few units with
     others, or whose ratings do not vary, are left out. An evaluator that reaches it is as good as one more rater.
@@ -173,20 +175,18 @@ def one_rater(ratings: Any, measure: Correlation = "spearman") -> RaterFigure:
         both = ~np.isnan(own) & rated.any(axis=0)
         mean = np.where(rated, others, 0.0).sum(axis=0)[both] / rated.sum(axis=0)[both]
         if len(mean) >= MIN_RESPONSES and not unvarying(own[both], mean):
-            coefficients.append(float(row_coefficients(measure)(own[both][None], mean)[0]))
+            coefficients.append(float(spearman_rows(own[both][None], mean)[0]))
     if not coefficients:
         reason = f"no rater shares {MIN_RESPONSES} units with others and varies"
         return RaterFigure("one_rater", None, 0, units, "too_few", reason)
     return RaterFigure("one_rater", float(np.mean(coefficients)), len(coefficients), units)
 
 
-def split_half(
-    ratings: Any, measure: Correlation = "spearman", *, repeats: int = 200, seed: int
-) -> RaterFigure:
+def split_half(ratings: Any, *, seed: int) -> RaterFigure:
     """The highest correlation that an evaluator can reach with the mean of ratings so noisy: the square root of the
-    reliability of that mean, from the correlation r of the means of two random halves of each unit's ratings.
+    reliability of that mean, from Spearman's correlation r of the means of two random halves of each unit's ratings.
 
-    ratings (raters, units), NaN for missing. Halves are equal: an odd rating is left out; r is the mean over `repeats`
+    ratings (raters, units), NaN for missing. Halves are equal: an odd rating is left out; r is the mean over `SPLITS`
     splits. Spearman-Brown (both 1910) steps up from a half to all the ratings of a unit, on average k halves:
     k·r / (1 + (k − 1)·r). As units are split one by one, no rater need have rated several. ValueError if the ratings
     are not a table, or one is infinite.
@@ -202,13 +202,13 @@ def split_half(
     stacked, counts = moved[: counts.max(), counts >= 2], counts[counts >= 2]
     draw = np.random.default_rng(seed)
     size = counts // 2
-    halves = np.empty((2, repeats, units))
-    for repeat in range(repeats):
+    halves = np.empty((2, SPLITS, units))
+    for split in range(SPLITS):
         keys = np.where(np.isnan(stacked), np.inf, draw.random(stacked.shape))
         place = np.argsort(np.argsort(keys, axis=0), axis=0)
         for half, chosen in enumerate((place < size, (place >= size) & (place < 2 * size))):
-            halves[half, repeat] = np.where(chosen, stacked, 0.0).sum(axis=0) / size
-    each = row_coefficients(measure)(halves[0], halves[1])
+            halves[half, split] = np.where(chosen, stacked, 0.0).sum(axis=0) / size
+    each = spearman_rows(halves[0], halves[1])
     each = each[~np.isnan(each)]
     if len(each) == 0:
         same = "the mean ratings of the units are all the same"

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ssrem.agreement.correlate import (
     EQUAL,
     MIN_RESPONSES,
+    ROW_COEFFICIENTS,
     Floats,
     Integers,
     Measure,
@@ -24,7 +25,6 @@ from ssrem.agreement.correlate import (
     group_coefficients,
     pairs_within,
     rounded,
-    row_coefficients,
 )
 
 Weighted = Callable[[Floats], Floats]
@@ -59,15 +59,10 @@ def weighted_coefficient(
     measure: Measure, x: Floats, y: Floats, contexts: Integers, epsilon: float = 0.0
 ) -> Weighted:
     """A measure as a function of weights; only accuracy uses `epsilon`."""
-    match measure:
-        case "pearson":
-            return weighted_pearson(x, y, contexts)
-        case "spearman":
-            return weighted_spearman(x, y, contexts)
-        case "kendall":
-            return weighted_kendall(x, y, contexts)
-        case "accuracy":
-            return weighted_accuracy(x, y, contexts, epsilon)
+    if measure == "accuracy":
+        return weighted_accuracy(x, y, contexts, epsilon)
+    of = {"pearson": weighted_pearson, "spearman": weighted_spearman, "kendall": weighted_kendall}
+    return of[measure](x, y, contexts)
 
 
 def weighted_pearson(x: Floats, y: Floats, contexts: Integers) -> Weighted:
@@ -318,7 +313,7 @@ def by_system(x: Floats, y: Floats, systems: Integers, contexts: Integers, measu
         np.bincount(contexts * shape[1] + systems, values, shape[0] * shape[1]).reshape(shape)
         for values in (np.ones(len(x)), x, y)
     ]
-    coefficients = row_coefficients(measure)
+    coefficients = ROW_COEFFICIENTS[measure]
 
     def of_means(weights: Floats) -> Floats:
         size, total_x, total_y = (weights @ table for table in tables)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ssrem.encoders.base import unit_length
 from ssrem.samples import Sample
 from ssrem.studies.study import Finding, study
 
@@ -129,8 +130,7 @@ def neighbours(table: WordAverage) -> Attack:
     Near words are used in the same contexts: synonyms, and some opposites. An evaluator that this attack often fools
     scores little but the topic.
     """
-    lengths = np.linalg.norm(table.vectors, axis=1, keepdims=True)
-    unit = table.vectors / np.where(lengths == 0, 1, lengths)
+    unit = unit_length(table.vectors)
     row = {word: at for at, word in enumerate(table.vocabulary[:FREQUENT])}
 
     @cache

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ssrem.agreement import share_interval
 from ssrem.samples import Sample
 from ssrem.studies.attacks import TIE, Score
 from ssrem.studies.study import Finding, study
@@ -57,8 +58,6 @@ def behaviour(data: Pairs, seed: int) -> list[Finding]:
     """Share of pairs in which the better response scores higher, in [0, 1], with its 95% interval (Wilson 1927): of
     all, and by category. A tie, or a response without a score, counts as not higher; chance is .5. The seed is not
     used."""
-    from scipy.stats import binomtest
-
     samples = [Sample(pair.context, text) for pair in data.pairs for text in (pair.better, pair.worse)]
     better, worse = np.asarray(data.score(samples), dtype=np.float64).reshape(-1, 2).T
     higher = better - worse > TIE * np.nanstd(np.append(better, worse))
@@ -66,9 +65,7 @@ def behaviour(data: Pairs, seed: int) -> list[Finding]:
     of = {ALL: higher} | {name: higher[category == name] for name in dict.fromkeys(category.tolist())}
     findings = []
     for name, outcomes in of.items():
-        test = binomtest(int(outcomes.sum()), len(outcomes))
-        low, high = test.proportion_ci(method="wilson")
-        findings.append(
-            Finding(name, MEASURE, test.statistic, len(outcomes), low=float(low), high=float(high))
-        )
+        n = len(outcomes)
+        low, high = share_interval(share := float(outcomes.mean()), n)
+        findings.append(Finding(name, MEASURE, share, n, low=low, high=high))
     return findings

@@ -8,7 +8,7 @@ from math import sqrt
 
 import numpy as np
 
-from ssrem.agreement.correlate import Integers, Outcome, mean_ranks, spearman
+from ssrem.agreement.correlate import Integers, Outcome, spearman
 from ssrem.samples import Floats
 from ssrem.studies.estimates import Estimate, Flags, over_contexts, share, weighted_mean
 from ssrem.studies.study import Finding, of_correlation, study
@@ -109,8 +109,10 @@ def distribution(data: Scored, seed: int) -> list[Finding]:
 def systems(data: Ranked, seed: int) -> list[Finding]:
     """The mean of the response's percentile by score minus that by human score, in [-100, 100], of each known system;
     and where systems are of the `own` family, their mean minus that of all others."""
+    from scipy.stats import rankdata
+
     named = np.array([system or "" for system in data.systems], dtype=object)
-    ranks = mean_ranks(np.stack([data.scores, data.human]))
+    ranks = rankdata([data.scores, data.human], axis=1)
     higher = 100 * (ranks[0] - ranks[1]) / len(named)
     estimates = {}
     for name in sorted(set(named) - {""}):

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from ssrem.agreement import correlate
-from ssrem.agreement.correlate import MEASURES, accuracy_rows, row_coefficients
+from ssrem.agreement.correlate import MEASURES, ROW_COEFFICIENTS, accuracy_rows
 from ssrem.agreement.resample import weighted_coefficient
 
 RNG = np.random.default_rng(0)
@@ -60,10 +60,10 @@ def test_accuracy_under_weights_counts_pairs_of_different_responses(tied: bool) 
 def test_blocks_of_rows_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = RNG.normal(size=(5, 30)), RNG.normal(size=30)
     for measure in MEASURES:
-        whole = row_coefficients(measure)(x, y)
+        whole = ROW_COEFFICIENTS[measure](x, y)
         with monkeypatch.context() as patch:
             patch.setattr(correlate, "_BLOCK", 100)
-            assert row_coefficients(measure)(x, y) == pytest.approx(whole, abs=1e-12)
+            assert ROW_COEFFICIENTS[measure](x, y) == pytest.approx(whole, abs=1e-12)
 
 
 @pytest.mark.parametrize("measure", ["pearson", "spearman", "kendall"])
@@ -72,7 +72,7 @@ def test_a_resample_that_does_not_vary_has_no_figure(measure: Any) -> None:
     weights = np.array([[2.0, 1, 0, 0], [0, 0, 1, 3], [0, 0, 0, 4], [1, 1, 1, 1]])
     computed = weighted_coefficient(measure, x, y, np.arange(len(x)))(weights)
     assert np.isnan(computed).tolist() == [True, True, True, False]
-    rows = row_coefficients(measure)(np.array([[1.0, 1, 1], [1, 2, 3]]), np.array([2.0, 1, 4]))
+    rows = ROW_COEFFICIENTS[measure](np.array([[1.0, 1, 1], [1, 2, 3]]), np.array([2.0, 1, 4]))
     assert np.isnan(rows).tolist() == [True, False]
 
 
@@ -80,7 +80,7 @@ def test_a_resample_that_does_not_vary_has_no_figure(measure: Any) -> None:
 @pytest.mark.parametrize("n", [7, 90])  # below and above where Kendall changes its way
 def test_rows_are_those_of_scipy(measure: Any, n: int) -> None:
     x, y = np.round(RNG.normal(size=(6, n)), 1), RNG.integers(1, 6, n).astype(float)
-    computed = row_coefficients(measure)(x, y)
+    computed = ROW_COEFFICIENTS[measure](x, y)
     assert computed == pytest.approx([SCIPY[measure](row, y).statistic for row in x], abs=1e-12)
 
 
