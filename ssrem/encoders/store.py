@@ -68,7 +68,7 @@ class VectorStore:
             missing[distinct] = False
 
         for path in sorted(folder.glob("*.parquet")):
-            if (part := _read(path, encoder.dimensions, wanted=hashes)) is not None:
+            if (part := _read(path, encoder.dimensions, hashes)) is not None:
                 stored, vectors = part
                 at = np.minimum(np.searchsorted(hashes, stored), len(hashes) - 1)
                 known = (hashes[at] == stored) & missing[at]
@@ -82,9 +82,7 @@ class VectorStore:
         return result
 
 
-def _read(
-    path: Path, dimensions: int | None = None, wanted: Hashes | None = None
-) -> tuple[Hashes, NDArray[np.float16]] | None:
+def _read(path: Path, dimensions: int, wanted: Hashes) -> tuple[Hashes, NDArray[np.float16]] | None:
     """Hashes (k,) and vectors (k, d) of a file; None if it has none of the wanted hashes, or if it cannot be read or
     has other dimensions, and is deleted."""
     import pyarrow as pa
@@ -94,13 +92,13 @@ def _read(
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             column = file.read(["text_hash"]).column("text_hash")
             hashes = np.asarray(column.to_numpy(), dtype=np.uint64)
-            if wanted is not None and not np.isin(hashes, wanted).any():
+            if not np.isin(hashes, wanted).any():
                 return None
             column = file.read(["vector"]).column("vector")
         size = column.type.list_size
         values = np.concatenate([chunk.flatten().to_numpy() for chunk in column.chunks])
         vectors = values.astype(np.float16).reshape(len(hashes), size)
-        if dimensions not in (None, size) or not np.isfinite(vectors).all():
+        if size != dimensions or not np.isfinite(vectors).all():
             raise ValueError
     except (OSError, pa.ArrowException, AttributeError, KeyError, TypeError, ValueError):
         path.unlink(missing_ok=True)

@@ -63,9 +63,7 @@ _OWN = {  # the signatures of these say what computes them; add yours to EVALUAT
     "judge-ref": "ssrem.evaluators.judge.judge:JudgeRef",
     "length": "ssrem.evaluators.baselines:Length",
 }
-EVALUATORS: dict[str, str] = {
-    **with_installed("ssrem.evaluators", _OWN),
-}
+EVALUATORS: dict[str, str] = with_installed("ssrem.evaluators", _OWN)
 """Name → module:class. The module is imported when the evaluator is first used."""
 
 MANIFEST = "evaluator.json"

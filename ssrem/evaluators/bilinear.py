@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.encoders import DEFAULT_ENCODER, Encoder
+from ssrem.encoders.base import unit_length
 from ssrem.encoders.hub import MINILM, MPNET
 from ssrem.encoders.tables import DISTILLED, LearnedTable
 from ssrem.encoders.transformer import AdaptedTransformer, Transformer
@@ -238,9 +239,7 @@ class SSREM(Bilinear):
     def _product(self, tensors: Tensors, cases: Cases) -> Floats:
         gathered, known, candidates = cases.gathered()
         turns, responses = gathered.astype(np.float64), candidates.astype(np.float64)
-        context = np.einsum("nt,ntd->nd", tensors["turns"].astype(np.float64) * known, turns)
-        norms = np.linalg.norm(context, axis=1, keepdims=True)
-        context = np.divide(context, norms, out=np.zeros_like(context), where=norms > 0)
+        context = unit_length(np.einsum("nt,ntd->nd", tensors["turns"].astype(np.float64) * known, turns))
         nearest = np.einsum("ntd,nkd->nkt", turns, responses).max(axis=2)
         copied = float(tensors["cost"][0]) * np.clip((nearest - COPY_FROM) / (1 - COPY_FROM), 0, 1)
         context = context @ tensors["matrix"].astype(np.float64)

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from ssrem.encoders import hub, pretrained
+from ssrem.encoders.base import padded
 from ssrem.encoders.layers import add_adapters, divided, freeze, layers, merge_adapters, use_int8
 from ssrem.encoders.transformer import DOWN, UP, SentenceModel, pool
 from ssrem.errors import EvaluatorError
@@ -135,12 +136,9 @@ class Base:
 
     def batch(self, inputs: Inputs, rows: Rows) -> dict[str, torch.Tensor]:
         """The arguments of `CrossNet`, padded at the right to the longest of `rows`."""
-        width = int(inputs.lengths[rows].max())
-        place = np.arange(width)
+        ids = padded([inputs.ids[row] for row in rows.tolist()], self.tokenizer.pad_token_id or 0)
+        place = np.arange(ids.shape[1])
         mask = place < inputs.lengths[rows, None]
-        ids = np.full((len(rows), width), self.tokenizer.pad_token_id or 0, dtype=np.int64)
-        for at, row in enumerate(rows.tolist()):
-            ids[at, : inputs.lengths[row]] = inputs.ids[row]
         arrays: dict[str, NDArray[Any]] = {"ids": ids, "mask": mask, "prior": inputs.prior[rows]}
         if self.typed:
             arrays["types"] = (mask & (place >= inputs.first[rows, None])).astype(np.int64)

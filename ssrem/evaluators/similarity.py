@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders.base import Encoder
+from ssrem.encoders.base import Encoder, unit_length
 from ssrem.encoders.recurrent import Words
 from ssrem.samples import Floats
 
@@ -52,10 +52,9 @@ def movers_similarity(encoder: Encoder, responses: Sequence[str], references: Se
     bags: dict[str, tuple[Floats, Floats]] = {}
     for text in dict.fromkeys((*responses, *references)):
         vectors, weights = encoder.bag(text)
-        unit = vectors.astype(np.float64)
-        norms = np.linalg.norm(unit, axis=1)
-        known = norms > 0
-        bags[text] = unit[known] / norms[known, None], weights[known] / max(weights[known].sum(), 1e-300)
+        unit = unit_length(vectors.astype(np.float64))
+        known = unit.any(axis=1)
+        bags[text] = unit[known], weights[known] / max(weights[known].sum(), 1e-300)
     result = np.zeros(len(responses))
     moves: list[tuple[Floats, Floats, Floats]] = []
     known_both = []

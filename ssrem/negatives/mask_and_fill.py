@@ -107,12 +107,6 @@ class MaskAndFill(Generator):
                 f"max_tokens is {self.settings.max_tokens}, but the model reads {longest} tokens at most"
             )
 
-    def score(self, context: Sequence[str], response: str) -> Floats:
-        """The score of each token of the response that is read, (t,), which is compared with the threshold; -inf for a
-        token that cannot be replaced."""
-        pieces, history, _ = self._read(context, response)
-        return self._scores(pieces, history)
-
     def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
         if len(case.response.split()) < self.settings.min_words:
             return
@@ -146,7 +140,7 @@ class MaskAndFill(Generator):
         return selected.tolist()
 
     def _scores(self, pieces: Pieces, history: list[int]) -> Floats:
-        """Equation 1, or only its second term; -inf for tokens that cannot be replaced."""
+        """Equation 1, or only its second term, for each token (t,); -inf for one that cannot be replaced."""
         scores = np.full(len(pieces), -np.inf)
         usable = np.flatnonzero(pieces.usable)
 

@@ -13,6 +13,7 @@ from safetensors import safe_open
 from torch.nn.functional import cross_entropy
 
 from ssrem.encoders import hub, pretrained
+from ssrem.encoders.base import padded
 from ssrem.encoders.layers import freeze
 from ssrem.errors import EvaluatorError
 from ssrem.files import write_json
@@ -232,10 +233,8 @@ class TiedHead:
 
     def _batch(self, inputs: Sequence[Sequence[int]], random: np.random.Generator) -> _Batch:
         """The texts' tokens, a share of them masked."""
-        ids = np.full((len(inputs), max(map(len, inputs))), self.tokenizer.pad_token_id, dtype=np.int64)
-        attention = np.zeros_like(ids)
-        for i, tokens in enumerate(inputs):
-            ids[i, : len(tokens)], attention[i, : len(tokens)] = tokens, 1
+        ids = padded(inputs, self.tokenizer.pad_token_id)
+        attention = padded([[1] * len(tokens) for tokens in inputs])
         usable = (attention == 1) & ~np.isin(ids, self.tokenizer.all_special_ids)
         chance = np.where(usable, random.random(ids.shape), np.inf)
         masked = chance < self.settings.masked

