@@ -1,7 +1,8 @@
 """The stages of ssrem.tasks as Prefect tasks: tried again where a disk or network failed, and named by what they work
 on. The ledger in the home folder, not a cache of Prefect, says what is done."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 from prefect import Task
 from prefect.cache_policies import NO_CACHE
@@ -10,6 +11,9 @@ from prefect.client.schemas.objects import State, TaskRun
 from ssrem.tasks import correlate as agreement
 from ssrem.tasks import ingest, promote, report, score, study, tables, train
 from ssrem.tasks.warehouse.prune import prune as delete_unused
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def of_disk_or_network(_: Task[..., Any], __: TaskRun, state: State[Any]) -> bool:
@@ -25,36 +29,22 @@ AGAIN: dict[str, Any] = {
 }
 
 
-# Each takes the parameters of the function that it calls.
-land = Task(ingest.land, name="land", task_run_name="land {source}", tags=["ingest"], **AGAIN)
-build_tables = Task(
-    tables.build, name="build tables", task_run_name="build tables of {corpus}", tags=["tables"], **AGAIN
+def _step(function: Callable[P, R], name: str, tag: str, *, run: str | None = None) -> Task[P, R]:
+    """A task that takes the parameters of the function. run: the name of a run of it."""
+    return Task(function, name=name, task_run_name=run, tags=[tag], **AGAIN)
+
+
+land = _step(ingest.land, "land", "ingest", run="land {source}")
+build_tables = _step(tables.build, "build tables", "tables", run="build tables of {corpus}")
+train_evaluator = _step(train.train, "train evaluator", "train", run="train {name}")
+score_test_split = _step(
+    score.score_corpus, "score test split", "score", run="score {corpus} with {name} {version}"
 )
-train_evaluator = Task(
-    train.train, name="train evaluator", task_run_name="train {name}", tags=["train"], **AGAIN
-)
-score_test_split = Task(
-    score.score_corpus,
-    name="score test split",
-    task_run_name="score {corpus} with {name} {version}",
-    tags=["score"],
-    **AGAIN,
-)
-score_baselines = Task(score.score_baselines, name="score baselines", tags=["score"], **AGAIN)
-decide = Task(promote.decide_all, name="decide", tags=["train"], **AGAIN)
-correlate_set = Task(
-    agreement.correlate, name="correlate", task_run_name="correlate {file}", tags=["correlate"], **AGAIN
-)
-correlate_landed = Task(
-    agreement.correlate_all,
-    name="correlate",
-    task_run_name="correlate landed sets",
-    tags=["correlate"],
-    **AGAIN,
-)
-study_behaviour = Task(
-    study.study_behaviour, name="study", task_run_name="study behaviour", tags=["study"], **AGAIN
-)
-write_report = Task(report.write_report, name="write report", tags=["report"], **AGAIN)
-write_figures = Task(report.write_figures, name="write figures", tags=["report"], **AGAIN)
-prune = Task(delete_unused, name="prune", tags=["prune"], **AGAIN)
+score_baselines = _step(score.score_baselines, "score baselines", "score")
+decide = _step(promote.decide_all, "decide", "train")
+correlate_set = _step(agreement.correlate, "correlate", "correlate", run="correlate {file}")
+correlate_landed = _step(agreement.correlate_all, "correlate", "correlate", run="correlate landed sets")
+study_behaviour = _step(study.study_behaviour, "study", "study", run="study behaviour")
+write_report = _step(report.write_report, "write report", "report")
+write_figures = _step(report.write_figures, "write figures", "report")
+prune = _step(delete_unused, "prune", "prune")

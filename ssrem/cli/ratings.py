@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -16,10 +16,6 @@ from ssrem.cli.options import Call, Verb
 from ssrem.errors import AnnotationError
 from ssrem.registry import did_you_mean
 from ssrem.settings import Share, by_key
-
-if TYPE_CHECKING:
-    pass
-
 
 files = partial(by_key, form="NAME=FILE, such as gpt2=responses.jsonl", once="name each system once")
 """`NAME=FILE` texts as a mapping."""

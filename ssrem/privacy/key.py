@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,15 +38,13 @@ class PseudonymKey:
         return hmac.digest(self.secret, b"fingerprint", "sha256").hex()[:8]
 
 
-def load_key(
-    file: str | Path | None = None, *, outside: Path, environment: Mapping[str, str] = os.environ
-) -> PseudonymKey:
+def load_key(file: str | Path | None = None, *, outside: Path) -> PseudonymKey:
     """Read the key from `file`, by default from the environment variable SSREM_PSEUDONYM_KEY.
 
     outside: the home folder, in which the key must not be stored. Whitespace around the key is ignored. PrivacyError if
     there is no key, it is shorter than 32 bytes, or its file lies in the home folder.
     """
-    secret, where = environment.get(VARIABLE, "").encode("utf-8", "surrogateescape").strip(), VARIABLE
+    secret, where = os.environ.get(VARIABLE, "").encode("utf-8", "surrogateescape").strip(), VARIABLE
     if file is None and not secret:
         raise PrivacyError(f"pseudonyms need a key in {VARIABLE} or --pseudonym-key FILE; {WAY_OUT}")
     if file is not None:
@@ -77,10 +74,8 @@ def load_key(
     return PseudonymKey(secret)
 
 
-def key_at_hand(
-    file: str | Path | None = None, *, outside: Path, environment: Mapping[str, str] = os.environ
-) -> PseudonymKey | None:
+def key_at_hand(file: str | Path | None = None, *, outside: Path) -> PseudonymKey | None:
     """As `load_key`, but None if neither a file nor the variable is given."""
-    if file is None and not environment.get(VARIABLE):
+    if file is None and not os.environ.get(VARIABLE):
         return None
-    return load_key(file, outside=outside, environment=environment)
+    return load_key(file, outside=outside)

@@ -17,9 +17,9 @@ HEARTBEAT_SECONDS = 30.0
 
 
 class Advance(Protocol):
-    """Reports the amount done, in the unit of the total; a total that became known only now; what else to show."""
+    """Reports the amount done, in the unit of the total; and a total that became known only now."""
 
-    def __call__(self, done: float, total: float | None = None, note: str = "", /) -> None: ...
+    def __call__(self, done: float, total: float | None = None, /) -> None: ...
 
 
 @dataclass
@@ -100,16 +100,15 @@ def progress(what: str, total: float | None = None) -> Iterator[Advance]:
     if _told:
         work = Work(what)
 
-        def note_share(done: float, new_total: float | None = None, note: str = "") -> None:
+        def note_share(done: float, new_total: float | None = None) -> None:
             whole = new_total or total
-            share = f"{min(done / whole, 1):.0%}" if whole else ""
-            work.share = f" ({', '.join(filter(None, (share, note)))})" if share or note else ""
+            work.share = f" ({min(done / whole, 1):.0%})" if whole else ""
 
         with _lines(work):
             yield note_share
         return
     if not sys.stderr.isatty():
-        yield lambda done, total=None, note="": None
+        yield lambda done, total=None: None
         return
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
@@ -118,7 +117,7 @@ def progress(what: str, total: float | None = None) -> Iterator[Advance]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
 
-        def show(done: float, new_total: float | None = None, note: str = "") -> None:
-            bar.update(task, completed=done, total=new_total, description=f"{what} {note}".strip())
+        def show(done: float, new_total: float | None = None) -> None:
+            bar.update(task, completed=done, total=new_total)
 
         yield show

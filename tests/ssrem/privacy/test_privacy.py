@@ -43,17 +43,19 @@ def test_the_key_is_not_shown() -> None:
     assert KEY.fingerprint not in SECRET
 
 
-def test_the_key_comes_from_the_environment_or_a_file(tmp_path: Path) -> None:
+def test_the_key_comes_from_the_environment_or_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "key"
     file.write_text(f"{SECRET}\n")
     home = tmp_path / "home"
-    environment = {"SSREM_PSEUDONYM_KEY": f" {SECRET}\n"}
-    assert (
-        load_key(outside=home, environment=environment) == load_key(file, outside=home, environment={}) == KEY
-    )
-    assert key_at_hand(outside=home, environment={}) is None
-    other = {"SSREM_PSEUDONYM_KEY": "y" * 40}
-    assert load_key(file, outside=home, environment=other) == KEY
+    monkeypatch.delenv("SSREM_PSEUDONYM_KEY", raising=False)
+    assert load_key(file, outside=home) == KEY
+    assert key_at_hand(outside=home) is None
+    monkeypatch.setenv("SSREM_PSEUDONYM_KEY", f" {SECRET}\n")
+    assert load_key(outside=home) == KEY
+    monkeypatch.setenv("SSREM_PSEUDONYM_KEY", "y" * 40)
+    assert load_key(file, outside=home) == KEY
 
 
 @pytest.mark.parametrize(
@@ -69,16 +71,18 @@ def test_the_key_comes_from_the_environment_or_a_file(tmp_path: Path) -> None:
     ],
 )
 def test_a_key_that_will_not_do_is_refused(
-    tmp_path: Path, file: str | None, variable: str | None, says: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str | None, variable: str | None, says: str
 ) -> None:
     home = tmp_path / "home"
     home.mkdir()
     (home / "key").write_text(SECRET)
     (tmp_path / "weak").write_text("weak")
     (home / "link").symlink_to(home / "key")
-    environment = {} if variable is None else {"SSREM_PSEUDONYM_KEY": variable}
+    monkeypatch.delenv("SSREM_PSEUDONYM_KEY", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("SSREM_PSEUDONYM_KEY", variable)
     with pytest.raises(PrivacyError, match=says) as error:
-        load_key(file and tmp_path / file, outside=home, environment=environment)
+        load_key(file and tmp_path / file, outside=home)
     assert "\n" not in str(error.value)
     assert "secrets.token_hex(32)" in str(error.value) or "home folder" in str(error.value)
 
