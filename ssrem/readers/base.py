@@ -9,11 +9,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ssrem.errors import DumpError
-from ssrem.readers.fields import ALIASES, Layout, told, unknown_columns, weigh
+from ssrem.readers.fields import ALIASES, OF_REPLIES, Layout, told, unknown_columns, weigh
 from ssrem.readers.files.sources import as_given, common_folder
 from ssrem.readers.files.streams import SAMPLE_ROWS, DumpFile, Meter, encodable, is_utf8, text_name
 from ssrem.readers.people import NONE, ROLES, roles_in, seated, without_people
@@ -86,7 +87,7 @@ class Reader(ABC):
         for file in files:
             file.meter = self.meter
         self.layout = Layout(mapping, self.aliases, self.ignored, self.unwrapped)
-        self.mapping, self.of_file = dict(self.layout.mapping), self.layout.of_file
+        self.mapping = dict(self.layout.mapping)
         self.layout.times.dump = str(files[0].path)
         self.batch_rows = batch_rows
         self.references: list[tuple[str, str]] = []
@@ -225,19 +226,38 @@ class Reader(ABC):
         names = [name for name in self.named_not_people if name != NONE] + [*(self.not_people if own else ())]
         no_seats = [name for name in names if name.lower() not in ROLES or name in self.named_not_people]
         self.roles = set()
+        begins, at = self._beginnings() if self.layout.instead == OF_REPLIES else None, 0
         for read in self._batches():
             batch = resolved(read, self.references)
-            if self.of_file:
-                ids = pc.coalesce(batch["conversation_id"], batch["file"])
+            if self.layout.instead:
+                named = batch["file"] if begins is None else begins.slice(at, len(batch))
+                ids = pc.coalesce(batch["conversation_id"], named)
                 batch = batch.set_column(
                     batch.schema.get_field_index("conversation_id"), "conversation_id", ids
                 )
+                at += len(batch)
             batch = seated(batch, persons=self.persons)
             if self.roles is not None:
                 roles = roles_in(batch["speaker"])
                 self.roles = None if roles is None else self.roles | roles
             # Where roles alone speak, `system` is one of two seats.
             yield without_people(batch, names if self.roles is None else no_seats, flagged=own)
+
+    def _beginnings(self) -> pa.Array:
+        """Of every message the id of the one that its chain of replies begins with, in the dump or not: shape
+        (messages,), in memory. Replies in a circle have no beginning; they may be conversations of their own."""
+        names = ("utterance_id", "reply_to")
+        read = [resolved(batch, self.references).select(names) for batch in self._batches()]
+        table = pa.Table.from_batches(read)
+        ids, parents = (table[name].combine_chunks() for name in names)
+        own = np.arange(len(ids))
+        begins = np.asarray(
+            pc.coalesce(pc.index_in(parents, ids, skip_nulls=True), pa.array(own, pa.int32()))
+        )
+        for _ in range(len(ids).bit_length()):  # each pass doubles the length of the chains that are followed
+            begins = begins[begins]
+        absent = pc.if_else(pc.is_in(parents, ids, skip_nulls=True), None, parents)
+        return pc.coalesce(absent, ids).take(pa.array(begins))
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         """The batches of SOURCE_SCHEMA."""

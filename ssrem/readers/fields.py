@@ -121,7 +121,12 @@ NEEDED = ("conversation", "speaker", "text")
 OF_FILE = "@file"
 """In place of a column of conversations, as in `--map conversation=@file`: each file is one."""
 
-WITHOUT_CONVERSATIONS = "conversation=@file if each file is a conversation"
+OF_REPLIES = "@replies"
+"""In place of a column of conversations: the message that a chain of replies begins with names the conversation."""
+
+WITHOUT_CONVERSATIONS = (
+    "conversation=@file if each file is a conversation, or conversation=@replies if replies tell them apart"
+)
 """The way out of a dump that has no column of conversations, for messages."""
 
 SILENT_ROLES = ("system", "developer", "tool", "function")
@@ -209,8 +214,8 @@ class Layout:
     """Finds the Plan for a set of columns.
 
     mapping: field → columns by `--map`. aliases: field → its well-known names. ignored: columns that are dropped.
-    of_file: whether `--map` says `@file` in place of a column of conversations. unwrapped: a column whose object's
-    members become metadata themselves (ConvoKit's `meta`). `times` reads the times.
+    instead: OF_FILE or OF_REPLIES, where `--map` has it in place of a column of conversations, else "". unwrapped: a
+    column whose object's members become metadata themselves (ConvoKit's `meta`). `times` reads the times.
     """
 
     def __init__(
@@ -221,8 +226,9 @@ class Layout:
         unwrapped: str | None = None,
     ) -> None:
         self.mapping = dict(mapping or {})
-        self.of_file = self.mapping.get("conversation") == (OF_FILE,)
-        if self.of_file:
+        wanted = self.mapping.get("conversation", ())
+        self.instead = wanted[0] if wanted in ((OF_FILE,), (OF_REPLIES,)) else ""
+        if self.instead:
             del self.mapping["conversation"]
             aliases = {**aliases, "conversation": ()}
         self.unwrapped = unwrapped
@@ -249,7 +255,8 @@ class Layout:
     @property
     def needed(self) -> list[str]:
         """The fields of NEEDED that must have columns."""
-        return [field for field in NEEDED if field != "conversation" or not self.of_file]
+        needed = [field for field in NEEDED if field != "conversation" or not self.instead]
+        return [*needed, *(("id", "reply_to") if self.instead == OF_REPLIES else ())]
 
     def known(self, field: str, columns: Iterable[str]) -> list[str]:
         """The columns that are taken for the field by well-known names, best first; none where `--map` names some."""

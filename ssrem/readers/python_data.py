@@ -24,7 +24,7 @@ _LISTS = ("utterances", "messages", "conversations", "conversation")
 
 _FILE = "data"
 _ARGUMENTS = (
-    (r" or KEY\.KEY|, or conversation=@file if each file is a conversation", ""),
+    (r" or KEY\.KEY|, or conversation=@file if each .+ tell them apart", ""),
     (r"--map (\w+)=([^\s:;,]+)", r"columns={'\1': '\2'}"),
     (r"--map\b", "columns={…}"),
     (r"--encoding (\S+):", r"encoding='\1':"),

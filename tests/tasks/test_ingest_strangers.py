@@ -309,6 +309,15 @@ OF_DOCS: dict[str, Any] = {
         "folder,dialogueID,date,from,to,text",
         *((3, f"{n // 4}.tsv", "2008-04-23T14:55:00.000Z", "abcde"[n % 5], "", f"text {n}") for n in range(24)),
     ),
+    "Customer Support on Twitter": table(
+        "tweet_id,author_id,inbound,created_at,text,response_tweet_id,in_response_to_tweet_id",
+        *((n, "Help" if n % 2 else f"u{n // 4}", n % 2, "Tue Oct 31 22:10:47 +0000 2017", f"text {n}", "", f"{n - 1}.0" if n % 4 else "")
+          for n in reversed(range(24))),
+    ),
+    "Hacker News": [
+        {"id": n, "by": "abcdefg"[n % 7], "parent": n - 1 if n % 4 else None, "text": f"text {n}", "time": 1700000000 + n}
+        for n in range(24)
+    ],
     "MultiWOZ": [
         {"dialogue_id": "a.json", "turns": [{"speaker": who, "utterance": who} for who in ("USER", "SYSTEM")]}
     ],
@@ -417,3 +426,25 @@ def test_a_chat_of_telegram_may_begin_with_a_message(write: Write, home: Warehou
     said = [{**message, "from_id": f"user{n % 2}"} for n, message in enumerate(said)]
     land(write({"name": "us", "type": "personal_chat", "id": 9, "messages": said}), str(home.root))
     assert home.query("SELECT DISTINCT format FROM corpora") == [("telegram",)]
+
+
+def test_chains_of_replies_are_conversations(write: Write, home: Warehouse) -> None:
+    """In any order of rows; replies to a message that the dump lacks belong together."""
+    replies = {"c": "b", "a": "", "d": "b", "b": "a", "f": "gone", "e": "gone", "x": "y", "y": "x", "s": "s"}
+    rows = [(id, PEOPLE[at % 3], to, f"text {id}") for at, (id, to) in enumerate(replies.items())]
+    fields = {"conversation": "@replies"}
+    land(write(table("id,speaker,reply_to,text", *rows)), str(home.root), DumpSettings(map=fields))
+    found: dict[str, str] = {}
+    for id, _, text in spoken(home):
+        found[id] = found.get(id, "") + text[-1]
+    assert {id: sorted(texts) for id, texts in found.items()} == {
+        "a": [*"abcd"],
+        "gone": ["e", "f"],
+        "s": ["s"],
+        "x": ["x"],
+        "y": ["y"],
+    }
+    assert found["a"].startswith("ab")
+    assert "no column is known as id or reply_to" in refusal(
+        write(table("speaker,text", *((row[1], row[3]) for row in rows))), home, map=fields, name="other"
+    )

@@ -82,7 +82,7 @@ class OpenaiReader(ChatReader):
         return next((row[key] for key in _LISTS if isinstance(row.get(key), list)), None)
 
     def check(self, file: DumpFile) -> None:
-        if self.mapping.keys() - _OWNERS.keys() or self.of_file:
+        if self.mapping.keys() - _OWNERS.keys() or self.layout.instead:
             raise DumpError(
                 f"{self.format} takes --map conversation=KEY and speaker=KEY alone, with keys of a conversation"
             )
