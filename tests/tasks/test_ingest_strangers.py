@@ -311,11 +311,12 @@ OF_DOCS: dict[str, Any] = {
     ),
     "Customer Support on Twitter": table(
         "tweet_id,author_id,inbound,created_at,text,response_tweet_id,in_response_to_tweet_id",
-        *((n, "Help" if n % 2 else f"u{n // 4}", n % 2, "Tue Oct 31 22:10:47 +0000 2017", f"text {n}", "", f"{n - 1}.0" if n % 4 else "")
+        *((n, "Help" if n % 2 else f"u{n // 4}", n % 2, "Tue Oct 31 22:10:47 +0000 2017", f"text {n}", "",
+           f"{n - 1}.0" if n % 4 else "")
           for n in reversed(range(24))),
     ),
     "Hacker News": [
-        {"id": n, "by": "abcdefg"[n % 7], "parent": n - 1 if n % 4 else None, "text": f"text {n}", "time": 1700000000 + n}
+        {"id": n, "by": "abcdefg"[n % 7], "parent": n - 1 if n % 4 else None, "text": f"text {n}", "time": 17e8 + n}
         for n in range(24)
     ],
     "MultiWOZ": [
