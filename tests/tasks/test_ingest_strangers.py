@@ -449,3 +449,16 @@ def test_chains_of_replies_are_conversations(write: Write, home: Warehouse) -> N
     assert "no column is known as id or reply_to" in refusal(
         write(table("speaker,text", *((row[1], row[3]) for row in rows))), home, map=fields, name="other"
     )
+
+
+def test_keys_within_the_json_of_a_cell(write: Write, home: Warehouse) -> None:
+    """As a chat history of LangChain is exported."""
+    rows = [(f"s{n // 2}", json.dumps({"type": who, "data": {"content": f"text {n}"}})) for n, who in
+            enumerate(["human", "ai"] * 3)]  # fmt: skip
+    fields = {"conversation": "session_id", "speaker": "message.type", "text": "message.data.content"}
+    land(
+        write(table("session_id,message", *rows)),
+        str(home.root),
+        DumpSettings(map=fields, speakers="conversation"),
+    )
+    assert spoken(home)[:2] == [("s0", "s0/human", "text 0"), ("s0", "s0/ai", "text 1")]

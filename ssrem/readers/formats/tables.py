@@ -95,7 +95,12 @@ class CsvReader(Reader):
         return number, b"".join(block.split(b"\n", number - 1)[number - 1 :]), blocks
 
     def _check_header(self, file: DumpFile, header: list[str], raw: bytes) -> None:
-        check_header(file.path, header, self.mapping, DumpError)
+        # A cell may hold JSON, into which a dotted name reaches.
+        whole = {
+            field: [name for name in names if name in header or name.split(".")[0] not in header]
+            for field, names in self.mapping.items()
+        }
+        check_header(file.path, header, whole, DumpError)
         columns = tuple(header)
         self._paths = Paths.of(self.mapping, header)
         if self._paths is not None:
