@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ssrem.errors import DumpError
-from ssrem.readers.fields import ALIASES, OF_REPLIES, Layout, told, unknown_columns, weigh
+from ssrem.readers.fields import ALIASES, OF_REPLIES, ROLES, Layout, told, unknown_columns, weigh
 from ssrem.readers.files.sources import as_given, common_folder
 from ssrem.readers.files.streams import SAMPLE_ROWS, DumpFile, Meter, encodable, is_utf8, text_name
-from ssrem.readers.people import NONE, ROLES, roles_in, seated, without_people
+from ssrem.readers.people import NONE, roles_in, seated, without_people
 from ssrem.readers.rows import (
     SOURCE_SCHEMA,
     MalformedRowError,

@@ -129,6 +129,15 @@ WITHOUT_CONVERSATIONS = (
 )
 """The way out of a dump that has no column of conversations, for messages."""
 
+HOLDERS = frozenset(("user", "usr", "human", "customer", "client"))
+"""Names, in lower case, of the seat that a person holds."""
+
+ROLES = HOLDERS.union(
+    ("assistant", "system", "sys", "bot", "chatbot", "agent", "operator", "model", "ai", "gpt"),
+    ("wizard", "apprentice"),
+)
+"""Names, in lower case, of seats in a conversation: nobody is called so. `0_Wizard` is one, too."""
+
 SILENT_ROLES = ("system", "developer", "tool", "function")
 """Roles of messages of chat logs that nobody said."""
 

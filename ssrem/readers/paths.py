@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ssrem.errors import DumpError
-from ssrem.readers.fields import normalise
+from ssrem.readers.fields import ROLES, normalise
 from ssrem.readers.json_values import parse_json
-from ssrem.readers.people import ROLES
 
 Path = tuple[str, ...]
 

@@ -8,19 +8,11 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ssrem.readers.fields import HOLDERS, ROLES
 from ssrem.readers.rows import RAW_SCHEMA
 
 NONE = "none"
 """Given as a name: all speakers are people."""
-
-HOLDERS = frozenset(("user", "usr", "human", "customer", "client"))
-"""Names, in lower case, of the seat that a person holds."""
-
-ROLES = HOLDERS.union(
-    ("assistant", "system", "sys", "bot", "chatbot", "agent", "operator", "model", "ai", "gpt"),
-    ("wizard", "apprentice"),
-)
-"""Names, in lower case, of seats in a conversation: nobody is called so. `0_Wizard` is one, too."""
 
 DELETED_ACCOUNTS = frozenset({"[deleted]", "[removed]", "456226577798135808"})
 """Ids of deleted accounts, of Discord too, which stand for different people."""
