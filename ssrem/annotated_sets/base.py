@@ -36,7 +36,7 @@ _OUT_OF = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:/|out of)\s*(\d+)\s*", re.IGNOREC
 """A number of points and the most that there are: `4/5`, `4 out of 5`."""
 _MEANT = re.compile(r"\s*(?:(\d+(?:\.\d+)?)\s*stars?|[^\d]*[^\W\d][^\d]*\(\s*(\d+)\s*\))\s*", re.IGNORECASE)
 """`4 stars`, or what a number means and then it: `agree (4)`."""
-_OF_SCORES = ("score", "rating", "number", "value")
+OF_SCORES = ("score", "rating", "number", "value")
 """Keys of an object that is a score, best first."""
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
@@ -263,7 +263,7 @@ def flat(written: Any) -> Iterator[Any]:
     """The scores that are written: one, a list of them, text that is such a list, or an object that holds one."""
     written = opened(written) if isinstance(written, str) else written
     if isinstance(written, dict):
-        written = next((written[name] for name in _OF_SCORES if name in written), written)
+        written = next((written[name] for name in OF_SCORES if name in written), written)
     if isinstance(written, list | tuple):
         for one in written:
             yield from flat(one)

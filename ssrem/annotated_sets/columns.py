@@ -247,10 +247,11 @@ def _known_columns(
         kept = [column for column in candidates if _may_hold(field, column, rows, texts)]
         if field == "score":
             kept = [column for column in kept if column in people] or kept
-        if field == "score" and len(kept) > 1:
-            raise AnnotationError(
-                f"the scores of people may be in {' or '.join(map(repr, kept))}; name the one with --map score=COLUMN"
-            )
+            if len(kept) > 1:
+                places = " or ".join(map(repr, kept))
+                raise AnnotationError(
+                    f"the scores of people may be in {places}; name the one with --map score=COLUMN"
+                )
         if kept or (candidates and field in needed):
             known[field] = ((kept or candidates)[0],)
     return known

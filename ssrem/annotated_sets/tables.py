@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ssrem.annotated_sets.base import Layout, Place, Row, Source, flat
+from ssrem.annotated_sets.base import OF_SCORES, Layout, Place, Row, Source, flat
 from ssrem.annotated_sets.columns import WORDS, Columns, opened
 from ssrem.errors import AnnotationError
 from ssrem.readers.fields import ALIASES, FEW, normalise
@@ -60,10 +60,11 @@ def _each_rater(
     """The rater of a row with the scores, or each one of a list of raters with the own ones of a list of scores, or of
     an object of scores by rater."""
     rater = opened(rater) if isinstance(rater, str) else rater
-    named = [cell for cells in scores.values() for cell in cells if isinstance(cell, dict)]
-    if named and rater is None:
-        for name in dict.fromkeys(name for cell in named for name in cell):
-            yield name, {of: [cell.get(name) for cell in cells] for of, cells in scores.items()}
+    every = [cell for cells in scores.values() for cell in cells if isinstance(cell, dict)]
+    if rater is None and every and not any(cell.keys() & {*OF_SCORES} for cell in every):
+        for name in dict.fromkeys(name for cell in every for name in cell):
+            cells = {of: [cell for cell in cells if isinstance(cell, dict)] for of, cells in scores.items()}
+            yield name, {of: [cell.get(name) for cell in given] for of, given in cells.items()}
     elif isinstance(rater, list):
         for of, cells in scores.items():
             if len(given := list(flat(cells))) != len(rater):

@@ -434,6 +434,8 @@ def test_keys_within_objects(tmp_path: Path) -> None:
     assert "score.overall from 'marks.*.mark'" in annotated.columns
     by_name = {"context": "a", "response": "r", "score": {"ann": 4, "bob": 2}}
     assert read(tmp_path, json.dumps(by_name), name="u.jsonl").rows[0].ratings == {"score": (4.0, 2.0)}
+    one = {"context": "a", "response": "r", "score": {"value": 4, "scale": "1 to 5"}}
+    assert read(tmp_path, json.dumps(one), name="w.jsonl").rows[0].ratings == {"score": (4.0,)}
     assert "1 raters, but 2 scores" in said(
         tmp_path,
         json.dumps({"context": "a", "response": "r", "rater": ["x"], "score": [1, 2]}),
