@@ -63,8 +63,13 @@ def _each_rater(
     every = [cell for cells in scores.values() for cell in cells if isinstance(cell, dict)]
     if rater is None and every and not any(cell.keys() & {*OF_SCORES} for cell in every):
         for name in dict.fromkeys(name for cell in every for name in cell):
-            cells = {of: [cell for cell in cells if isinstance(cell, dict)] for of, cells in scores.items()}
-            yield name, {of: [cell.get(name) for cell in given] for of, given in cells.items()}
+            yield (
+                name,
+                {
+                    of: [cell.get(name) for cell in cells if isinstance(cell, dict)]
+                    for of, cells in scores.items()
+                },
+            )
     elif isinstance(rater, list):
         for of, cells in scores.items():
             if len(given := list(flat(cells))) != len(rater):
