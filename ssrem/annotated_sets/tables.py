@@ -60,16 +60,11 @@ def _each_rater(
     """The rater of a row with the scores, or each one of a list of raters with the own ones of a list of scores, or of
     an object of scores by rater."""
     rater = opened(rater) if isinstance(rater, str) else rater
-    every = [cell for cells in scores.values() for cell in cells if isinstance(cell, dict)]
+    objects = {of: [cell for cell in cells if isinstance(cell, dict)] for of, cells in scores.items()}
+    every = [cell for cells in objects.values() for cell in cells]
     if rater is None and every and not any(cell.keys() & {*OF_SCORES} for cell in every):
         for name in dict.fromkeys(name for cell in every for name in cell):
-            yield (
-                name,
-                {
-                    of: [cell.get(name) for cell in cells if isinstance(cell, dict)]
-                    for of, cells in scores.items()
-                },
-            )
+            yield name, {of: [cell.get(name) for cell in cells] for of, cells in objects.items()}
     elif isinstance(rater, list):
         for of, cells in scores.items():
             if len(given := list(flat(cells))) != len(rater):
