@@ -92,7 +92,8 @@ def _read(file: TableFile, format: str | None, mapping: Mapping[str, str]) -> Re
 
 def _format_of(file: TableFile, mapping: Mapping[str, str]) -> str:
     """A key of FORMATS. Lines with tabs are a table if their first names the response."""
-    named = {normalise(part) for name in mapping if name not in SIGNS for part in mapping[name].split("+")}
+    parts = [part for name in mapping if name not in SIGNS for part in mapping[name].split("+")]
+    named = {normalise(name) for part in parts for name in (part, part.split(".")[0])}
     if file.format == "tsv" and not {*file.names} & {*named, *ALIASES["response"]}:
         return "text"
     if file.format is None:

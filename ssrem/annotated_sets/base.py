@@ -22,21 +22,24 @@ _ABSENT = re.compile(r"(?:#?n/?a\b.*|nan|none|null|-+|\?|\.)?", re.IGNORECASE | 
 """How files write that a rater gave no score: nothing, N/A with or without a reason, or a table's word for null."""
 _LABELLED = re.compile(
     r"\s*([+-]?\d+(?:\.\d+)?)\s*[-–—:=.)(]\s*"
-    r"(?!(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\s*\Z)[^\W\d][^\d]*",
+    r"(?!(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)\s*\Z)[^\W\d][^\d]*",
     re.DOTALL | re.IGNORECASE,
 )
 """A number and what it means, such as `4 - good`, `4: good` or `4 (good)`; not `5-Apr`, to which spreadsheets turn
 `4/5`."""
 _NO_CRITERION = re.compile(
-    r"(?:.*_)?(?:ids?|time\w*|timestamp|date|duration|latency|latency_ms|comments?|notes?|feedback|explanation|bleu)"
-    r"|(?:num|n|count)_\w+|\w+_count"
+    r"(?:\w+_)?ids?|time|timestamp|time_(?:spent|taken)|response_time|(?:latency|duration)(?:_\w+)?|(?:num|n)_\w+"
+    r"|\w+_count|bleu"
 )
 """What files have beside ratings, as `normalise` writes it: about the answer or the raters, or of a metric."""
+_REMARKS = re.compile(r"comments?|notes?|feedback|explanation|reasons?|rationale")
+"""The same, where it is a text."""
 _OUT_OF = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:/|out of)\s*(\d+)\s*", re.IGNORECASE)
 """A number of points and the most that there are: `4/5`, `4 out of 5`."""
 _MEANT = re.compile(r"\s*(?:(\d+(?:\.\d+)?)\s*stars?|[^\d]*[^\W\d][^\d]*\(\s*(\d+)\s*\))\s*", re.IGNORECASE)
 """`4 stars`, or what a number means and then it: `agree (4)`."""
-OF_SCORES = ("score", "rating", "number", "value")
+_OF_SCORES = ("score", "rating", "number", "value")
 """Keys of an object that is a score, best first."""
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
@@ -105,15 +108,15 @@ class Source:
 
     format: a key of FORMATS of `table_rows`, None for files of other kinds. first: the values of the first row of JSON
     or of a table, empty where there is none. mapping: field → column. layout: as which it is read. part: which of a
-    file's sets to read. Layouts write left_out, what they skip, and columns, a sentence about the columns of a table.
-    AnnotationError if it is nothing that can be read.
+    file's sets to read. named: whether columns say which scores there are. Layouts write left_out, what they skip, and
+    columns, a sentence about the columns of a table. AnnotationError if it is nothing that can be read.
     """
 
     def __init__(self, path: Path, mapping: Mapping[str, str] | None = None) -> None:
         if path.is_dir():
             raise AnnotationError(f"{path} is a folder; give a file of rated responses")
         self.path, self.mapping = path, mapping or {}
-        self.layout, self.columns, self.part = "", "", ""
+        self.layout, self.columns, self.part, self.named = "", "", "", False
         self.left_out = Counter[str]()
         self._file = TableFile(path)
         self.format = self._file.format
@@ -232,9 +235,12 @@ def _annotated(row: Row, number: int) -> Annotated:
 
 
 def _ratings(source: Source, scores: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The scores by criterion; what is called like no rating, and not named by `--map`, is counted instead."""
+    """The scores by criterion; what is called like no rating is counted instead, in files in which nobody names the
+    scores."""
     for criterion, written in scores.items():
-        if source.mapping or not _NO_CRITERION.fullmatch(normalise(str(criterion))):
+        name = normalise(str(criterion))
+        is_remark = isinstance(written, str) and _REMARKS.fullmatch(name)
+        if source.named or not (_NO_CRITERION.fullmatch(name) or is_remark):
             yield criterion, written
         else:
             source.left_out[f"value of {criterion!r}, which is no rating"] += 1
@@ -263,7 +269,7 @@ def flat(written: Any) -> Iterator[Any]:
     """The scores that are written: one, a list of them, text that is such a list, or an object that holds one."""
     written = opened(written) if isinstance(written, str) else written
     if isinstance(written, dict):
-        written = next((written[name] for name in OF_SCORES if name in written), written)
+        written = next((written[name] for name in _OF_SCORES if name in written), written)
     if isinstance(written, list | tuple):
         for one in written:
             yield from flat(one)
@@ -298,7 +304,10 @@ def _rating(where: str, criterion: str, value: Any, out_of: dict[str, str]) -> f
     decimal = isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value)
     comma = ", or say --map decimal=, if commas stand before decimals" if decimal else ""
     if isinstance(value, dict):
-        comma = ", or say where it is, as in --layout jsonl --map score.overall=annotations.*.overall"
+        comma = (
+            ", or name what is in it with --map, and --layout jsonl: score.fluency=KEY.fluency for criteria, "
+            "score.overall=KEY.* for raters"
+        )
     raise AnnotationError(
         f"{where}: rating {short_repr(value)} of {criterion!r} is neither a number up to {LARGEST_RATING:g} nor N/A; "
         f"write it as a number, such as 4, '4 - good' or '4/5'{comma}"

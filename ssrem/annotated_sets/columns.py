@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +23,7 @@ from ssrem.readers.fields import (
     OF_RESPONSES,
     SCORE_OF,
     SIGNS,
+    by_words,
     check_header,
     checked_mapping,
     normalise,
@@ -29,6 +31,7 @@ from ssrem.readers.fields import (
     turn_text,
     unknown_columns,
 )
+from ssrem.readers.json_values import is_pair
 from ssrem.readers.paths import MEMBERS, values_at
 
 WORDS: Mapping[str, float] = {"pass": 1, "fail": 0, "true": 1, "false": 0, "yes": 1, "no": 0, "y": 1, "n": 0}
@@ -40,6 +43,10 @@ _LONGEST_SCORE = 40
 _ESCAPES = (("\\n", "\n"), ("\\t", "\t"))
 _SEPARATORS = ("__eou__", "<eou>", "[SEP]", "</s>", "|||", "\\n")
 """Marks between turns that published dialogues have in place of line breaks, the last one a backslash and an n."""
+_OF_PEOPLE = re.compile(
+    r"human|human_(?:\w+_)?(?:scores?|ratings?|labels?|judge?ments?|overall|quality|mean|average|avg)"
+)
+"""Names of columns with the scores of people, as `normalise` writes them."""
 _WORDS_OF_PYTHON = {"null": "None", "nan": "None", "true": "True", "false": "False"}
 _VALUES, _OPEN, _CLOSE = (STRING, NUMBER, NAME), ("[", "{", "(", "-"), ("]", "}", ")")
 
@@ -56,7 +63,7 @@ def divided(mapping: Mapping[str, str] | None) -> tuple[dict[str, str] | None, d
 def opened(text: str) -> Any:
     """The list or object that a text is, as JSON or as Python prints lists, tuples, arrays and objects; any other text
     unchanged."""
-    if text.strip()[:1] in ("[", "{", "("):
+    if (text.strip()[:1], text.strip()[-1:]) in (("[", "]"), ("{", "}"), ("(", ")")):
         for parsed in (json.loads, _printed):
             with suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError, TokenError):
                 value = parsed(text.strip())
@@ -79,11 +86,15 @@ def _printed(text: str) -> Any:
 
 
 def listed(text: str, separator: str = "\n") -> list[Any]:
-    """The turns in a text: those of a list or object that it is, unless of numbers, or what the separator splits."""
+    """The turns in a text: those of a list of texts, messages or pairs that it is, or of a message, or what the
+    separator splits."""
     value = opened(text)
-    if isinstance(value, list) and not (value and all(isinstance(one, int | float) for one in value)):
-        return value
-    return [value] if isinstance(value, dict) else list(text.split(separator))
+    if isinstance(value, dict) and isinstance(turn_text(value), str):
+        return [value]
+    pairs = isinstance(value, list) and bool(value) and all(map(is_pair, value))
+    if pairs or (isinstance(value, list) and all(isinstance(one, str | dict | None) for one in value)):
+        return list(value)
+    return list(text.split(separator))
 
 
 def turns(context: Any) -> tuple[str, ...]:
@@ -103,14 +114,15 @@ def more_references(reference: Any) -> int:
 
 
 def as_text(field: str, value: Any) -> str:
-    """The text of a field: numbers and dates are texts, of a list of references the first is one, the only message of
-    a response is one, null is empty. ValueError for anything else."""
+    """The text of a field: numbers and dates are texts, of a list of references the first is one, a message alone in a
+    list is a response, null is empty. ValueError for anything else."""
     inside = opened(value) if isinstance(value, str) and field in ("response", "reference") else value
-    if isinstance(inside, list | tuple) and all(isinstance(one, str | dict) for one in inside):
-        if field == "reference" or len(inside) == 1:
-            value = inside[0] if inside else None
-        elif field == "response":
-            value = inside
+    if field == "reference" and isinstance(inside, list | tuple):
+        value = inside[0] if inside else None
+    elif (
+        field == "response" and isinstance(inside, list) and len(inside) == 1 and isinstance(inside[0], dict)
+    ):
+        value = inside[0] if isinstance(turn_text(inside[0]), str) else value
     value = turn_text(value) if field in ("response", "reference") else value
     if isinstance(value, bool | bytes | list | tuple | dict):
         raise ValueError(f"{field} is not text")
@@ -181,9 +193,11 @@ class Columns:
         for written, meant in _ESCAPES:
             separator = separator.replace(written, meant)
         if "separator" in known and "separator" not in signs and len(fields["context"]) == 1:
-            contexts = [str(cell(row, fields["context"][0])) for row in rows]
-            marks = (mark for mark in _SEPARATORS if 2 * sum(mark in one for one in contexts) > len(contexts))
-            separator = found = next(marks, separator)
+            cells = [cell(row, fields["context"][0]) for row in rows]
+            contexts = [one for one in cells if isinstance(one, str) and isinstance(opened(one), str)]
+            broken = any("\n" in one for one in contexts)  # a written \n is then a part of the text
+            marks = [mark for mark in _SEPARATORS if 2 * sum(mark in one for one in contexts) > len(contexts)]
+            separator = found = next((mark for mark in marks if mark != "\\n" or not broken), separator)
         unnamed = "rater" not in fields and any(_last_part(column) in ALIASES["rater"] for column in named)
         used = {column for columns in fields.values() for column in columns}
         sentence = told(fields, [column for column in header if column not in used])
@@ -233,13 +247,14 @@ def _known_columns(
     AnnotationError for several columns of scores, unless one says that it is people's: the others may be a model's.
     """
     last = Counter(map(_last_part, free))  # such as Input.context
-    by_name = {_last_part(column): column for column in free if last[_last_part(column)] == 1}
+    by_name = {by_words(column): column for column in free}
+    by_name |= {_last_part(column): column for column in free if last[_last_part(column)] == 1}
     by_name |= {normalise(column): column for column in free}
     known: dict[str, tuple[str]] = {}
     for field, names in aliases.items():
         candidates = [by_name[name] for name in names if name in by_name]
         if field == "score":
-            people = [column for column in free[::-1] if normalise(column).startswith("human")]
+            people = [column for column in free[::-1] if _OF_PEOPLE.fullmatch(normalise(column))]
             # What else has a dot, such as Input.score, was shown to people, or is a model's.
             candidates = [one for one in candidates if "." not in one or normalise(one).startswith("answer_")]
             candidates = list(dict.fromkeys([*people, *candidates]))
@@ -247,6 +262,7 @@ def _known_columns(
         kept = [column for column in candidates if _may_hold(field, column, rows, texts)]
         if field == "score":
             kept = [column for column in kept if column in people] or kept
+            kept = [one for one in kept if any(row.get(one) not in (None, "") for row in rows)] or kept[:1]
             if len(kept) > 1:
                 places = " or ".join(map(repr, kept))
                 raise AnnotationError(

@@ -17,7 +17,7 @@ PREFERENCE = "preference"
 
 NO_WINNER = "vote without a winner"
 AGAIN = "further vote of a rater on a pair, averaged with those before"
-OTHER_ANSWERS = "earlier answer of a system to which the other's differs"
+OTHER_ANSWERS = "answer before, to which the other system's differs"
 _WON_BY_A = {
     **{"model_a": 1.0, "model_b": 0.0, "a": 1.0, "b": 0.0, "response_a": 1.0, "response_b": 0.0},
     **dict.fromkeys(("tie", "tie (bothbad)", "tie (both bad)", "both_bad"), 0.5),
@@ -239,7 +239,8 @@ def _judged(source: Source, where: str, row: Values) -> tuple[tuple[str, ...], l
     for side in "ab":
         said = _messages(where, f"conversation_{side}", row.get(f"conversation_{side}"))
         own = [at for at, (role, _) in enumerate(said) if role != "user"]
-        turn = int(row["turn"]) if str(row.get("turn") or "").isdigit() else len(own)
+        judged = re.fullmatch(r"([0-9]{1,9})(?:\.0)?", str(row.get("turn") or ""))
+        turn = int(judged[1]) if judged else len(own)
         if not 0 < turn <= len(own):
             raise AnnotationError(f"{where}: conversation_{side} has no answer {turn or 1}")
         answers.append(said[own[turn - 1]][1])

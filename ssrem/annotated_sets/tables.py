@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ssrem.annotated_sets.base import OF_SCORES, Layout, Place, Row, Source, flat
+from ssrem.annotated_sets.base import Layout, Place, Row, Source, flat
 from ssrem.annotated_sets.columns import WORDS, Columns, opened
 from ssrem.errors import AnnotationError
 from ssrem.readers.fields import ALIASES, FEW, normalise
 
 SKIPPED = "task that an annotator skipped"
-NO_RATING = "answer that is no rating"
+NO_RATING = "answer without a rating"
 
 _LABEL_STUDIO = {"dialogue": "task", "criterion": "from_name", "rater": "completed_by", "score": "value"}
 _OF_DATA = {**ALIASES, "context": (*ALIASES["context"], "dialogue", "dialog", "conversation")}
@@ -57,17 +57,14 @@ def _mapped(
 def _each_rater(
     where: str, rater: Any, scores: Mapping[str, list[Any]]
 ) -> Iterator[tuple[str | None, Mapping[str, Any]]]:
-    """The rater of a row with the scores, or each one of a list of raters with the own ones of a list of scores, or of
-    an object of scores by rater."""
+    """The rater of a row with the scores, or each one of a list of raters with the own ones of a list of scores."""
     rater = opened(rater) if isinstance(rater, str) else rater
-    objects = {of: [cell for cell in cells if isinstance(cell, dict)] for of, cells in scores.items()}
-    every = [cell for cells in objects.values() for cell in cells]
-    if rater is None and every and not any(cell.keys() & {*OF_SCORES} for cell in every):
-        for name in dict.fromkeys(name for cell in every for name in cell):
-            yield name, {of: [cell.get(name) for cell in cells] for of, cells in objects.items()}
-    elif isinstance(rater, list):
+    if isinstance(rater, list):
         for of, cells in scores.items():
-            if len(given := list(flat(cells))) != len(rater):
+            given = list(flat(cells))
+            if all(one in (None, "") for one in given):
+                scores = {**scores, of: [None] * len(rater)}
+            elif len(given) != len(rater):
                 raise AnnotationError(f"{where}: {len(rater)} raters, but {len(given)} scores of {of!r}")
         for at, name in enumerate(rater):
             yield str(name), {of: list(flat(cells))[at] for of, cells in scores.items()}

@@ -35,6 +35,10 @@ BATCH_BYTES = 32 << 20
 """A batch with this many bytes of text is full, however few rows it has."""
 
 
+_NO_REPLY = ("0", "-1", "None", "null", "nan")
+"""What tables write as the message that a first message replies to, where no message has that id."""
+
+
 class Reader(ABC):
     """Reads a dump as a stream of record batches of RAW_SCHEMA, in the dump's order.
 
@@ -245,19 +249,23 @@ class Reader(ABC):
 
     def _beginnings(self) -> pa.Array:
         """Of every message the id of the one that its chain of replies begins with, in the dump or not: shape
-        (messages,), in memory. Replies in a circle have no beginning; they may be conversations of their own."""
-        names = ("utterance_id", "reply_to")
+        (messages,), in memory. Replies in a circle have no beginning; they may be conversations of their own. Where ids
+        repeat, files have their own."""
+        names = ("utterance_id", "reply_to", "file")
         read = [resolved(batch, self.references).select(names) for batch in self._batches()]
         table = pa.Table.from_batches(read)
-        ids, parents = (table[name].combine_chunks() for name in names)
+        ids, parents, files = (table[name].combine_chunks() for name in names)
+        named = ids, parents
+        if pc.count_distinct(ids).as_py() < len(ids) - ids.null_count:
+            ids, parents = (pc.binary_join_element_wise(files, one, "\n") for one in named)
         own = np.arange(len(ids))
         begins = np.asarray(
             pc.coalesce(pc.index_in(parents, ids, skip_nulls=True), pa.array(own, pa.int32()))
         )
         for _ in range(len(ids).bit_length()):  # each pass doubles the length of the chains that are followed
             begins = begins[begins]
-        absent = pc.if_else(pc.is_in(parents, ids, skip_nulls=True), None, parents)
-        return pc.coalesce(absent, ids).take(pa.array(begins))
+        known = pc.or_(pc.is_in(parents, ids, skip_nulls=True), pc.is_in(named[1], pa.array(_NO_REPLY)))
+        return pc.coalesce(pc.if_else(known, None, named[1]), named[0]).take(pa.array(begins))
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         """The batches of SOURCE_SCHEMA."""

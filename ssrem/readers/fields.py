@@ -47,17 +47,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "id": ("utterance_id", "id", "message_id", "msg_id", "utt_id", "messageid", "tweet_id"),
     "speaker": (
         *("speaker", "speaker_id", "sender", "author", "user", "user_id", "speakerid", "userid", "username"),
-        *(
-            "user_name",
-            "nick",
-            "from",
-            "author_id",
-            "authorid",
-            "sender_id",
-            "senderid",
-            "sender_name",
-            "role",
-        ),
+        *("nick", "from", "author_id", "authorid", "sender_id", "senderid", "sender_name", "role"),
     ),
     "addressee": ("addressee", "addressee_id", "recipient", "listener", "to", "in_reply_to_user_id"),
     "reply_to": (
@@ -74,18 +64,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "text": ("full_text", "text", "utterance", "message", "body", "content"),
     "time": (
         *("time", "timestamp", "created_at", "datetime", "date", "created_date", "create_time", "created"),
-        *(
-            "created_utc",
-            "sent_at",
-            "tstamp",
-            "timestamp_ms",
-            "ts",
-            "time_stamp",
-            "date_time",
-            "sent_on",
-            "created_on",
-        ),
-        *("created_date_time", "published_at"),
+        *("created_utc", "sent_at", "tstamp", "timestamp_ms", "ts", "date_time", "sent_on", "published_at"),
+        "created_date_time",
     ),
     "context": ("context", "history", "dialogue_context", "prompt", "question", "query"),
     "response": ("response", "reply", "completion", "answer"),
@@ -195,10 +175,14 @@ def turn_text(turn: Any) -> Any:
 
 @lru_cache(4096)
 def normalise(name: str) -> str:
-    """A column's name in the form of well-known names: lower case, with `_` for each run of other characters, and
-    between the words of `createdAt`."""
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
-    return re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
+    """A column's name in the form of well-known names: lower case, with `_` for each run of other characters."""
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+
+
+@lru_cache(4096)
+def by_words(name: str) -> str:
+    """A column's name as `normalise` writes it, with `_` between the words of `createdAt`, too."""
+    return normalise(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name))
 
 
 def joiner(field: str) -> str:
@@ -268,11 +252,18 @@ class Layout:
         return [*needed, *(("id", "reply_to") if self.instead == OF_REPLIES else ())]
 
     def known(self, field: str, columns: Iterable[str]) -> list[str]:
-        """The columns that are taken for the field by well-known names, best first; none where `--map` names some."""
+        """The columns that are taken for the field by well-known names, best first; none where `--map` names some.
+        Names that are known by the words in them (`createdAt`) come after all others."""
         ranks = {} if field in self.mapping else self._ranks.get(field, {})
         free = set(columns) - self._mapped - self._ignored - self.passed_over
-        known = [column for column in free if normalise(column) in ranks]
-        return sorted(known, key=lambda c: (ranks[normalise(c)], c != normalise(c), c))
+        # `fullText` beside a message or its list is no text of theirs.
+        apart = free if field != "text" else ()
+        words = {column: by_words(column) for column in apart if normalise(column) not in ranks}
+        known = {column: words.get(column, normalise(column)) for column in free}
+        return sorted(
+            (column for column in free if known[column] in ranks),
+            key=lambda c: (c in words, ranks[known[c]], c != known[c], c),
+        )
 
     def plan(self, columns: tuple[str, ...]) -> Plan:
         """The Plan for rows with these columns."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ssrem.errors import DumpError
@@ -14,7 +15,7 @@ from ssrem.readers.json_values import parse_json
 Path = tuple[str, ...]
 
 MEMBERS = "*"
-_PLACE = re.compile(r"-?\d+")
+_PLACE = re.compile(r"-?\d{1,9}")
 _MAPPED = "--map "
 """Prefix of the keys under which the values of paths stand in messages: no data have such keys."""
 
@@ -60,6 +61,8 @@ class Paths:
     def messages(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any] | None]:
         """What a row says besides its messages, and these; None if it has no list of members."""
         members: Any = [row] if self.members is None else next(values_at(row, self.members), None)
+        if isinstance(members, str):  # of a cell
+            members = parse_json(members.encode("utf-8", "surrogatepass"))
         if not isinstance(members, list):
             return {}, None
         used = [path for each in self.paths.values() for path in each]
@@ -82,7 +85,7 @@ class Paths:
         # A member that is no object may be a text, or a pair of speaker and text.
         rest = _rest(member, used) if isinstance(member, Mapping) else {}
         texts = self.paths.get("text", ())
-        for number in numbers or [0]:
+        for at, number in enumerate(numbers or [0]):
             path = texts[number] if texts else None
             message = dict(rest)
             for field in self.paths:
@@ -95,10 +98,18 @@ class Paths:
                 if len(speakers) == len(texts):
                     message[_MAPPED + "speaker"] = self._one(speakers[number], row, member)
                 elif not speakers:
-                    message["speaker"] = _seat(path[-1])
-                if number:
+                    message["speaker"] = self._seats[number]
+                if at:
                     message.pop(_MAPPED + "id", None)
             yield message
+
+    @cached_property
+    def _seats(self) -> list[str]:
+        """Who speaks each of several texts: the roles in the names of their keys, such as `user_message`, if these
+        differ, or else the names."""
+        names = [path[-1] for path in self.paths["text"]]
+        roles = [next((part for part in normalise(name).split("_") if part in ROLES), name) for name in names]
+        return roles if len({*roles}) == len(roles) else names
 
     def _value(self, field: str, row: Mapping[str, Any], member: Any) -> Any:
         """The value of a field, of several paths joined as a key; None if one of them leads to nothing."""
@@ -114,11 +125,6 @@ class Paths:
     def _below(self, path: Path) -> Path:
         """The part of a path below a member."""
         return path[path.index(MEMBERS) + 1 :] if MEMBERS in path else path if self.members is None else ()
-
-
-def _seat(key: str) -> str:
-    """The role in the name of a key, such as `user_message`, or else the name."""
-    return next((part for part in normalise(key).split("_") if part in ROLES), key)
 
 
 def values_at(value: Any, path: Path) -> Iterator[Any]:

@@ -14,7 +14,7 @@ from typing import Any
 from ssrem.errors import AnnotationError, DumpError, one_line
 from ssrem.files import LARGEST_TEXT, check_regular
 from ssrem.readers.cells import cells_of, delimiter_of, first_line, names_delimiter, rows_of_cells
-from ssrem.readers.fields import normalise
+from ssrem.readers.fields import ALIASES, normalise
 from ssrem.readers.files.streams import DumpFile, is_utf8
 from ssrem.readers.json_values import DEEPEST, parse_json
 
@@ -120,7 +120,9 @@ class TableFile:
     @cached_property
     def _delimiter(self) -> str:
         """Of the signs in the header the most frequent one that divides the next row alike, if there is one."""
-        usual = "\t" if b"\t" in self._first_line else delimiter_of(self._first_line)
+        if b"\t" in self._first_line:
+            return "\t"
+        usual = delimiter_of(self._first_line)
         for sign in (usual, ",", ";", "|"):
             rows = [cells for _, _, cells, _ in islice(rows_of_cells(self._lines, sign), 2)]
             if len(rows) == 2 and len(rows[0]) == len(rows[1]) > 1:
@@ -143,7 +145,8 @@ class TableFile:
         alike = len(lists) == 1 or (len(lists) == len(inside) and len({tuple(of[0]) for of in lists}) == 1)
         if {"context", "response"} & value.keys() or (lists and not alike):
             return [value]
-        by_id = inside and all(isinstance(one, dict) and "response" in one for one in inside)
+        responses = {*ALIASES["response"]}
+        by_id = inside and all(isinstance(one, dict) and responses & {*map(normalise, one)} for one in inside)
         return [row for of in lists for row in of] or (inside if by_id else [value])
 
     def table(self, format: str | None = None) -> TableRows:

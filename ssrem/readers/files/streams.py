@@ -190,8 +190,10 @@ class DumpFile:
         if self.path.is_dir() or self.is_parquet:
             return None
         if start[:1] == b"[" and start[1:].lstrip()[:1] in (b"{", b"["):  # `[12:30] <nick>` begins a log
-            first, _, others = start.partition(b"\n")
-            return "lines" if others.strip() and isinstance(parse_json(first), list) else "value"
+            with suppress(DumpError):  # a first line that is longer than LONGEST_ROW
+                first, _, others = next(self.blocks(1 << 16), b"").lstrip().partition(b"\n")
+                return "lines" if others.strip() and isinstance(parse_json(first), list) else "value"
+            return "value"
         blocks, otherwise = self.blocks(1 << 16), "value" if start[:1] == b"{" else None
         try:
             block = next(blocks, b"").decode("utf-8", "replace").encode()

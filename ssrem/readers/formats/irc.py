@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, malformed
 from ssrem.readers.cells import cells_of, delimiter_of
+from ssrem.readers.fields import Layout
 from ssrem.readers.files.streams import DumpFile, text_name
 
 _LINE = re.compile(
@@ -57,14 +58,14 @@ class IrcReader(Reader):
 
     @classmethod
     def sniff(cls, file: DumpFile) -> bool:
-        """Whether most of the first lines have this form, and somebody speaks; not of a table, whose header and first
-        row have as many cells, although the cells may begin with `<p>` or `<mention>`."""
+        """Whether most of the first lines have this form, and somebody speaks; not of a table with well-known columns,
+        although its cells may begin with `<p>` or `<mention>`."""
         written = [line for line in file.head[:_HEAD_BYTES].split(b"\n") if line.strip()]
         lines = list(map(_parsed, written))
-        if len(lines) > 1 and lines[0] is None:
+        if len(lines) > 1 and lines[0] is None and not (lines[1] and lines[1]["clock"]):
             sign = "\t" if b"\t" in written[0] else delimiter_of(written[0])
-            cells = [len(cells_of(line, sign)) for line in written[:2]]
-            if cells[0] == cells[1] > 1:
+            header = tuple(dict.fromkeys(cells_of(written[0], sign)))
+            if len(Layout().plan(header).sources) > 1:
                 return False
         # `<root>` alone, without text and time, may be markup.
         spoken = any(line and (line["text"] or (line["nick"] and line["clock"])) for line in lines)

@@ -120,7 +120,8 @@ class JsonlReader(Reader):
             return self._listed(row[UTTERANCES])
         prompt = row.get("prompt")
         sources = self.layout.plan(tuple(row)).sources
-        messages = next(filter(self._are_messages, row.values()), None) if "speaker" not in sources else None
+        is_message = {"speaker", "text"} <= sources.keys()
+        messages = None if is_message else next(filter(self._are_messages, row.values()), None)
         if "text" in sources:
             return messages
         if isinstance(prompt, dict) and isinstance(prompt.get("replies"), list):
@@ -231,6 +232,8 @@ class JsonlReader(Reader):
         )
         try:
             id = joined_text(row, columns, "conversation") if columns else None
+            owner = self.mapping.get("person", ())
+            person = joined_text(row, owner, "person") if owner and {*owner} <= row.keys() else None
         except MalformedRowError:
             entries = None
         if not isinstance(entries, list):
@@ -253,9 +256,7 @@ class JsonlReader(Reader):
         }
         yield self.conversation(file, number, id, about)
         known: dict[str, Any] = {} if id is None else {"conversation_id": id}
-        holder = self.mapping.get("person", ())
-        if holder and all(key in row for key in holder):
-            known["person"] = joined_text(row, holder, "person")
+        known |= {} if person is None else {"person": person}
         for entry in said:
             yield self.message(file, number, entry, **known)
 

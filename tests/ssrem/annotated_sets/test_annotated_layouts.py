@@ -318,7 +318,7 @@ def test_label_studio(tmp_path: Path) -> None:
     }  # raters in order of their names: 3, 5
     assert (eel.response, eel.ratings) == ("Eel.", {"quality": (None, 3.0)})
     assert annotated.layout == "label-studio"
-    assert "left out: 1 task that an annotator skipped, 1 answer that is no rating" in annotated.summary
+    assert "left out: 1 task that an annotator skipped, 1 answer without a rating" in annotated.summary
     assert (
         "read dialogue from 'task', criterion from 'from_name', rater from 'completed_by'"
         in annotated.summary
@@ -417,7 +417,7 @@ def test_of_a_later_turn_what_the_conversations_share_is_the_context(tmp_path: P
         ("Where?", "Sure?"),
     ]
     assert [row.response for row in annotated.rows] == ["In the old harbour.", "There.", "Quite.", "Quite."]
-    assert annotated.left_out == {"earlier answer of a system to which the other's differs": 2}
+    assert annotated.left_out == {"answer before, to which the other system's differs": 2}
 
 
 # What is wrong, and what it is

@@ -394,8 +394,8 @@ def test_the_column_of_people_is_read_or_asked_for(tmp_path: Path) -> None:
     assert "the scores of people may be in 'score' or 'rating'; name the one with --map score=" in said(
         tmp_path, table("context,response,score,rating", rows)
     )
-    assert "may be in 'human_a' or 'human_b'" in said(
-        tmp_path, table("context,response,human_a,human_b", rows)
+    assert "may be in 'human_a_score' or 'human_b_score'" in said(
+        tmp_path, table("context,response,human_a_score,human_b_score", rows)
     )
     form = read(tmp_path, table("Input.context,Input.response,Input.score,Answer.rating", rows))
     assert list(form.rows[0].ratings) == ["Answer.rating"]
@@ -432,8 +432,9 @@ def test_keys_within_objects(tmp_path: Path) -> None:
     assert [(one.context, one.response) for one in annotated.rows] == [(("a", "b"), "r"), (("a", "b"), "s")]
     assert [one.ratings for one in annotated.rows] == [{"overall": (4.0, 2.0)}] * 2
     assert "score.overall from 'marks.*.mark'" in annotated.columns
-    by_name = {"context": "a", "response": "r", "score": {"ann": 4, "bob": 2}}
-    assert read(tmp_path, json.dumps(by_name), name="u.jsonl").rows[0].ratings == {"score": (4.0, 2.0)}
+    by_name = json.dumps({"context": "a", "response": "r", "score": {"ann": 4, "bob": 2}})
+    assert read(tmp_path, by_name, "score.all=score.*", name="u.jsonl").rows[0].ratings == {"all": (4.0, 2.0)}
+    assert "score.overall=KEY.* for raters" in said(tmp_path, by_name, name="u.jsonl")
     one = {"context": "a", "response": "r", "score": {"value": 4, "scale": "1 to 5"}}
     assert read(tmp_path, json.dumps(one), name="w.jsonl").rows[0].ratings == {"score": (4.0,)}
     assert "1 raters, but 2 scores" in said(
@@ -473,6 +474,19 @@ def test_scores_as_programs_print_them(tmp_path: Path, cell: str, scores: tuple[
     assert annotated.rows[0].ratings == {"marks": scores}
 
 
+def test_what_is_beside_the_scores_of_people(tmp_path: Path) -> None:
+    rows = [(f"c{at}", "r", at % 3, at % 5) for at in range(6)]
+    for name in ("human_age", "humanness", "human_response_length"):
+        assert {*read(tmp_path, table(f"context,response,{name},score", rows)).rows[0].ratings} == {"score"}
+    blank = [(f"c{at}", "r", "", at % 5) for at in range(6)]
+    assert {*read(tmp_path, table("context,response,score,rating", blank)).rows[0].ratings} == {"rating"}
+
+
+def test_a_written_break_is_text_beside_real_ones(tmp_path: Path) -> None:
+    annotated = read(tmp_path, 'context,response,score\n"open C:\\new\nnow",r,1\n')
+    assert annotated.rows[0].context == ("open C:\\new", "now")
+
+
 def test_a_date_is_no_score(tmp_path: Path) -> None:
     """Spreadsheets turn 4/5 into a date."""
     for cell in ("5-Apr", "05-May", "4 - sept"):
@@ -485,11 +499,22 @@ def test_messages_and_references_in_cells(tmp_path: Path) -> None:
     """As pandas saves lists of messages, arrays of them, and lists of references."""
     messages = "[{'role': 'user', 'content': 'Hi, you'}\n {'role': 'bot', 'content': \"How's it?\"}]"
     quoted = messages.replace('"', '""')
-    content = f"context,response,references,score\n\"{quoted}\",\"['r']\",\"['t', 'u']\",1\n"
+    cells = [quoted, "[{'content': 'r'}]", "['t', 'u']", "1"]
+    content = "context,response,references,score\n" + ",".join(f'"{cell}"' for cell in cells) + "\n"
     annotated = read(tmp_path, content)
     (row,) = annotated.rows
     assert (row.context, row.response, row.reference) == (("Hi, you", "How's it?"), "r", "t")
     assert annotated.left_out["reference beyond the first of a response"] == 1
+    for cell in (
+        '["a", "b"]',
+        "[]",
+        "()",
+        '{"id": 1}',
+        "(smiles) yes",
+        "[laughs]",
+    ):  # JSON that is said, and texts
+        quoted = cell.replace('"', '""')
+        assert read(tmp_path, f'context,response,score\nx,"{quoted}",1\n').rows[0].response == cell
     fault = "line 2: context is neither text nor a list of turns"
     assert fault in said(tmp_path, 'context,response,score\n"[[""A"", ""Hi""]]",r,1\n')
 
