@@ -478,6 +478,8 @@ def test_what_is_beside_the_scores_of_people(tmp_path: Path) -> None:
     rows = [(f"c{at}", "r", at % 3, at % 5) for at in range(6)]
     for name in ("human_age", "humanness", "human_response_length"):
         assert {*read(tmp_path, table(f"context,response,{name},score", rows)).rows[0].ratings} == {"score"}
+    names = [(f"c{at}", "r", f"user_{at % 2}", at % 5) for at in range(6)]
+    assert {*read(tmp_path, table("context,response,human,score", names)).rows[0].ratings} == {"score"}
     blank = [(f"c{at}", "r", "", at % 5) for at in range(6)]
     assert {*read(tmp_path, table("context,response,score,rating", blank)).rows[0].ratings} == {"rating"}
 
