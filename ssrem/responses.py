@@ -91,10 +91,11 @@ def _read(file: TableFile, format: str | None, mapping: Mapping[str, str]) -> Re
 
 
 def _format_of(file: TableFile, mapping: Mapping[str, str]) -> str:
-    """A key of FORMATS. Lines with tabs are a table if their first names the response."""
+    """A key of FORMATS. Lines with tabs are a table if their first names context and response."""
     parts = [part for name in mapping if name not in SIGNS for part in mapping[name].split("+")]
     named = {normalise(name) for part in parts for name in (part, part.split(".")[0])}
-    if file.format == "tsv" and not {*file.names} & {*named, *ALIASES["response"]}:
+    known = all({*file.names} & {*ALIASES[field]} for field in ("context", "response"))
+    if file.format == "tsv" and not known and not {*file.names} & named:
         return "text"
     if file.format is None:
         listed = "; ".join(f"{name}, {what}" for name, what in FORMATS.items())

@@ -41,10 +41,10 @@ _LONGEST_NAME = 100
 """Most characters of a system's or a criterion's name on average: longer texts are instructions or utterances."""
 _LONGEST_SCORE = 40
 _ESCAPES = (("\\n", "\n"), ("\\t", "\t"))
-_SEPARATORS = ("__eou__", "<eou>", "[SEP]", "</s>", "|||", "\\n")
-"""Marks between turns that published dialogues have in place of line breaks, the last one a backslash and an n."""
+_SEPARATORS = ("__eou__", "<eou>", "[SEP]", "</s>", "|||")
+"""Marks between turns that published dialogues have in place of line breaks."""
 _OF_PEOPLE = re.compile(
-    r"human|human_(?:\w+_)?(?:scores?|ratings?|labels?|judge?ments?|overall|quality|mean|average|avg)"
+    r"human_(?:\w+_)?(?:scores?|ratings?|labels?|judge?ments?|overall|quality|mean|average|avg)"
 )
 """Names of columns with the scores of people, as `normalise` writes them."""
 _WORDS_OF_PYTHON = {"null": "None", "nan": "None", "true": "True", "false": "False"}
@@ -61,14 +61,14 @@ def divided(mapping: Mapping[str, str] | None) -> tuple[dict[str, str] | None, d
 
 
 def opened(text: str) -> Any:
-    """The list or object that a text is, as JSON or as Python prints lists, tuples, arrays and objects; any other text
+    """The list or object that a text is, as JSON or as Python prints lists, arrays and objects; any other text
     unchanged."""
-    if (text.strip()[:1], text.strip()[-1:]) in (("[", "]"), ("{", "}"), ("(", ")")):
+    if (text.strip()[:1], text.strip()[-1:]) in (("[", "]"), ("{", "}")):
         for parsed in (json.loads, _printed):
             with suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError, TokenError):
                 value = parsed(text.strip())
-                if isinstance(value, list | tuple | dict):
-                    return list(value) if isinstance(value, tuple) else value
+                if isinstance(value, list | dict):
+                    return value
     return text
 
 
@@ -89,7 +89,7 @@ def listed(text: str, separator: str = "\n") -> list[Any]:
     """The turns in a text: those of a list of texts, messages or pairs that it is, or of a message, or what the
     separator splits."""
     value = opened(text)
-    if isinstance(value, dict) and isinstance(turn_text(value), str):
+    if _is_message(value):
         return [value]
     pairs = isinstance(value, list) and bool(value) and all(map(is_pair, value))
     if pairs or (isinstance(value, list) and all(isinstance(one, str | dict | None) for one in value)):
@@ -107,6 +107,11 @@ def turns(context: Any) -> tuple[str, ...]:
     return tuple(text.strip() for text in texts if text and text.strip())
 
 
+def _is_message(value: Any) -> bool:
+    """Whether it is a message of a chat log; other objects may be what is said."""
+    return isinstance(value, dict) and "content" in value and isinstance(turn_text(value), str)
+
+
 def more_references(reference: Any) -> int:
     """How many references follow the first, which alone is read, where there is a list of them."""
     reference = opened(reference) if isinstance(reference, str) else reference
@@ -119,10 +124,8 @@ def as_text(field: str, value: Any) -> str:
     inside = opened(value) if isinstance(value, str) and field in ("response", "reference") else value
     if field == "reference" and isinstance(inside, list | tuple):
         value = inside[0] if inside else None
-    elif (
-        field == "response" and isinstance(inside, list) and len(inside) == 1 and isinstance(inside[0], dict)
-    ):
-        value = inside[0] if isinstance(turn_text(inside[0]), str) else value
+    elif field == "response" and isinstance(inside, list) and len(inside) == 1 and _is_message(inside[0]):
+        value = inside[0]
     value = turn_text(value) if field in ("response", "reference") else value
     if isinstance(value, bool | bytes | list | tuple | dict):
         raise ValueError(f"{field} is not text")
@@ -195,9 +198,12 @@ class Columns:
         if "separator" in known and "separator" not in signs and len(fields["context"]) == 1:
             cells = [cell(row, fields["context"][0]) for row in rows]
             contexts = [one for one in cells if isinstance(one, str) and isinstance(opened(one), str)]
-            broken = any("\n" in one for one in contexts)  # a written \n is then a part of the text
-            marks = [mark for mark in _SEPARATORS if 2 * sum(mark in one for one in contexts) > len(contexts)]
-            separator = found = next((mark for mark in marks if mark != "\\n" or not broken), separator)
+            # Where lines break, marks are parts of the texts, as `</s>` is after `<s>`.
+            if not any("\n" in one.strip() or "<s>" in one for one in contexts):
+                marks = (
+                    mark for mark in _SEPARATORS if 2 * sum(mark in one for one in contexts) > len(contexts)
+                )
+                separator = found = next(marks, separator)
         unnamed = "rater" not in fields and any(_last_part(column) in ALIASES["rater"] for column in named)
         used = {column for columns in fields.values() for column in columns}
         sentence = told(fields, [column for column in header if column not in used])

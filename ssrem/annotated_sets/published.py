@@ -186,7 +186,13 @@ def dailydialog_plusplus(source: Source) -> Iterator[Row]:
                 yield Row(where, context, text, {"relevance": label}, kind, dialogue=id)
 
 
-@Layout(lambda source: any(source.first.keys() >= fields for fields in _VOTES))
+def _is_votes(source: Source) -> bool:
+    """Not a table of scores in which a response has the winner beside it."""
+    named = source.mapping or {"response", "score"} <= source.first.keys()
+    return not named and any(source.first.keys() >= fields for fields in _VOTES)
+
+
+@Layout(_is_votes)
 def pairwise(source: Source) -> Iterator[Row]:
     """Votes on pairs of responses, as of MT-Bench and Chatbot Arena (Zheng et al., NeurIPS 2023).
 

@@ -59,7 +59,7 @@ def _each_rater(
 ) -> Iterator[tuple[str | None, Mapping[str, Any]]]:
     """The rater of a row with the scores, or each one of a list of raters with the own ones of a list of scores."""
     rater = opened(rater) if isinstance(rater, str) else rater
-    if isinstance(rater, list):
+    if isinstance(rater, list) and rater:
         for of, cells in scores.items():
             given = list(flat(cells))
             if all(one in (None, "") for one in given):
@@ -69,7 +69,7 @@ def _each_rater(
         for at, name in enumerate(rater):
             yield str(name), {of: list(flat(cells))[at] for of, cells in scores.items()}
     else:
-        yield None if rater is None else str(rater).strip(), scores
+        yield str(rater).strip() if rater else None, scores
 
 
 def _table(format: str) -> Layout:

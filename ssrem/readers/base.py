@@ -253,7 +253,7 @@ class Reader(ABC):
         repeat, files have their own."""
         names = ("utterance_id", "reply_to", "file")
         read = [resolved(batch, self.references).select(names) for batch in self._batches()]
-        table = pa.Table.from_batches(read)
+        table = pa.Table.from_batches(read, pa.schema([(name, pa.string()) for name in names]))
         ids, parents, files = (table[name].combine_chunks() for name in names)
         named = ids, parents
         if pc.count_distinct(ids).as_py() < len(ids) - ids.null_count:

@@ -329,6 +329,7 @@ def weigh(layout: Layout, rows: Sequence[Mapping[str, Any]], conversations: Sequ
     """Make the layout pass over columns that its well-known names take for a field, but whose values contradict.
 
     Most texts are no lists or objects. Most addressees speak. Most messages of a conversation have an id of their own.
+    What messages reply to are not a few names that are ids of none, such as those of folders.
     Of several columns for the speaker, the first is taken in which most conversations have several speakers, or else an
     id that names the same people. conversations: shape (rows,), what tells the conversations of the rows apart where no
     column does.
@@ -359,11 +360,16 @@ def weigh(layout: Layout, rows: Sequence[Mapping[str, Any]], conversations: Sequ
         chance = normalise(name) in _VAGUE and 50 * sum(to == by for by, to in told) >= len(told)
         return len(told) < FEW or (2 * sum(to in known for _, to in told) >= len(told) and not chance)
 
+    def reply(_: str) -> bool:
+        given = [str(value) for value in values("reply_to") if value is not None]
+        answered = not {*given}.isdisjoint(map(str, values("id")))
+        return len(given) < FEW or answered or 5 * len({*given}) > len(given)
+
     candidates = layout.known("speaker", columns)
     if len(candidates) > 1:
         chosen = _speaker({name: [_plain(row.get(name)) for row in rows] for name in candidates}, of)
         layout.pass_over(name for name in candidates[: candidates.index(chosen)])
-    for field, fit in {"text": are_texts, "addressee": speak, "id": are_ids}.items():
+    for field, fit in {"text": are_texts, "addressee": speak, "id": are_ids, "reply_to": reply}.items():
         while (known := layout.known(field, columns)) and not fit(known[0]):
             layout.pass_over(known[:1])
 

@@ -413,6 +413,12 @@ def test_words_of_a_name_may_be_told_by_capitals(
     assert "the dump seems to list the newest first" in capsys.readouterr().err
 
 
+def test_a_parent_that_is_no_message_is_none_that_is_replied_to(write: Write, home: Warehouse) -> None:
+    rows = [(f"c{n // 6}", n, PEOPLE[n % 3], f"text {n}", "folder-9") for n in range(12)]
+    land(write(table("conversation,id,speaker,text,parentId", *rows)), str(home.root))
+    assert home.query("SELECT count(reply_to) FROM utterances") == [(0,)]
+
+
 def test_a_chat_of_telegram_may_begin_with_a_message(write: Write, home: Warehouse) -> None:
     said = [
         {
@@ -446,6 +452,8 @@ def test_chains_of_replies_are_conversations(write: Write, home: Warehouse) -> N
         "y": ["y"],
     }
     assert found["a"].startswith("ab")
+    no_list = write(table("id,speaker,reply_to,text", *rows))
+    assert "has no message" in refusal(no_list, home, map={**fields, "text": "text.*"}, name="none")
     assert "no column is known as id or reply_to" in refusal(
         write(table("speaker,text", *((row[1], row[3]) for row in rows))), home, map=fields, name="other"
     )

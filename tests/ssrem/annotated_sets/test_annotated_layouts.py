@@ -514,6 +514,11 @@ def test_votes_on_two_responses_to_a_prompt(tmp_path: Path) -> None:
     ]
 
 
+def test_a_table_of_scores_may_have_winners(tmp_path: Path) -> None:
+    row = {"context": "a", "response": "b", "score": 1, "response_a": "b", "response_b": "c", "winner": "a"}
+    assert read_set(written(tmp_path, [row])).rows[0].ratings == {"score": (1.0,)}
+
+
 def test_what_is_no_rating_is_left_out_and_counted(tmp_path: Path) -> None:
     rated = {"overall": [4, 5], "annotator_ids": [7, 8], "num_raters": 2, "comment": "good"}
     annotated = read_set(written(tmp_path, [{"context": "a", "response": "b", "annotations": rated}]))

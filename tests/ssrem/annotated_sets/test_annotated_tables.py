@@ -447,7 +447,7 @@ def test_keys_within_objects(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("mark", ["__eou__", "<eou>", "[SEP]", "</s>", "|||", "\\n"])
+@pytest.mark.parametrize("mark", ["__eou__", "<eou>", "[SEP]", "</s>", "|||"])
 def test_marks_between_turns_are_recognised(tmp_path: Path, mark: str) -> None:
     annotated = read(tmp_path, f"context,response,score\nHi {mark} Ho {mark},r,1\n")
     assert annotated.rows[0].context == ("Hi", "Ho")
@@ -476,17 +476,17 @@ def test_scores_as_programs_print_them(tmp_path: Path, cell: str, scores: tuple[
 
 def test_what_is_beside_the_scores_of_people(tmp_path: Path) -> None:
     rows = [(f"c{at}", "r", at % 3, at % 5) for at in range(6)]
-    for name in ("human_age", "humanness", "human_response_length"):
+    for name in ("human", "human_age", "humanness", "human_response_length"):
         assert {*read(tmp_path, table(f"context,response,{name},score", rows)).rows[0].ratings} == {"score"}
-    names = [(f"c{at}", "r", f"user_{at % 2}", at % 5) for at in range(6)]
-    assert {*read(tmp_path, table("context,response,human,score", names)).rows[0].ratings} == {"score"}
     blank = [(f"c{at}", "r", "", at % 5) for at in range(6)]
     assert {*read(tmp_path, table("context,response,score,rating", blank)).rows[0].ratings} == {"rating"}
 
 
-def test_a_written_break_is_text_beside_real_ones(tmp_path: Path) -> None:
-    annotated = read(tmp_path, 'context,response,score\n"open C:\\new\nnow",r,1\n')
-    assert annotated.rows[0].context == ("open C:\\new", "now")
+def test_marks_are_text_beside_line_breaks(tmp_path: Path) -> None:
+    annotated = read(tmp_path, 'context,response,score\n"open a ||| b\nnow",r,1\n')
+    assert annotated.rows[0].context == ("open a ||| b", "now")
+    struck = read(tmp_path, "context,response,score\n<s>old</s> new,r,1\n")
+    assert struck.rows[0].context == ("<s>old</s> new",)
 
 
 def test_a_date_is_no_score(tmp_path: Path) -> None:
