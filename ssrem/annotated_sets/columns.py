@@ -260,12 +260,7 @@ def _known_columns(
     for field, names in aliases.items():
         candidates = [by_name[name] for name in names if name in by_name]
         if field == "score":
-            people = [
-                column
-                for column in free[::-1]
-                if _OF_PEOPLE.fullmatch(normalise(column))
-                and any(_is_number(row.get(column)) or str(row.get(column)).lower() in WORDS for row in rows)
-            ]
+            people = [column for column in free[::-1] if _OF_PEOPLE.fullmatch(normalise(column))]
             # What else has a dot, such as Input.score, was shown to people, or is a model's.
             candidates = [one for one in candidates if "." not in one or normalise(one).startswith("answer_")]
             candidates = list(dict.fromkeys([*people, *candidates]))

@@ -478,6 +478,11 @@ def test_what_is_beside_the_scores_of_people(tmp_path: Path) -> None:
     rows = [(f"c{at}", "r", at % 3, at % 5) for at in range(6)]
     for name in ("human", "human_age", "humanness", "human_response_length"):
         assert {*read(tmp_path, table(f"context,response,{name},score", rows)).rows[0].ratings} == {"score"}
+    listed = [
+        {"context": f"c{at}", "response": "r", "score": 0.5, "human_scores": [at, 2]} for at in range(6)
+    ]
+    lines = "\n".join(map(json.dumps, listed))
+    assert read(tmp_path, lines, name="t.jsonl").rows[1].ratings == {"human_scores": (1.0, 2.0)}
     blank = [(f"c{at}", "r", "", at % 5) for at in range(6)]
     assert {*read(tmp_path, table("context,response,score,rating", blank)).rows[0].ratings} == {"rating"}
 
