@@ -60,12 +60,13 @@ def layout_of(source: Source) -> str:
     """The layout that the source looks like; AnnotationError that lists the known layouts if it is none of them."""
     if found := next((name for name in LAYOUTS if layout_called(name).looks_like(source)), None):
         return found
-    row = f"; a row is {short_repr(dict(source.first), 300)}; name its keys with --map, as in --map " * bool(
-        source.first
-    )
+    way_out = "name one with --layout"
+    if source.first:
+        row = short_repr(dict(source.first), 300)
+        keys = "--map context=KEY.KEY response=KEY score=KEY"
+        way_out += f"; a row is {row}; name its keys with --map, as in {keys}"
     raise AnnotationError(
-        f"{source.path}: the content is of no known layout; the layouts are {', '.join(LAYOUTS)}; name one with "
-        f"--layout{row}" + "context=KEY.KEY response=KEY score=KEY" * bool(row)
+        f"{source.path}: the content is of no known layout; the layouts are {', '.join(LAYOUTS)}; {way_out}"
     )
 
 

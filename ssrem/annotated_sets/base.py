@@ -14,7 +14,7 @@ from typing import Any, Self
 from ssrem.annotated_sets.annotated import Annotated
 from ssrem.annotated_sets.columns import WORDS, Values, as_text, more_references, opened, turns
 from ssrem.errors import AnnotationError, short_repr
-from ssrem.readers.fields import normalise
+from ssrem.readers.fields import FEW, normalise
 from ssrem.readers.files.streams import encodable
 from ssrem.readers.table_rows import NOT_UTF8, TableFile
 
@@ -177,6 +177,7 @@ def rated(source: Source, rows: Iterable[Row]) -> Iterator[Annotated]:
     """
     responses: dict[tuple[Any, ...], _Response] = {}
     out_of: dict[str, str] = {}
+    alike = Counter[tuple[Any, ...]]()
     for number, row in enumerate(rows):
         try:
             one = _Response(row.where, _annotated(row, number))
@@ -186,7 +187,9 @@ def rated(source: Source, rows: Iterable[Row]) -> Iterator[Annotated]:
             source.left_out[NO_RESPONSE] += 1
             continue
         texts = (one.annotated.context, one.annotated.response.strip(), one.annotated.reference)
-        key = (row.dialogue, *texts, one.annotated.system) if row.joined else (number,)
+        same = (row.dialogue, *texts, one.annotated.system)
+        key = same if row.joined else (number,)
+        alike[same] += source.named and not row.joined
         if key not in responses:
             source.left_out[MORE_REFERENCES] += more_references(row.reference)
         one = responses.setdefault(key, one)
@@ -199,6 +202,7 @@ def rated(source: Source, rows: Iterable[Row]) -> Iterator[Annotated]:
                 )
             for at, score in enumerate(flat(written)):
                 given.append((row.rater, at, _rating(row.where, criterion, score, out_of)))
+    _check_apart(source.path, alike)
     every = (given for one in responses.values() for given in one.scores.values())
     names = sorted({(rater, at) for given in every for rater, at, _ in given if rater is not None})
     numbers = {name: number for number, name in enumerate(names)}
@@ -234,9 +238,22 @@ def _annotated(row: Row, number: int) -> Annotated:
     return Annotated(dialogue, context, response, texts["reference"], texts["model"], {})
 
 
+def _check_apart(path: Path, alike: Mapping[tuple[Any, ...], int]) -> None:
+    """AnnotationError if most rows repeat a response and nothing says why: they may be raters, criteria or systems.
+
+    alike: dialogue, texts and system → rows that have them.
+    """
+    repeated, total = sum(count for count in alike.values() if count > 1), sum(alike.values())
+    if repeated >= FEW and 2 * repeated > total:
+        raise AnnotationError(
+            f"{path}: {repeated:,} of {total:,} rows have the context and response of another one; say what tells them "
+            "apart with --map rater=COLUMN, criterion=COLUMN, model=COLUMN or dialogue=COLUMN"
+        )
+
+
 def _ratings(source: Source, scores: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The scores by criterion; what is called like no rating is counted instead, in files in which nobody names the
-    scores."""
+    """Criterion and scores of each rating. In layouts that take no `--map`, what has the name of an id, a time, a count
+    or a remark is no rating: it is counted and left out."""
     for criterion, written in scores.items():
         name = normalise(str(criterion))
         is_remark = isinstance(written, str) and _REMARKS.fullmatch(name)

@@ -8,7 +8,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -192,23 +192,16 @@ class Columns:
                 f"{path}: with a criterion column a row has one score, not {len(scores)} ({', '.join(scores)}); "
                 "name one with --map score=COLUMN"
             )
-        separator, found = signs.get("separator", "\n"), ""
+        separator, mark = signs.get("separator", ""), ""
         for written, meant in _ESCAPES:
             separator = separator.replace(written, meant)
-        if "separator" in known and "separator" not in signs and len(fields["context"]) == 1:
-            cells = [cell(row, fields["context"][0]) for row in rows]
-            contexts = [one for one in cells if isinstance(one, str) and isinstance(opened(one), str)]
-            # Where lines break, marks are parts of the texts, as `</s>` is after `<s>`.
-            if not any("\n" in one.strip() or "<s>" in one for one in contexts):
-                marks = (
-                    mark for mark in _SEPARATORS if 2 * sum(mark in one for one in contexts) > len(contexts)
-                )
-                separator = found = next(marks, separator)
+        if not separator and len(fields["context"]) == 1:
+            mark = _mark_between(cell(row, fields["context"][0]) for row in rows)
         unnamed = "rater" not in fields and any(_last_part(column) in ALIASES["rater"] for column in named)
         used = {column for columns in fields.values() for column in columns}
         sentence = told(fields, [column for column in header if column not in used])
-        sentence += f"; turns end at {found!r}" * (found in _SEPARATORS)
-        return cls(fields, scores, separator, signs.get("decimal", "."), unnamed, sentence)
+        sentence += f"; turns end at {mark!r}" if mark else ""
+        return cls(fields, scores, separator or mark or "\n", signs.get("decimal", "."), unnamed, sentence)
 
     def values(self, row: Values) -> dict[str, Any]:
         """A row by field, without the scores. Of several columns of a context each is a turn."""
@@ -230,13 +223,24 @@ class Columns:
         return {name: [pointed(cell(row, column)) for column in of] for name, of in self.scores.items()}
 
 
+def _mark_between(contexts: Iterable[Any]) -> str:
+    """The mark of _SEPARATORS that most contexts have, "" without one.
+
+    Where lines break, marks are parts of the texts, as `</s>` is after `<s>`.
+    """
+    texts = [one for one in contexts if isinstance(one, str) and isinstance(opened(one), str)]
+    if any("\n" in text.strip() or "<s>" in text for text in texts):
+        return ""
+    return next((mark for mark in _SEPARATORS if 2 * sum(mark in text for text in texts) > len(texts)), "")
+
+
 def cell(row: Values, column: str) -> Any:
     """The value of a column of a row, or at a path such as `message.content`; a list for one with `*`."""
     if column in row or "." not in column:
         return row.get(column)
     path = tuple(column.split("."))
-    found = list(values_at(row, path))
-    return found if MEMBERS in path else next(iter(found), None)
+    found = values_at(row, path)
+    return list(found) if MEMBERS in path else next(found, None)
 
 
 def _last_part(column: str) -> str:
@@ -250,7 +254,7 @@ def _known_columns(
 
     aliases: field → its names, best first. free: the columns that `--map` does not name, the last one first. A needed
     field whose columns are all contradicted keeps the first, so that a message can name the value that is wrong.
-    AnnotationError for several columns of scores, unless one says that it is people's: the others may be a model's.
+    AnnotationError as by `_of_people`.
     """
     last = Counter(map(_last_part, free))  # such as Input.context
     by_name = {by_words(column): column for column in free}
@@ -260,23 +264,36 @@ def _known_columns(
     for field, names in aliases.items():
         candidates = [by_name[name] for name in names if name in by_name]
         if field == "score":
-            people = [column for column in free[::-1] if _OF_PEOPLE.fullmatch(normalise(column))]
+            people = [column for column in free[::-1] if _is_of_people(column)]
             # What else has a dot, such as Input.score, was shown to people, or is a model's.
             candidates = [one for one in candidates if "." not in one or normalise(one).startswith("answer_")]
             candidates = list(dict.fromkeys([*people, *candidates]))
         texts = [known[name][0] for name in ("context", "response") if name in known]
         kept = [column for column in candidates if _may_hold(field, column, rows, texts)]
-        if field == "score":
-            kept = [column for column in kept if column in people] or kept
-            kept = [one for one in kept if any(row.get(one) not in (None, "") for row in rows)] or kept[:1]
-            if len(kept) > 1:
-                places = " or ".join(map(repr, kept))
-                raise AnnotationError(
-                    f"the scores of people may be in {places}; name the one with --map score=COLUMN"
-                )
+        if field == "score" and kept:
+            kept = [_of_people(kept, rows)]
         if kept or (candidates and field in needed):
             known[field] = ((kept or candidates)[0],)
     return known
+
+
+def _is_of_people(column: str) -> bool:
+    return _OF_PEOPLE.fullmatch(normalise(column)) is not None
+
+
+def _of_people(columns: Sequence[str], rows: Sequence[Values]) -> str:
+    """Of columns that may hold scores, the one with those of people: by its name, or as the only one with values.
+
+    AnnotationError for several such columns, since the others may be a model's.
+    """
+    named = list(filter(_is_of_people, columns)) or columns
+    filled = [one for one in named if any(row.get(one) not in (None, "") for row in rows)] or named[:1]
+    if len(filled) > 1:
+        places = " or ".join(map(repr, filled))
+        raise AnnotationError(
+            f"the scores of people may be in {places}; name the one with --map score=COLUMN"
+        )
+    return filled[0]
 
 
 def _may_hold(field: str, column: str, rows: Sequence[Values], texts: Sequence[str]) -> bool:

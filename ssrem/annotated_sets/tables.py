@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ssrem.annotated_sets.base import Layout, Place, Row, Source, flat
 from ssrem.annotated_sets.columns import WORDS, Columns, opened
 from ssrem.errors import AnnotationError
-from ssrem.readers.fields import ALIASES, FEW, normalise
+from ssrem.readers.fields import ALIASES, normalise
 
 SKIPPED = "task that an annotator skipped"
 NO_RATING = "answer without a rating"
@@ -28,7 +27,6 @@ def _mapped(
     """The rows by field. Columns are found by `--map` or by well-known names (`Columns`)."""
     columns = Columns.of(source.path, header, [row for _, row in rows], mapping, aliases)
     source.columns = columns.told
-    alike = Counter[str]()
     for where, row in rows:
         values, scores = columns.values(row), columns.cells(row)
         blank = values["response"] is None or not str(values["response"]).strip()
@@ -40,36 +38,26 @@ def _mapped(
         long = columns.unnamed_raters or "rater" in values or "criterion" in values
         texts = {name: values.get(name) for name in ("model", "reference", "dialogue")}
         for rater, given in _each_rater(where, values.get("rater"), scores):
-            joined = long or rater is not None
-            yield Row(
-                where, values["context"], values["response"], given, **texts, rater=rater, joined=joined
-            )
-        if not long:
-            alike[repr((values["context"], values["response"], texts))] += not blank
-    repeated = sum(count for count in alike.values() if count > 1)
-    if repeated >= FEW and 2 * repeated > alike.total():
-        raise AnnotationError(
-            f"{source.path}: {repeated:,} of {alike.total():,} rows have the context and response of another one; say "
-            "what tells them apart with --map rater=COLUMN, criterion=COLUMN, model=COLUMN or dialogue=COLUMN"
-        )
+            yield Row(where, values["context"], values["response"], given, **texts, rater=rater, joined=long)
 
 
 def _each_rater(
     where: str, rater: Any, scores: Mapping[str, list[Any]]
 ) -> Iterator[tuple[str | None, Mapping[str, Any]]]:
-    """The rater of a row with the scores, or each one of a list of raters with the own ones of a list of scores."""
-    rater = opened(rater) if isinstance(rater, str) else rater
-    if isinstance(rater, list) and rater:
-        for of, cells in scores.items():
-            given = list(flat(cells))
-            if all(one in (None, "") for one in given):
-                scores = {**scores, of: [None] * len(rater)}
-            elif len(given) != len(rater):
-                raise AnnotationError(f"{where}: {len(rater)} raters, but {len(given)} scores of {of!r}")
-        for at, name in enumerate(rater):
-            yield str(name), {of: list(flat(cells))[at] for of, cells in scores.items()}
-    else:
-        yield str(rater).strip() if rater else None, scores
+    """The rater of a row, None for one without a name, with the scores; or each of a list of raters, with the score at
+    the same place of a list of scores."""
+    raters = opened(rater) if isinstance(rater, str) else rater
+    if not isinstance(raters, list) or not raters:
+        yield None if rater is None or raters == [] else str(rater).strip(), scores
+        return
+    listed = {of: list(flat(cells)) for of, cells in scores.items()}
+    for of, given in listed.items():
+        if all(one in (None, "") for one in given):
+            listed[of] = [None] * len(raters)
+        elif len(given) != len(raters):
+            raise AnnotationError(f"{where}: {len(raters)} raters, but {len(given)} scores of {of!r}")
+    for at, name in enumerate(raters):
+        yield str(name), {of: given[at] for of, given in listed.items()}
 
 
 def _table(format: str) -> Layout:

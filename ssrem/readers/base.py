@@ -34,7 +34,6 @@ Record = Mapping[str, object]
 BATCH_BYTES = 32 << 20
 """A batch with this many bytes of text is full, however few rows it has."""
 
-
 _NO_REPLY = ("0", "-1", "None", "null", "nan")
 """What tables write as the message that a first message replies to, where no message has that id."""
 

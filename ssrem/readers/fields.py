@@ -72,17 +72,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "score": ("score", "rating", "overall"),
     "criterion": ("criterion", "dimension", "aspect"),
     "rater": (
-        *(
-            "rater",
-            "rater_id",
-            "annotator",
-            "annotator_id",
-            "worker_id",
-            "workerid",
-            "participant",
-            "participant_id",
-        ),
-        *("rater_name", "rater_email"),
+        *("rater", "rater_id", "annotator", "annotator_id", "worker_id", "workerid", "participant"),
+        *("participant_id", "rater_name", "rater_email"),
     ),
     "model": ("model", "model_name", "system"),
     "reference": ("reference", "references"),
@@ -110,13 +101,13 @@ WITHOUT_CONVERSATIONS = (
 """The way out of a dump that has no column of conversations, for messages."""
 
 HOLDERS = frozenset(("user", "usr", "human", "customer", "client"))
-"""Names, in lower case, of the seat that a person holds."""
+"""Names of roles, in lower case, that people have."""
 
 ROLES = HOLDERS.union(
     ("assistant", "system", "sys", "bot", "chatbot", "agent", "operator", "model", "ai", "gpt"),
     ("wizard", "apprentice"),
 )
-"""Names, in lower case, of seats in a conversation: nobody is called so. `0_Wizard` is one, too."""
+"""Names of roles, in lower case, which are not names of people; `0_Wizard` is such a role, too."""
 
 SILENT_ROLES = ("system", "developer", "tool", "function")
 """Roles of messages of chat logs that nobody said."""

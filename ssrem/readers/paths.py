@@ -70,9 +70,7 @@ class Paths:
         id = self._value("conversation", row, None)
         if id is not None:
             about[_MAPPED + "conversation"] = id
-        texts = self.paths.get("text", ())
-        inside = [number for number, path in enumerate(texts) if self.members is None or MEMBERS in path]
-        before = [number for number in range(len(texts)) if number not in inside]
+        before, inside = self._texts
         turns = [turn for member in members for turn in self._turns(row, member, inside)]
         if "speaker" not in self.paths and all(isinstance(member, str) for member in members):
             turns = [{**turn, "speaker": "AB"[at % 2]} for at, turn in enumerate(turns)]
@@ -102,6 +100,13 @@ class Paths:
                 if at:
                     message.pop(_MAPPED + "id", None)
             yield message
+
+    @cached_property
+    def _texts(self) -> tuple[list[int], list[int]]:
+        """The numbers of the paths of texts that stand beside the list of members, and of those in each member."""
+        texts = list(enumerate(self.paths.get("text", ())))
+        inside = [number for number, path in texts if self.members is None or MEMBERS in path]
+        return [number for number, _ in texts if number not in inside], inside
 
     @cached_property
     def _seats(self) -> list[str]:

@@ -62,14 +62,15 @@ class IrcReader(Reader):
         although its cells may begin with `<p>` or `<mention>`."""
         written = [line for line in file.head[:_HEAD_BYTES].split(b"\n") if line.strip()]
         lines = list(map(_parsed, written))
-        if len(lines) > 1 and lines[0] is None and not (lines[1] and lines[1]["clock"]):
-            sign = "\t" if b"\t" in written[0] else delimiter_of(written[0])
-            header = tuple(dict.fromkeys(cells_of(written[0], sign)))
-            if len(Layout().plan(header).sources) > 1:
-                return False
         # `<root>` alone, without text and time, may be markup.
         spoken = any(line and (line["text"] or (line["nick"] and line["clock"])) for line in lines)
-        return spoken and 2 * lines.count(None) <= len(lines)
+        if not spoken or 2 * lines.count(None) > len(lines):
+            return False
+        if len(lines) < 2 or lines[0] or (lines[1] and lines[1]["clock"]):
+            return True
+        sign = "\t" if b"\t" in written[0] else delimiter_of(written[0])
+        header = tuple(dict.fromkeys(cells_of(written[0], sign)))
+        return len(Layout().plan(header).sources) < 2
 
     def open(self) -> None:
         super().open()

@@ -422,6 +422,14 @@ def test_rows_that_nothing_tells_apart_are_refused(tmp_path: Path) -> None:
     assert [row.ratings["score"] for row in by_participant.rows[:2]] == [(0.0, 1.0, 2.0), (3.0, 4.0, 0.0)]
 
 
+def test_a_rater_may_be_called_zero(tmp_path: Path) -> None:
+    rows = [
+        {"context": f"c{n // 2}", "response": "r", "rater": 1 - n % 2, "score": n % 2 + 1} for n in range(8)
+    ]
+    found = read(tmp_path, "\n".join(map(json.dumps, rows)), name="t.jsonl")
+    assert [row.ratings for row in found.rows] == [{"score": (2.0, 1.0)}] * 4
+
+
 def test_keys_within_objects(tmp_path: Path) -> None:
     marks = [{"by": "ann", "mark": 4}, {"by": "bob", "mark": 2}]
     row = {"in": {"said": ["a", "b"]}, "out": {"reply": "r"}, "marks": marks}
