@@ -46,7 +46,7 @@ def fit(
         encoder.cache = partial(VectorStore(checkpoint / "vectors").encode, encoder)
     try:
         learned, valid = (
-            _examples(evaluator.name, candidates, split, count, generator, net)
+            _examples(evaluator.name, candidates, split, count, generator, net, progress, checkpoint)
             for split, count in counts.items()
         )
     finally:
@@ -242,15 +242,28 @@ def calibrate(net: CrossNet, values: Floats, targets: NDArray[np.float32]) -> No
 
 
 def _examples(
-    name: str, candidates: Candidates, split: int, count: int, generator: Generator, net: CrossNet
+    name: str,
+    candidates: Candidates,
+    split: int,
+    count: int,
+    generator: Generator,
+    net: CrossNet,
+    progress: Progress | None,
+    folder: Path | None,
 ) -> Examples:
-    """`count` responses of the split, drawn once, each with its negatives; responses without one are left out."""
+    """`count` responses of the split, drawn once, each with its negatives; responses without one are left out.
+
+    progress, folder: for `negatives_by_response`, as mask-and-fill takes as long as the training.
+    """
     rows, seed = candidates.rows(split), net.settings.seed
     rows = rows[candidates.context_stop[rows] > candidates.context_start[rows]]
     rows = draw(rows, count, [seed, 5, split])
     samples: list[Sample] = []
     starts: list[int] = []
-    for true, negatives in negatives_by_response(name, candidates, split, rows, generator, seed):
+    groups = negatives_by_response(
+        name, candidates, split, rows, generator, seed, progress=progress, folder=folder
+    )
+    for true, negatives in groups:
         starts.append(len(samples))
         samples += [true, *(Sample(true.context, negative.text) for negative in negatives)]
     targets = np.zeros(len(samples), dtype=np.float32)

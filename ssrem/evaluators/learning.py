@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
-from ssrem.negatives.base import Case, Generator, Negative
+from ssrem.negatives.base import BATCH, Case, Generator, Negative
 from ssrem.samples import (
     CONTEXT_ATTACK,
     SPLIT_NAMES,
@@ -18,6 +21,7 @@ from ssrem.samples import (
     VALID,
     Candidates,
     Floats,
+    Progress,
     Rows,
     Sample,
     context_key,
@@ -96,13 +100,26 @@ def draw(rows: Rows, count: int, seed: Sequence[int]) -> Rows:
 
 
 def negatives_by_response(
-    name: str, candidates: Candidates, split: int, rows: Rows, generator: Generator, seed: int
+    name: str,
+    candidates: Candidates,
+    split: int,
+    rows: Rows,
+    generator: Generator,
+    seed: int,
+    *,
+    progress: Progress | None = None,
+    folder: Path | None = None,
 ) -> list[tuple[Sample, list[Negative]]]:
-    """True response and negatives of those `rows` of a split that have a negative; EvaluatorError if none has."""
+    """True response and negatives of those `rows` of a split that have a negative; EvaluatorError if none has.
+
+    progress: told how many rows are done. folder: keeps what was generated, for a training that goes on.
+    """
     by_row: dict[int, list[Negative]] = {int(row): [] for row in rows}
-    for batch in generator.generate(candidates, rows, seed=seed):
+    for done, batch in enumerate(_batches(candidates, rows, generator, seed, folder), 1):
         for negative in batch:
             by_row[negative.response].append(negative)
+        if progress is not None:
+            progress(min(done * BATCH, len(rows)), len(rows))
     if not any(by_row.values()):
         raise EvaluatorError(
             f"{name}: no response of the {SPLIT_NAMES[split]} split has a negative from {generator.name}; "
@@ -110,6 +127,32 @@ def negatives_by_response(
         )
     cases = ((Case(candidates, row), negatives) for row, negatives in by_row.items() if negatives)
     return [(Sample(case.context, case.response), negatives) for case, negatives in cases]
+
+
+def _batches(
+    candidates: Candidates, rows: Rows, generator: Generator, seed: int, folder: Path | None
+) -> Iterator[list[Negative]]:
+    """The generator's batches. With a folder, a file there has a line for each, and these are not made again."""
+    if folder is None:
+        yield from generator.generate(candidates, rows, seed=seed)
+        return
+    digest = hashlib.sha256(json.dumps([generator.signature, seed, *candidates.texts]).encode())
+    spans = (candidates.response, candidates.context_start, candidates.context_stop)
+    for array in (rows, *spans, *candidates.negatives.values()):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"negatives-{digest.hexdigest()[:16]}.jsonl").open("a+", encoding="utf-8") as file:
+        file.seek(0)
+        # A line that a kill cut off has no end, and is made again.
+        lines = [line for line in file if line.endswith("\n")]
+        file.seek(0)
+        file.truncate(sum(len(line.encode()) for line in lines))
+        for line in lines:
+            yield [Negative(*fields) for fields in json.loads(line)]
+        for batch in generator.generate(candidates, rows[len(lines) * BATCH :], seed=seed):
+            file.write(json.dumps([astuple(negative) for negative in batch]) + "\n")
+            file.flush()
+            yield batch
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,9 @@ def test_a_prior_that_nothing_improves_is_kept(bert: Path) -> None:
     evaluator = Retrieval(wild)
     training = evaluator.fit(coloured(), progress=lambda done, steps: calls.append((done, steps)))
     assert training.best_epoch == 0 and [entry["epoch"] for entry in training.history] == [0, 1, 2]
-    assert calls[-1] == (75, 75) and len(calls) == 31  # two epochs, and the end
+    trained = [call for call in calls if call[1] == 75]
+    assert trained[-1] == (75, 75) and len(trained) == 31  # two epochs, and the end
+    assert calls[: -len(trained)] == [(240, 240), (40, 40)]  # responses that have got their negatives
     assert "prior alone" in training.notes[0]
     assert not evaluator.tensors["outer.weight"].any()
     assert np.corrcoef(evaluator.score(SAMPLES), Cosine(encoder=f"hf:{bert}").score(SAMPLES))[0, 1] > 0.99
@@ -327,17 +329,23 @@ def test_a_killed_fit_goes_on(bert: Path, tmp_path: Path, monkeypatch: pytest.Mo
     whole = Retrieval(settings)
     whole.fit(coloured())
     steps: list[int] = []
+
+    def step_told(done: int, total: int) -> None:
+        if total == 15:  # not responses that get their negatives
+            steps.append(done)
+
     for step in (2, 5, 11):  # before the first state, between two of them, and after an epoch's end
         with pytest.raises(KilledError):
             Retrieval(settings).fit(coloured(), progress=killed_at(step), checkpoint=tmp_path / "c")
-        states = [path for path in (tmp_path / "c").iterdir() if path.name != "vectors"]
+        states = [path for path in (tmp_path / "c").iterdir() if path.suffix in (".safetensors", ".json")]
         assert len(states) == (0 if step == 2 else 2)
     broken = Retrieval(settings)
-    with monkeypatch.context() as kept:  # the prior's vectors were kept before the first kill
+    with (
+        monkeypatch.context() as kept
+    ):  # the prior's vectors and the negatives were kept before the first kill
         kept.setattr("ssrem.encoders.store._write", lambda *_: pytest.fail("texts are encoded again"))
-        training = broken.fit(
-            coloured(), progress=lambda done, _: steps.append(done), checkpoint=tmp_path / "c"
-        )
+        kept.setattr("ssrem.negatives.base.Generator.admitted", lambda *_: pytest.fail("generated again"))
+        training = broken.fit(coloured(), progress=step_told, checkpoint=tmp_path / "c")
     assert steps == list(range(11, 16))  # the second epoch ended at step 10
     assert broken.signature == whole.signature
     for name, weights in whole.tensors.items():
@@ -346,8 +354,9 @@ def test_a_killed_fit_goes_on(bert: Path, tmp_path: Path, monkeypatch: pytest.Mo
     for entry, other in zip(training.history, whole.training.history, strict=True):
         assert {**entry, "seconds": 0} == {**other, "seconds": 0}
     again = Retrieval(settings)
-    again.fit(coloured(), progress=lambda done, _: steps.append(-1), checkpoint=tmp_path / "c")
-    assert again.signature == whole.signature and -1 not in steps  # nothing was left to do
+    steps.clear()
+    again.fit(coloured(), progress=step_told, checkpoint=tmp_path / "c")
+    assert again.signature == whole.signature and not steps  # nothing was left to do
     with pytest.raises(EvaluatorError, match="other settings or data"):
         Retrieval(changed(settings, seed=9)).fit(coloured(), checkpoint=tmp_path / "c")
     with pytest.raises(EvaluatorError, match="other settings or data"):
@@ -356,7 +365,7 @@ def test_a_killed_fit_goes_on(bert: Path, tmp_path: Path, monkeypatch: pytest.Mo
         damaged.write_bytes(b'{"changed": ')
         steps.clear()
         anew = Retrieval(settings)
-        anew.fit(coloured(), progress=lambda done, _: steps.append(done), checkpoint=tmp_path / "c")
+        anew.fit(coloured(), progress=step_told, checkpoint=tmp_path / "c")
         assert steps[0] == 1, "a state that is damaged is not gone on from"
         assert anew.signature == whole.signature
 
