@@ -28,7 +28,7 @@ def correlate(
     If several sets fail, each is reported in a line; the last one is raised.
 
     Args:
-        files: Annotated sets: files, folders or names of pulled sets
+        files: Annotated sets: files or names of pulled sets
         evaluators: Names of evaluators; by default all in use, or the best that is packaged and installed
     """
     names = to_correlate(Warehouse.at(home), evaluators or ())

@@ -37,7 +37,7 @@ def pipeline(
 
     Args:
         source: Dump or dumps, as the flow ingest takes them; chitchat is the corpus that comes with ssrem
-        annotations: Annotated sets: files, folders or names of pulled sets
+        annotations: Annotated sets: files or names of pulled sets
         evaluators: Names of evaluators; by default ssrem and rsrem
         retrain_outdated: Retrain all evaluators in use that have not seen every landed corpus
     """

@@ -2,6 +2,7 @@
 other (`rater_agreement`), and what else scores depend on (`studies`)."""
 
 from ssrem.schemas.contract import (
+    WHO,
     Between,
     Finite,
     NotEmpty,
@@ -27,8 +28,7 @@ AGREEMENT = Table(
         *("level", "grouping", "score", "measure"),
     ),
     columns=columns(
-        evaluator="VARCHAR: name of the evaluator",
-        version="BIGINT: its version",
+        **WHO,
         dataset="VARCHAR: annotated set, or corpus whose conversations carry ratings",
         criterion="VARCHAR: what people were asked",
         aggregation="VARCHAR: how the raters' scores were aggregated; rating: one rating, unchanged",
@@ -82,8 +82,7 @@ CORRELATIONS = View(
     grain="One row is the agreement of one score of an evaluator's version with one human score at one level.",
     key=("evaluator", "version", "dataset", "criterion", "aggregation", "level", "score"),
     columns=columns(
-        evaluator="VARCHAR: name of the evaluator",
-        version="BIGINT: its version",
+        **WHO,
         dataset="VARCHAR: annotated set, or corpus whose conversations carry ratings",
         criterion="VARCHAR: what people were asked",
         aggregation="VARCHAR: how the raters' scores were aggregated; rating: one rating, unchanged",
@@ -177,8 +176,7 @@ RANKINGS = Table(
     key=(*TESTED, "evaluator", "version"),
     columns=columns(
         **TESTED,
-        evaluator="VARCHAR: name of the evaluator",
-        version="BIGINT: its version",
+        **WHO,
         score="VARCHAR: h where every response has one, else f, else g",
         statistic="DOUBLE?: its agreement, -1 to 1",
         place="BIGINT?: from 1, best first",
@@ -245,8 +243,7 @@ STUDIES = Table(
         study="VARCHAR: name of the study, such as attacks or length",
         dataset="VARCHAR: corpus whose test split, or annotated set whose scores, are studied; "
         "everyday-pairs: of behaviour",
-        evaluator="VARCHAR: name of the evaluator",
-        version="BIGINT: its version",
+        **WHO,
         position="BIGINT: position among the study's figures, from 0",
         condition="VARCHAR: what the figure is for, such as an attack",
         measure="VARCHAR: better: share of pairs whose better response scores higher; fooled: share in which the "

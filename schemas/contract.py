@@ -25,6 +25,10 @@ def columns(**texts: str) -> tuple[Column, ...]:
     return tuple(Column(n, kind.removesuffix("?"), meaning, kind.endswith("?")) for n, kind, meaning in parts)
 
 
+WHO = {"evaluator": "VARCHAR: name of the evaluator", "version": "BIGINT: its version"}
+"""The columns of a version of an evaluator."""
+
+
 class OfRows:
     """An expectation that each row meets or breaks by itself: `broken_if` is true of the rows that break it."""
 

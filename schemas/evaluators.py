@@ -1,7 +1,17 @@
 """`evaluators`, the `learning_curves` of their training, their `scores`, and `identification`: how well they tell
 the true response from each kind of negative (Bak and Oh 2020, section 6)."""
 
-from ssrem.schemas.contract import Between, Finite, OneOf, References, Table, WithinBounds, at_least, columns
+from ssrem.schemas.contract import (
+    WHO,
+    Between,
+    Finite,
+    OneOf,
+    References,
+    Table,
+    WithinBounds,
+    at_least,
+    columns,
+)
 
 EVALUATORS = Table(
     name="evaluators",
@@ -46,8 +56,7 @@ LEARNING_CURVES = Table(
     part="evaluator and version",
     key=("evaluator", "version", "epoch", "split"),
     columns=columns(
-        evaluator="VARCHAR: name of the evaluator",
-        version="BIGINT: its version",
+        **WHO,
         epoch="BIGINT: number of the epoch, from 1; 0: before training",
         split="VARCHAR: train or valid",
         loss="DOUBLE: mean loss per response, by the evaluator's own loss function",
@@ -66,8 +75,7 @@ SCORES = Table(
     part="evaluator, version and dataset",
     key=("evaluator", "version", "dataset", "response_id", "kind", "k"),
     columns=columns(
-        evaluator="VARCHAR: name of the evaluator",
-        version="BIGINT: its version",
+        **WHO,
         dataset="VARCHAR: annotated set, or corpus whose test split was scored",
         learned_from="VARCHAR: corpora that the evaluator learned from, with commas between; empty: none",
         response_id="VARCHAR: response in that dataset",
@@ -122,7 +130,7 @@ JUDGMENTS = Table(
     expectations=(
         References(("evaluator", "version"), "evaluators"),
         References(("dataset", "response_id"), "rated_responses"),
-        OneOf("reason", ("refused", "no number", "outside the scale", "cut off by max_tokens", "cut off")),
+        OneOf("reason", ("refused", "no number", "outside the scale", "cut off by max_tokens")),
         OneOf("method", ("expected", "number")),
         Finite(("score", "seconds")),
         WithinBounds(("score",), "evaluators", ("evaluator", "version")),
@@ -136,8 +144,7 @@ IDENTIFICATION = Table(
     part="evaluator, version and corpus",
     key=("evaluator", "version", "corpus", "kind"),
     columns=columns(
-        evaluator="VARCHAR: name of the evaluator",
-        version="BIGINT: its version",
+        **WHO,
         corpus="VARCHAR: corpus whose test split was scored",
         learned_from="VARCHAR: corpora that the evaluator learned from, with commas between; empty: none. "
         "Without this corpus among them, the figures are of another corpus's model (section 7)",
@@ -145,7 +152,7 @@ IDENTIFICATION = Table(
         mean="DOUBLE?: mean f",
         low="DOUBLE?: lower end of its 95% confidence interval",
         high="DOUBLE?: upper end of its 95% confidence interval",
-        gt_above="DOUBLE?: share of responses whose GT scores higher, ties a half",
+        gt_above="DOUBLE?: share of candidates of this kind that score below the true response, ties a half",
         n="BIGINT: responses that have a candidate of this kind",
     ),
     expectations=(

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 _LONGEST, _END = 2_000, 500
-_REASON_LENGTH = 160
 
 
 def printable(text: str) -> str:
@@ -35,10 +34,11 @@ class SsremError(Exception):
         super().__init__(printable(text))
 
 
-def one_line(error: BaseException) -> str:
-    """The message of `error` without line breaks, cut to 160 characters; the type's name if there is no message."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= _REASON_LENGTH else text[: _REASON_LENGTH - 1] + "…"
+def one_line(value: object, most: int = 160) -> str:
+    """The value, or the message of an error, without line breaks and cut to so many characters; the error's type if it
+    has no message."""
+    text = " ".join(str(value).split()) or (type(value).__name__ if isinstance(value, BaseException) else "")
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def short_repr(value: object, most: int = 60) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssrem.annotated_sets.columns import Columns, as_text, more_references, turns
+from ssrem.annotated_sets.columns import Columns, as_text, cell, more_references, turns
 from ssrem.errors import AnnotationError, say
 from ssrem.files import temporary_folder
 from ssrem.readers.fields import ALIASES, SIGNS, normalise
@@ -83,7 +83,7 @@ def _read(file: TableFile, format: str | None, mapping: Mapping[str, str]) -> Re
             f"{rows[0].where}: {rows[0].fault}; --format names another format: {', '.join(FORMATS)}"
         )
     true = columns.fields.get("reference", ("",))[0] if columns else ""
-    if several := sum(more_references(row.values.get(true)) > 0 for row in table.rows):
+    if several := sum(more_references(cell(row.values, true)) > 0 for row in table.rows):
         say(f"{file.name}: rows with several references: {several:,}; the first of them is read")
     named = file.path.name.lower().rpartition(".")[2] == chosen  # a file `x.csv` says itself what it is
     told = columns.told if columns and chosen != "text" else ""

@@ -68,7 +68,7 @@ def annotated_file(
     path, known = Path(file), None
     if not path.exists() and (file in known_sets() or (not path.suffix and path.name == file)):
         known = known_set(file)
-        path, layout = known.file(pulled(home)), known.layout
+        path, layout = known.file(pulled(home)), layout or known.layout
         mapping = mapping or dict(known.map)
         if not path.exists():
             raise AnnotationError(f"{file} is not in {path.parent}; ssrem ratings pull {file} fetches it")
@@ -77,10 +77,10 @@ def annotated_file(
     read = read_set(path, layout, mapping)
     name = known.name if known else dataset_name(path)
     part = f"-{read.part}" if read.part and known is None else ""
-    how = {"part": read.part, "mapping": mapping if read.mapped else {}}
     digest = sha256(path)
-    if any(how.values()):
-        digest = hashlib.sha256(json.dumps([[[path.name, digest]], how], sort_keys=True).encode()).hexdigest()
+    if read.layout != EVAL:  # read otherwise, the same file is another set
+        how = [read.layout, read.part, mapping if read.mapped else {}]
+        digest = hashlib.sha256(json.dumps([digest, *how], sort_keys=True).encode()).hexdigest()
     return AnnotatedFile(file, f"{name}{part}", path, digest, read)
 
 

@@ -8,8 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from datetime import date, datetime, time
-from decimal import Decimal
+from datetime import date
 from itertools import count
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
@@ -19,7 +18,7 @@ import duckdb
 from ssrem.errors import HomeError, SsremError
 from ssrem.files import temporary_folder
 from ssrem.report import findings
-from ssrem.report.text import no_formula
+from ssrem.report.text import json_ready, no_formula
 from ssrem.sql import queries
 from ssrem.tables.builder import quoted
 from ssrem.tasks.warehouse.catalog import create_views, damage_behind, new_engine
@@ -178,25 +177,16 @@ def print_csv(
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(map(cell, names))
         for rows in batches:
-            writer.writerows([cell(_plain(value)) for value in row] for row in rows)
+            writer.writerows([cell(_cell(value)) for value in row] for row in rows)
 
     confined(home, write, timeout)
 
 
-def _plain(value: Any) -> Any:
+def _cell(value: Any) -> Any:
     """The value as a cell: text, a number or null."""
-    match value:
-        case datetime() | date() | time():
-            return value.isoformat()
-        case bytes():
-            return value.decode("utf-8", "backslashreplace")
-        case list() | tuple() | dict():
-            return json.dumps(value, ensure_ascii=False, default=_json_value)
-    return value
-
-
-def _json_value(value: Any) -> str | float:
-    return float(value) if isinstance(value, Decimal) else str(_plain(value))
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(json_ready(value), ensure_ascii=False)
+    return json_ready(value) if isinstance(value, date | bytes) else value
 
 
 def _distinct(names: list[str]) -> list[str]:

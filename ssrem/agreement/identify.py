@@ -19,8 +19,8 @@ from ssrem.samples import CONTEXT_ATTACK
 class KindRow:
     """One kind of response: mean f with its 95% interval over n responses, and how often GT ranks above it.
 
-    above: share of `pairs` in which the true response has the higher f, ties counting half; None for GT
-    itself and where there is no pair. mean, low and high are None where there is no response to average.
+    above: share of the candidates that have a lower f than the true response, ties counting half; None for GT itself
+    and where there are none. mean, low and high are None where there is no response to average.
     """
 
     kind: str
@@ -29,7 +29,6 @@ class KindRow:
     high: float | None
     n: int
     above: float | None
-    pairs: int
 
 
 def identification(f: Mapping[str, Floats]) -> list[KindRow]:
@@ -49,8 +48,10 @@ def identification(f: Mapping[str, Floats]) -> list[KindRow]:
         some = scored.any(axis=1)
         means = np.where(scored, values, 0).sum(axis=1)[some] / scored.sum(axis=1)[some]
         mean, low, high = mean_interval(means)
-        above, pairs = (None, 0) if kind == "GT" else _share_above(truth, values)
-        rows.append(KindRow(kind, mean, low, high, int(some.sum()), above, pairs))
+        apart = (truth - values)[~np.isnan(truth - values)]
+        wins = (apart > 0) + 0.5 * (apart == 0)
+        above = None if kind == "GT" or len(apart) == 0 else float(wins.mean())
+        rows.append(KindRow(kind, mean, low, high, int(some.sum()), above))
     return rows
 
 
@@ -78,14 +79,6 @@ def mean_interval(values: Floats) -> tuple[float | None, float | None, float | N
         return mean, None, None
     half = Z_95 * float(values.std(ddof=1)) / sqrt(len(values))
     return mean, mean - half, mean + half
-
-
-def _share_above(truth: Floats, values: Floats) -> tuple[float | None, int]:
-    difference = (truth - values)[~np.isnan(truth - values)]
-    if len(difference) == 0:
-        return None, 0
-    wins = float((difference > 0).sum() + 0.5 * (difference == 0).sum())
-    return wins / len(difference), len(difference)
 
 
 _CHUNK = 2_000

@@ -270,7 +270,7 @@ def counted(number: int, what: str) -> str:
 
 
 def dataset_name(path: Path) -> str:
-    """Name of an annotated set: of its file without `_eval.json` or another layout's suffix, or of its folder."""
+    """Name of an annotated set: of its file without `_eval.json` or another layout's suffix."""
     suffixes = r"(\.(jsonl?|csv|tsv|txt|parquet))?(\.(gz|zst|bz2))?\Z"
     return re.sub(suffixes, "", path.name, count=1, flags=re.IGNORECASE).removesuffix("_eval")
 

@@ -144,7 +144,9 @@ def record(batch: Batch, reviewed: Review) -> dict[str, Any]:
         "raters": list(reviewed.raters),
         "kept": reviewed.remaining,
         "dropped": [asdict(one) for one in reviewed.dropped],
-        "unjudged": {one.name: _unjudged(reviewed, one) for one in reviewed.filters},
+        "unjudged": {
+            one.name: [who for who in one.unjudged if who in reviewed.remaining] for one in reviewed.filters
+        },
         "alpha_of_all": asdict(reviewed.before),
         "alpha": asdict(reviewed.alpha),
         **(
@@ -155,7 +157,3 @@ def record(batch: Batch, reviewed: Review) -> dict[str, Any]:
         "one_rater": asdict(reviewed.one),
         "split_half": asdict(reviewed.halves),
     }
-
-
-def _unjudged(reviewed: Review, filtered: Filtered) -> list[str]:
-    return [rater for rater in filtered.unjudged if rater in reviewed.remaining]

@@ -42,7 +42,7 @@ def run(
 ) -> None:
     """Run every stage in order; print what came out, the report's path and possible next steps.
 
-    annotations: annotated sets: files, folders or pulled sets
+    annotations: annotated sets: files or names of pulled sets
     evaluator: evaluators to train (default: ssrem rsrem)
     """
     from ssrem.annotated_sets.columns import divided

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import date, datetime
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ssrem import tasks
 from ssrem.errors import SsremError, printable
+from ssrem.report.text import json_ready
 
 if TYPE_CHECKING:
     from ssrem.cli.options import Call
@@ -30,7 +30,7 @@ def answered(call: Call, value: Any) -> bool:
     """Print the answer as JSON if --json is given: times in ISO 8601, bytes as text, null for NaN and infinity;
     returns whether it is."""
     if call.json_:
-        print(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+        print(json.dumps(json_ready(value), indent=2, ensure_ascii=False, allow_nan=False))
     return call.json_
 
 
@@ -155,18 +155,4 @@ def _cell(name: str, value: Any, raw: bool) -> str:
         return f"{value:,}"
     if isinstance(value, datetime) and not raw:
         return f"{value:%Y-%m-%d %H:%M}"
-    return printable(str(_plain(value) if isinstance(value, bytes | datetime) else value))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, float | Decimal):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, date):  # datetime is one
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
-    return value if value is None or isinstance(value, str | int) else str(value)
+    return printable(str(json_ready(value) if isinstance(value, bytes | datetime) else value))

@@ -51,7 +51,7 @@ def correlate(
 ) -> None:
     """Correlate scores with human scores.
 
-    file: annotated sets: files, folders or sets of ssrem ratings pull
+    file: annotated sets: files or names of pulled sets
     """
     from ssrem.evaluators import BASELINES
 

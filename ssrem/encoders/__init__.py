@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ssrem.encoders.base import Encoder
+from ssrem.encoders.base import Encoder, parts_of
 from ssrem.errors import EvaluatorError
 from ssrem.files import expanded, read_json
 from ssrem.registry import nearest, registered, with_installed
@@ -54,7 +54,7 @@ def check_spec(spec: str) -> None:
     """Raise EvaluatorError for a spec that names no encoder, or a file or folder that does not exist; loads none."""
     names, patterns = _specs()
     kinds = dict(pattern.split(":", 1) for pattern in patterns)  # such as "file" to "PATH"
-    for part in [spec] if _is_path(spec) else spec.split("+"):
+    for part in parts_of(spec):
         name = part.rpartition(":")[0]
         kind, _, value = part.partition(":")
         exists = kind in kinds and (kinds[kind] == "NAME" or _is_path(value))

@@ -166,6 +166,12 @@ class Encoder(ABC):
         return cls()
 
 
+def parts_of(spec: str) -> list[str]:
+    """The specs that a `+` joins; the path of a file or folder may have one in it."""
+    path = spec.removeprefix("file:").removeprefix("hf:")
+    return [spec] if expanded(path).exists() else spec.split("+")
+
+
 class Concatenation(Encoder):
     """The vectors of `parts` in their order; sentence mover's similarity uses the first part's bag."""
 
@@ -182,12 +188,10 @@ class Concatenation(Encoder):
     @classmethod
     def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> Self | None:
         from ssrem.encoders import load_encoder
-        from ssrem.encoders.hub import is_model_folder
 
-        is_path = spec.startswith("file:") or expanded(spec).is_file() or is_model_folder(spec)
-        if "+" not in spec or is_path:
+        if len(parts := parts_of(spec)) == 1:
             return None
-        return cls([load_encoder(part, train_texts=train_texts, seed=seed) for part in spec.split("+")])
+        return cls([load_encoder(part, train_texts=train_texts, seed=seed) for part in parts])
 
     @property
     def signature(self) -> str:

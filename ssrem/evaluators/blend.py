@@ -61,7 +61,7 @@ class Part(EvaluatorSettings):
     def check(self) -> None:
         """EvaluatorError for an evaluator that there is not, or settings that it cannot have; loads none."""
         check_name(self.evaluator)
-        if self.evaluator.startswith("blend"):
+        if issubclass(evaluator_class(self.evaluator), Blend):
             raise EvaluatorError("parts: a blend is no part of a blend; name its parts")
         learned = bool(evaluator_class(self.evaluator).learns_from) or self.folder
         if learned and self.settings:

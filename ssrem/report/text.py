@@ -9,7 +9,8 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 
@@ -39,6 +40,21 @@ _LATEX = {
     "≥": r"$\geq$",
     "†": r"\textdagger{}",
 }
+
+
+def json_ready(value: Any) -> Any:
+    """The value as JSON has it: objects, lists, text, numbers and null, also for NaN."""
+    if isinstance(value, Mapping):
+        return {str(key): json_ready(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_ready(one) for one in value]
+    if isinstance(value, float | Decimal):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, date):  # datetime is one
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return value if value is None or isinstance(value, str | int) else str(value)
 
 
 def is_figure(value: object) -> bool:

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ssrem.errors import GateError
+from ssrem.errors import GateError, one_line
 from ssrem.schemas import TABLES
 from ssrem.schemas.contract import OfRows, Table
 from ssrem.sql import checks, shared
@@ -174,16 +174,10 @@ def _checked(connection: duckdb.DuckDBPyConnection, table: str, query: str, valu
 def offending_rows(connection: duckdb.DuckDBPyConnection, result: Result) -> str:
     """The first rows that broke a rule, on one line."""
     rows = records(connection, f"SELECT * FROM ({result.rule.offending}) LIMIT {SHOWN_ROWS}")
-    cells = ([f"{name}={shortened(value)}" for name, value in row.items()] for row in rows)
+    cells = ([f"{name}={one_line(value, 40)}" for name, value in row.items()] for row in rows)
     return "; ".join(f"({', '.join(row)})" for row in cells)
 
 
 def not_checked(table: str, reason: object) -> GateError:
     """The error of a gate that cannot evaluate a rule."""
-    return GateError(f"the gate could not check table {table}: {shortened(reason)}; nothing was published")
-
-
-def shortened(value: Any) -> str:
-    """The value as text of at most 40 characters on one line."""
-    text = " ".join(str(value).split())
-    return text if len(text) <= 40 else text[:37] + "..."
+    return GateError(f"the gate could not check table {table}: {one_line(reason)}; nothing was published")

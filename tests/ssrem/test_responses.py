@@ -110,6 +110,10 @@ def test_the_first_of_several_references_is_read_and_said(
     said = capsys.readouterr().err
     assert "x.json: rows with several references: 2; the first of them is read" in said
     assert said.count("\n") == 1
+    nested = [{**row, "meta": {"refs": ["a", "b"]}}]
+    (tmp_path / "x.json").write_text(json.dumps(nested))
+    read_responses(str(tmp_path / "x.json"), mapping={"reference": "meta.refs"})
+    assert "rows with several references: 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

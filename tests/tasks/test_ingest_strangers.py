@@ -470,3 +470,26 @@ def test_keys_within_the_json_of_a_cell(write: Write, home: Warehouse) -> None:
         DumpSettings(map=fields, speakers="conversation"),
     )
     assert spoken(home)[:2] == [("s0", "s0/human", "text 0"), ("s0", "s0/ai", "text 1")]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_files_that_hold_a_mapped_key_flat_or_nested(tmp_path: Path, order: tuple[int, int]) -> None:
+    nested = [("c", PEOPLE[n % 3], f"text {n}") for n in range(4)]
+    flat = [("d", PEOPLE[n % 3], f"text {n}") for n in range(4)]
+    tables = (
+        table("conversation,user,text", *((c, json.dumps({"name": who}), text) for c, who, text in nested)),
+        table("conversation,user.name,text", *flat),
+    )
+    lines = (
+        [{"conversation": c, "user": {"name": who}, "text": text} for c, who, text in nested],
+        [{"conversation": c, "user.name": who, "text": text} for c, who, text in flat],
+    )
+    kinds = {"csv": tables, "jsonl": ["".join(json.dumps(row) + "\n" for row in rows) for rows in lines]}
+    for suffix, contents in kinds.items():
+        (tmp_path / suffix).mkdir()
+        for at, number in enumerate(order):
+            (tmp_path / suffix / f"{at}.{suffix}").write_text(contents[number])
+        home = Warehouse.at(tmp_path / f"home-{suffix}")
+        pattern = str(tmp_path / suffix / f"*.{suffix}")
+        land(pattern, str(home.root), DumpSettings(map={"speaker": "user.name"}, name="both"))
+        assert sorted(spoken(home)) == sorted((c, who, text) for c, who, text in (*nested, *flat))

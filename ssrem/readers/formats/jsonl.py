@@ -83,8 +83,7 @@ class JsonlReader(Reader):
                 f"{file.path}: --map names {path!r}, which is not there; the keys are {listed(list(keys))}; a row is "
                 f"{short_repr(rows[0], 300)}"
             )
-        else:
-            self.layout.map(paths.keys)
+        self.layout.map(self.mapping if paths is None else paths.keys)
         self._note_lists(rows[0])
 
     def _note_lists(self, row: dict[str, Any]) -> None:
@@ -101,6 +100,7 @@ class JsonlReader(Reader):
             )
 
     def sample(self, file: DumpFile) -> Iterator[tuple[object, Mapping[str, Any]]]:
+        self._check_again(file)
         for number, row in enumerate(file.first_rows):
             messages = self._listed_entries(row)
             for message in [row] if messages is None else messages:
@@ -146,9 +146,13 @@ class JsonlReader(Reader):
         """Whether it is an object with a speaker and a text."""
         return isinstance(value, dict) and {"speaker", "text"} <= self.layout.plan((*value,)).sources.keys()
 
-    def records(self, file: DumpFile) -> Iterator[Record | pa.RecordBatch]:
+    def _check_again(self, file: DumpFile) -> None:
+        """Of several files, each may hold the mapped columns elsewhere."""
         if self.mapping and len(self.parts) > 1:
-            self.check(file)  # its rows may hold the columns elsewhere
+            self.check(file)
+
+    def records(self, file: DumpFile) -> Iterator[Record | pa.RecordBatch]:
+        self._check_again(file)
         if file.json != "lines":
             for number, row, raw in file.rows():
                 yield from self._row(row, file.name, number, raw)

@@ -103,8 +103,8 @@ class CsvReader(Reader):
         check_header(file.path, header, whole, DumpError)
         columns = tuple(header)
         self._paths = Paths.of(self.mapping, header)
+        self.layout.map(self.mapping if self._paths is None else self._paths.keys)
         if self._paths is not None:
-            self.layout.map(self._paths.keys)
             (message, *_) = self._paths.messages(dict.fromkeys(header, "x"))[1] or ({},)
             columns = tuple(message)
         # The first column of a data frame, its index, has no name.

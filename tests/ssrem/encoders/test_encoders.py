@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ssrem.encoders import load_encoder, load_saved
+from ssrem.encoders import check_spec, load_encoder, load_saved
 from ssrem.encoders.base import Concatenation
 from ssrem.encoders.tables import packaged_tokens
 from ssrem.encoders.words import WordAverage, packaged_glove, read_vectors, train_word2vec
@@ -201,6 +201,10 @@ def test_specs(tmp_path: Path) -> None:
     by_path = load_encoder(str(path))
     assert by_path.name == "my"
     assert by_path.signature == load_encoder(f"file:{path}").signature
+    (tmp_path / "a+b.txt").write_bytes(GLOVE)
+    for spec, dimensions in ((f"file:{tmp_path}/a+b.txt", 2), (f"file:{path}+wordllama", 258)):
+        check_spec(spec)
+        assert load_encoder(spec).dimensions == dimensions
     with pytest.raises(EvaluatorError, match="glove-twitter-200"):
         load_encoder("glove-twiter-200")
     with pytest.raises(EvaluatorError, match="train_texts"):

@@ -483,6 +483,7 @@ def test_parts_by_name_as_tables_and_in_toml(tmp_path: Path) -> None:
         ({"parts": ["number", "number"]}, "number stands there twice; give one a name of its own"),
         ({"parts": ["numbr"]}, "no evaluator 'numbr'; did you mean number"),
         ({"parts": ["number", "blend"]}, "a blend is no part of a blend"),
+        ({"parts": ["number", "lm-sum"]}, "a blend is no part of a blend"),
         ({"parts": ["length", {"evaluator": "number", "weight": 0}]}, "a control alone judges nothing"),
         ({"parts": [{"evaluator": "number", "settings": {"size": 1}}]}, "no setting size"),
         (

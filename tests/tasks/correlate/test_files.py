@@ -113,9 +113,15 @@ def test_a_digest_covers_the_file_and_how_it_is_read(home: Warehouse, tmp_path: 
     plain = hashlib.sha256(path.read_bytes()).hexdigest()
     assert annotated_file(home, str(path)).digest == plain
     assert annotated_file(home, str(path), mapping={"score": "x"}).digest == plain  # which does not apply
+    rows = [{"context": "a", "response": "r", "score": 3, "annotations": {"overall": [1]}}]
+    (tmp_path / "c.jsonl").write_text(json.dumps(rows[0]))
+    read = [annotated_file(home, str(tmp_path / "c.jsonl"), layout) for layout in ("eval", "jsonl")]
+    assert read[0].digest != read[1].digest
     table.write_text("context,response,x,y\na,b,1,2\n")
     digests = {annotated_file(home, str(table), mapping={"score": c}).digest for c in ("x", "y")}
     assert len(digests) == 2
+    again = table.rename(tmp_path / "elsewhere.csv")
+    assert annotated_file(home, str(again), mapping={"score": "x"}).digest in digests
 
 
 def test_agreement_of_named_raters_does_not_depend_on_the_order_of_rows(

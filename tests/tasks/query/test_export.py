@@ -19,7 +19,7 @@ from ssrem.tasks.warehouse.home import Warehouse
 from support.stages import run_python
 
 ALL_KINDS = """
-    SELECT 1 AS a, 2 AS a, NULL AS nothing, [1.5, NULL] AS list, {'x': 'ä', 'd': DATE '2020-01-02'} AS pair,
+    SELECT 1 AS a, 2 AS a, NULL AS nothing, [1.5, NULL, 'nan'] AS list, {'x': 'ä', 'd': DATE '2020-01-02'} AS pair,
         'a,"b"' || chr(10) AS text, 'x'::BLOB AS bytes, TIMESTAMP '2020-01-02 03:04:05' AS time,
         1.50::DECIMAL(4, 2) AS money
 """
@@ -49,7 +49,7 @@ def test_csv_holds_every_kind_of_value(home: Warehouse) -> None:
     head, row = csv_of(home, ALL_KINDS)
     assert head == ["a", "a_1", "nothing", "list", "pair", "text", "bytes", "time", "money"]
     assert row == [
-        *("1", "2", "", "[1.5, null]", '{"x": "ä", "d": "2020-01-02"}'),
+        *("1", "2", "", "[1.5, null, null]", '{"x": "ä", "d": "2020-01-02"}'),
         *('a,"b"\n', "x", "2020-01-02T03:04:05", "1.50"),
     ]
 
