@@ -140,21 +140,19 @@ class Ranks:
 
 @dataclass(frozen=True)
 class WithinBounds:
-    """Every non-null value of `columns` lies in [low, high] of the row of `table` with the same `key`; a null bound
-    is no bound."""
+    """Every non-null value of `columns` lies in [low, high] of the row's version of an evaluator; a null bound is no
+    bound."""
 
     columns: tuple[str, ...]
-    table: str
-    key: tuple[str, ...]
 
     @property
     def says(self) -> str:
-        return f"({', '.join(self.columns)}) to be in the range of {self.table}"
+        return f"({', '.join(self.columns)}) to be in the range of evaluators"
 
     def query(self, table: str) -> str:
-        match = " AND ".join(f"a.{c} = b.{c}" for c in self.key)
         outside = " OR ".join(f"a.{c} < b.low OR a.{c} > b.high" for c in self.columns)
-        return f"SELECT a.*, b.low, b.high FROM {table} AS a INNER JOIN {self.table} AS b ON {match} WHERE {outside}"
+        versions = f"{table} AS a INNER JOIN evaluators AS b USING (evaluator, version)"
+        return f"SELECT a.*, b.low, b.high FROM {versions} WHERE {outside}"
 
 
 @dataclass(frozen=True)

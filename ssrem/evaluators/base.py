@@ -335,8 +335,7 @@ class Trained(Evaluator):
         # The manifest is written last: a folder that has one is complete.
         (folder / MANIFEST).unlink(missing_ok=True)
         write_tensors(folder / WEIGHTS, self.tensors)
-        if self.encoder is not None and self.encoder.origin is None:
-            self.encoder.save(folder / "encoder")
+        encoder = self.encoder and self.encoder.save_unless_named(folder / "encoder")
         self._save_more(folder)
         about = {
             "format": self.form,
@@ -344,7 +343,7 @@ class Trained(Evaluator):
             "signature": signature,
             "config": self.settings.model_dump(mode="json"),
             "bounds": {part: asdict(limits) for part, limits in self.bounds.items()},
-            "encoder": self.encoder and {"signature": self.encoder.signature, "origin": self.encoder.origin},
+            "encoder": encoder,
             "sha256": {name: sha256(path) for name, path in _saved_files(folder).items()},
             "training": asdict(self.training) if self.training else None,
             "tuned": self.tuned,

@@ -391,8 +391,6 @@ class Blend(Trained):
 
     @classmethod
     def _untrained(cls, folder: Path, settings: Any, encoder: Encoder | None) -> Self:
-        if "products" not in settings.model_fields_set:  # saved when there were no others
-            settings = settings.model_copy(update={"products": "float32"})
         saved = [part.key for part in settings.parts if (folder / MEMBERS / part.key).is_dir()]
         members = {name: load_evaluator(folder / MEMBERS / name) for name in saved}
         return cls(settings, members=_built(settings, members))

@@ -46,6 +46,8 @@ class Metric(Evaluator):
     batch_samples: ClassVar[int] = 20_000
     batch_characters: ClassVar[float] = math.inf
     """How many samples, and characters of their responses and references, a batch holds; one sample may be longer."""
+    in_engine: ClassVar[frozenset[str]] = frozenset()
+    """Settings that `engine` stands for in the signature."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -73,7 +75,8 @@ class Metric(Evaluator):
 
     @property
     def signature(self) -> str:
-        settings = "".join(f"|{name}:{value}" for name, value in sorted(self.settings.model_dump().items()))
+        shown = self.settings.model_dump(exclude=self.in_engine)
+        settings = "".join(f"|{name}:{value}" for name, value in sorted(shown.items()))
         return f"{self.name}{settings}|{self.engine}{source_hash(type(self))}"
 
     def compute(self, samples: Sequence[Sample]) -> Scores:

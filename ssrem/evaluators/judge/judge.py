@@ -19,7 +19,7 @@ import numpy as np
 from ssrem import trusted_sources
 from ssrem.encoders.store import text_hashes
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import MANIFEST, evaluator_class, source_hash
+from ssrem.evaluators import MANIFEST, evaluator_class
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.judge.endpoint import (
     GO_ON,
@@ -65,6 +65,7 @@ class Judge(Metric):
     name: ClassVar[str] = "judge"
     source: ClassVar[str] = "Liu et al. 2023 (G-Eval), section 2; Zheng et al. 2023 (LLM-as-a-judge)"
     settings_model: ClassVar[type[JudgeSettings]] = JudgeSettings
+    in_engine: ClassVar[frozenset[str]] = frozenset({"prompt"})
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -82,12 +83,6 @@ class Judge(Metric):
     @property
     def engine(self) -> str:
         return f"prompt:{self.prompt.criterion}@{self.prompt.digest}"
-
-    @property
-    def signature(self) -> str:
-        shown = self.settings.model_dump(exclude={"prompt"})  # its digest stands in `engine`
-        settings = "".join(f"|{name}:{value}" for name, value in sorted(shown.items()))
-        return f"{self.name}{settings}|{self.engine}{source_hash(type(self))}"
 
     @property
     def journal(self) -> Journal:
