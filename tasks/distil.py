@@ -12,9 +12,8 @@ import numpy as np
 
 from ssrem.errors import EvaluatorError, say
 from ssrem.evaluators import load_evaluator
-from ssrem.evaluators.blend_learning import left_out
 from ssrem.evaluators.judge.endpoint import Client, RequestOptions
-from ssrem.evaluators.learning import check_enough, draw, negatives_by_response
+from ssrem.evaluators.learning import check_enough, draw, left_out, negatives_by_response
 from ssrem.negatives import load_generator
 from ssrem.samples import TRAIN, Candidates, Labels, Sample
 from ssrem.tables.candidates import load_candidates

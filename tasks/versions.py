@@ -269,6 +269,17 @@ def created(home: Warehouse, name: str, settings: Mapping[str, Any] | None = Non
     return load_evaluator(name) if not settings and name in packaged() else kind(**(settings or {}))
 
 
+def check_labels_are_new(home: Warehouse, name: str, digest: str, dataset: str) -> None:
+    """EvaluatorError if the version in use learned from an annotated set of that digest, called `dataset`."""
+    query = "SELECT version, labels FROM evaluators WHERE promoted AND evaluator = ?"
+    for version, labels in home.query(query, (name,))[:1]:
+        if digest in (labels or ""):
+            raise EvaluatorError(
+                f"{name} version {version} learned from the human scores of {dataset}, so its agreement with them says "
+                "nothing; validate it on others"
+            )
+
+
 def outdated(home: Warehouse, names: Sequence[str] = ()) -> dict[str, TrainSettings | None]:
     """Those of the evaluators named, or of all in use that learn, that have not learned from all landed corpora, and
     the settings to train each with again; None for one that learned from human ratings, which are in no corpus.

@@ -197,10 +197,10 @@ def write_files(folder: Path) -> None:
         folder / "a.csv", ["history", "answer", "r1", "r2", "r3"], [[c, r, *s[:3]] for c, r, s in plain]
     )
     labels = [
-        [c, r, "pass" if s[0] > 3 else "fail", row["model"]]
+        [c, r, "pass" if s[0] > 3 else "fail", row["model"], "yes" if s[1] > 3 else "no"]
         for (c, r, s), row in zip(plain, rated, strict=True)
     ]
-    write_table(folder / "labels.csv", ["context", "response", "label", "model"], labels)
+    write_table(folder / "labels.csv", ["context", "response", "label", "model", "verdict"], labels)
     columns = ["ctx", "hyp", "Fluency", "Relevance"]
     write_table(folder / "b.tsv", columns, [[c.replace("\n", "|||"), r, *s[:2]] for c, r, s in plain], "\t")
     write_table(folder / "d.csv", ["before", "answer", "stars"], [[c, r, s[1]] for c, r, s in plain])

@@ -22,7 +22,7 @@ against_first AS (
 SELECT
     dataset, criterion,
     string_agg(evaluator || ' ' || score, ', ' ORDER BY place) FILTER (
-        WHERE coalesce(p_holm, 1) >= 0.05 AND (baseline OR best_baseline IS NULL OR place < best_baseline)
+        WHERE coalesce(p_holm, 1) >= 0.05 AND (best_baseline IS NULL OR place <= best_baseline)
     ) AS tied_for_best,
     max(statistic) AS spearman, count(*) AS compared, min(p_holm) FILTER (WHERE place = 2) AS p_holm,
     any_value(n) AS n

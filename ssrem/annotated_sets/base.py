@@ -327,5 +327,5 @@ def _rating(where: str, criterion: str, value: Any, out_of: dict[str, str]) -> f
         )
     raise AnnotationError(
         f"{where}: rating {short_repr(value)} of {criterion!r} is neither a number up to {LARGEST_RATING:g} nor N/A; "
-        f"write it as a number, such as 4, '4 - good' or '4/5'{comma}"
+        f"write it as a number, such as 4, '4 - good' or '4/5', or as pass or fail, yes or no, true or false{comma}"
     )

@@ -204,13 +204,18 @@ class Columns:
         return cls(fields, scores, separator or mark or "\n", signs.get("decimal", "."), unnamed, sentence)
 
     def values(self, row: Values) -> dict[str, Any]:
-        """A row by field, without the scores. Of several columns of a context each is a turn."""
+        """A row by field, without the scores. Of several columns of a context each is a turn. Where the response is one
+        of the context's list, as `messages.-1.content` is of `messages`, the context ends before it."""
         found = {
             name: cell(row, of[0]) if len(of) == 1 else [cell(row, c) for c in of]
             for name, of in self.fields.items()
         }
         if isinstance(found["context"], str):
             found["context"] = listed(found["context"], self.separator)
+        if isinstance(found["context"], list) and len(self.fields["context"]) == 1:
+            before, _, inside = self.fields["response"][0].partition(f"{self.fields['context'][0]}.")
+            if not before and (place := re.match(r"-?\d+", inside)):
+                found["context"] = found["context"][: int(place[0])]
         return found
 
     def cells(self, row: Values) -> dict[str, list[Any]]:
@@ -267,7 +272,13 @@ def _known_columns(
             people = [column for column in free[::-1] if _is_of_people(column)]
             # What else has a dot, such as Input.score, was shown to people, or is a model's.
             candidates = [one for one in candidates if "." not in one or normalise(one).startswith("answer_")]
-            candidates = list(dict.fromkeys([*people, *candidates]))
+            # Numbers in a column called human may be scores, or raters.
+            human = [
+                one
+                for one in free
+                if normalise(one) == "human" and any(_is_number(row.get(one)) for row in rows)
+            ]
+            candidates = list(dict.fromkeys([*people, *candidates, *human]))
         texts = [known[name][0] for name in ("context", "response") if name in known]
         kept = [column for column in candidates if _may_hold(field, column, rows, texts)]
         if field == "score" and kept:

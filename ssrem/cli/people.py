@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from ssrem import tasks
-from ssrem.cli import output
+from ssrem.cli import UsageError, output
 from ssrem.cli.options import Call, DryRun, EvaluatorName, SetFile, StageCall, Verb, checked_by
 from ssrem.errors import AnnotationError, printable, say
 from ssrem.registry import did_you_mean
@@ -19,8 +19,9 @@ from ssrem.tasks.settings import AgreementSettings, AnnotatedSets, AskingSetting
 from ssrem.validation import REQUIRABLE
 
 if TYPE_CHECKING:
+    from ssrem.samples import Sample
     from ssrem.studies.estimates import Estimate
-    from ssrem.validation.validation import Validation
+    from ssrem.validation.validation import Judged, Validation
 
 Evaluators = Annotated[tuple[EvaluatorName, ...], Field(description="trained evaluators (default: all)")]
 
@@ -134,6 +135,7 @@ def validate(
     evaluator: EvaluatorName | None = None,
     pass_: float | None = None,
     precision: Share | None = None,
+    scores: str | None = None,
     unlabelled: str | None = None,
     responses: Natural = 50,
     own: tuple[str, ...] = (),
@@ -144,11 +146,13 @@ def validate(
 ) -> int:
     """Validate an evaluator, write the page, print a summary; the exit status is 1 if a requirement is not met.
 
-    file: labelled responses: a file, a folder or a set of ssrem ratings pull
+    file: labelled responses: a file or a set of ssrem ratings pull
     criterion: which labels (default: overall, or the only ones)
     evaluator: the version in use, or else as packaged (default: the best that is packaged and installed)
     pass_: human score from which a response passes (default: the higher of labels of two values)
     precision: precision that a threshold of the evaluator is to have
+    scores: column of the file with scores that were given before, such as a judge's verdicts: they are validated, in
+        place of those of --evaluator, and the page estimates the share that passes of rows that have no label
     unlabelled: unlabelled responses: the page estimates the share that passes, with the error rates on the labels
     responses: good responses to change, to see how far that moves their scores
     own: systems of the labels that are of the evaluator's own model family
@@ -158,7 +162,7 @@ def validate(
     """
     from ssrem.cli.score import scoring
     from ssrem.evaluators import evaluator_class, usable_baselines
-    from ssrem.responses import read_responses
+    from ssrem.evaluators.learning import left_out
     from ssrem.tasks.warehouse.home import utc_now
     from ssrem.validation import passing, validation
 
@@ -169,31 +173,50 @@ def validate(
     if unknown := sorted(set(own) - set(data.systems)):
         known = ", ".join(sorted(filter(None, set(data.systems)))) or "none"
         raise AnnotationError(f"--own {unknown[0]}: {file} has no such system; it has {known}")
+    if scores and (evaluator or unlabelled or dry_run or asking.set):
+        raise UsageError(
+            "--scores takes what the file has; leave out --evaluator, --set, --unlabelled, --dry-run"
+        )
     source.say_how_read()
-    others = read_responses(unlabelled).rows if unlabelled else ()
-    without_labels = [row.sample for row in others if row.sample is not None]
+    others = _unlabelled(unlabelled, sets.map) if unlabelled else []
     target = output_ or Path(f"{source.name}-validation.html")
     output.write(target)  # scoring may take long
-    with scoring(call, evaluator, asking, f"validating {{}} on {file}") as (name, scorer, line):
-        if dry_run:
-            samples = [*data.samples, *without_labels, *validation.changed(data, responses)]
-            output.requests(call, [tasks.endpoints.dry_run_row(name, scorer, samples, source.name)])
-            return 0
-        if line:
-            say(f"validating {line}")
-        judged = validation.Judged(
-            scorer.name,
-            scorer.signature,
-            scorer.score(data.samples),
-            scorer.score if "f" in scorer.parts else None,
-            scorer.score(without_labels) if without_labels else None,
-            validation.preferences(scorer, data.samples),
-        )
+
+    def validated(judged: Judged) -> Validation:
         compared = {
-            one: judged.scores if one == name else evaluator_class(one)().score(data.samples)
+            one: judged.scores if one == judged.name else evaluator_class(one)().score(data.samples)
             for one in usable_baselines()
         }
-        result = validation.validate(data, judged, compared, precision=precision, own=own, changed=responses)
+        return validation.validate(data, judged, compared, precision=precision, own=own, changed=responses)
+
+    if scores:
+        fields = {name: of for name, of in (sets.map or {}).items() if name.partition(".")[0] != "score"}
+        read = tasks.annotated.annotated_file(call.home, file, sets.layout, {**fields, "score": scores}).read
+        judged = validation.Judged(
+            scores, f"column {scores}", *passing.given_scores(data, read.rows), validation.GIVEN
+        )
+        result = validated(judged)
+    else:
+        with scoring(call, evaluator, asking, f"validating {{}} on {file}") as (name, scorer, line):
+            if dry_run:
+                samples = [*data.samples, *others, *validation.changed(data, responses)]
+                output.requests(call, [tasks.endpoints.dry_run_row(name, scorer, samples, source.name)])
+                return 0
+            if line:
+                say(f"validating {line}")
+            tasks.versions.check_labels_are_new(call.home, name, source.digest, source.name)
+            scored = scorer.components(data.samples)
+            for note in left_out(scored.reasons.tolist()):
+                say(note)
+            judged = validation.Judged(
+                scorer.name,
+                scorer.signature,
+                scored.score,
+                scorer.score(others) if others else None,
+                scorer.score if "f" in scorer.parts else validation.BY_REFERENCE,
+                validation.preferences(scorer, data.samples),
+            )
+            result = validated(judged)
     now = f"{utc_now():%Y-%m-%d %H:%M} UTC"
     text = validation.render(
         result, dataset=source.name, data=data, scores=judged.scores, required=require, generated_at=now
@@ -206,6 +229,18 @@ def validate(
     if missed:
         say(f"not met: {'; '.join(missed)}")
     return 1 if missed else 0
+
+
+def _unlabelled(file: str, mapping: dict[str, str] | None) -> list[Sample]:
+    """The responses of a file whose columns are called as those of the labels; says how many are left out, and why."""
+    from ssrem.responses import FIELDS, read_responses
+
+    own = {field: of for field, of in (mapping or {}).items() if field in FIELDS}
+    rows = read_responses(file, None, own).rows
+    if faults := [row for row in rows if row.sample is None]:
+        first = f"{faults[0].where}: {faults[0].fault}"
+        say(f"{file}: {len(faults):,} of {len(rows):,} rows are left out; the first: {first}")
+    return [row.sample for row in rows if row.sample is not None]
 
 
 def _show(result: Validation, verdict: str, page: Path) -> None:
@@ -232,5 +267,7 @@ def _show(result: Validation, verdict: str, page: Path) -> None:
     output.tables({title: rows for title, rows in titled.items() if rows})
     if result.more_labels:
         print(f"{result.more_labels:,} more labels would halve the interval of spearman")
-    output.sentences([verdict])
+    whys = [f"no threshold for {one.aim}: {one.reason}" for one in result.passing.thresholds if one.reason]
+    whys += [f"no thresholds: {result.passing.reason}"] if result.passing.reason else []
+    output.sentences([*whys, verdict])
     print(f"page: {page}, with bias, the share that passes, and the responses")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress, groupby
@@ -14,7 +13,14 @@ from numpy.typing import NDArray
 
 from ssrem.agreement.correlate import spearman
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.learning import check_enough, draw, negatives_by_response, number_of_contexts, on_scale
+from ssrem.evaluators.learning import (
+    check_enough,
+    draw,
+    left_out,
+    negatives_by_response,
+    number_of_contexts,
+    on_scale,
+)
 from ssrem.negatives import load_generator
 from ssrem.negatives.turns import KIND_OF
 from ssrem.samples import (
@@ -347,13 +353,6 @@ def scales(values: Floats, others: Floats) -> tuple[Floats, Floats]:
         differs = deviation > 1e-9 * (1 + np.abs(rows).max(axis=0))
         spread = np.where(differs & (deviation > least * spread), deviation, spread)
     return inner.mean(axis=0), spread
-
-
-def left_out(reasons: Sequence[str]) -> list[str]:
-    """How many responses have no score by every part, and why; empty if all have one."""
-    counts = Counter(filter(None, reasons))
-    listed = ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
-    return [f"{counts.total():,} of {len(reasons):,} responses are left out, {listed}"] if counts else []
 
 
 def _rho(one: Floats, other: Floats) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -242,3 +243,10 @@ def check_enough(name: str, samples: Sequence[Sample], kind: str = "annotated re
             f"{name}: {len(samples)} {kind} to {contexts} contexts are too few to learn from; "
             f"give {_FEWEST_SAMPLES} to {_FEWEST_CONTEXTS} contexts or more"
         )
+
+
+def left_out(reasons: Sequence[str]) -> list[str]:
+    """How many responses have no score by every part, and why; empty if all have one."""
+    counts = Counter(filter(None, reasons))
+    listed = ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
+    return [f"{counts.total():,} of {len(reasons):,} responses are left out, {listed}"] if counts else []

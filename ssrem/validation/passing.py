@@ -121,6 +121,21 @@ def labelled_set(
     )
 
 
+def given_scores(
+    data: LabelledSet, scored: Sequence[Annotated], criterion: str | None = None
+) -> tuple[Floats, Floats | None]:
+    """Scores that an evaluator gave before, read like labels: those of the labelled responses (n,), NaN for none, and
+    those of the responses without a label (m,), if there are any."""
+    chosen = criterion_of(scored, criterion)
+    rows = [row for row in scored if chosen in row.ratings and not row.ground_truth]
+    values = {(row.context, row.response, row.system): float(np.mean(row.scores(chosen))) for row in rows}
+    samples = zip(data.samples, data.systems, strict=True)
+    keys = [(sample.context, sample.response, system) for sample, system in samples]
+    labelled = set(keys)
+    others = [value for key, value in values.items() if key not in labelled]
+    return np.array([values.get(key, np.nan) for key in keys]), np.array(others) if others else None
+
+
 @dataclass(frozen=True)
 class Threshold:
     """Responses that score `score` or more pass; chosen on the calibrating half for `aim`, tested on the other.

@@ -34,18 +34,24 @@ FOOLED = 0.2
 """Share of good responses that a copied turn may reach before the verdict warns of it."""
 
 
+BY_REFERENCE = "The evaluator scores by the true response, which this keeps back."
+GIVEN = "The scores were given before; changed responses have none."
+"""Why responses cannot be changed and scored again."""
+
+
 @dataclass(frozen=True)
 class Judged:
     """An evaluator under validation. scores (n,) of the labelled responses, unlabelled (m,) of others, NaN for none.
 
-    score: of samples without references, None for an evaluator that needs one. preferred: of one that compares two.
+    score: of samples without references, or why changed responses cannot be scored. preferred: of one that compares
+    two.
     """
 
     name: str
     signature: str
     scores: Floats
-    score: Score | None
-    unlabelled: Floats | None = None
+    unlabelled: Floats | None
+    score: Score | str
     preferred: Floats | None = None
 
 
@@ -167,7 +173,7 @@ def validate(
 def biases(
     data: LabelledSet,
     scores: Floats,
-    score: Score | None,
+    score: Score | str,
     preferred: Floats | None,
     own: Sequence[str],
     changed: int,
@@ -178,15 +184,14 @@ def biases(
     people pass, or where labels have no two classes from the better half.
     """
     words = np.array([len(sample.response.split()) for sample in data.samples], dtype=np.float64)
-    kept_back = "The evaluator scores by the true response, which this keeps back."
     inputs: dict[Study[Any], Any] = {
         length: Scored(scores, data.human, words),
-        injection: kept_back,
-        copying: kept_back,
+        injection: score,
+        copying: score,
         systems: "The labels name no two systems; a column of systems (--map model=COLUMN) shows which it favours.",
         position: "The evaluator scores one response at a time, so no order of two can sway it.",
     }
-    if score is not None:
+    if not isinstance(score, str):
         good = data.human >= np.median(data.human) if data.passed is None else data.passed
         at = np.flatnonzero(good).tolist()
         chosen = sorted(random.Random(SEED).sample(at, min(len(at), changed)))
@@ -229,7 +234,7 @@ def verdict(validation: Validation) -> str:
     """Whether the evaluator can stand in for people, in one sentence."""
     name, rho = validation.evaluator, validation.spearman
     if rho.value is None:
-        return f"These labels cannot tell how well {name} agrees with people: {rho.reason}."
+        return f"How well {name} agrees with people cannot be told: {rho.reason}."
     if rho.low is None or rho.high is None:
         about = f"{name} by its agreement with people, ρ {fixed(rho.value)}"
         return f"These labels are too few to judge {about}: {rho.reason}."
@@ -248,11 +253,13 @@ def verdict(validation: Validation) -> str:
             f", but {'less than' if better else 'is not shown to be better than'} the untrained {baselines}"
         )
     elif one is None:
-        beside = "; how well people agree with each other is not known, as no two labelled the same responses"
+        beside = f"; how well people agree with each other is not known: {validation.rater.reason}"
     elif rho.low >= one:
         beside = f", better than one rater does with the others, {fixed(one)}"
-    elif rho.high >= one:
+    elif rho.value >= one:
         beside = f", about as well as one rater does with the others, {fixed(one)}"
+    elif rho.high >= one:
+        beside = f"; whether that is less than one rater does with the others, {fixed(one)}, these labels cannot tell"
     else:
         beside = f", which is less than one rater does with the others, {fixed(one)}"
     copied, warning = validation.measures()["copied"].value, ""

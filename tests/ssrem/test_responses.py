@@ -91,6 +91,16 @@ def test_columns_by_mapping(tmp_path: Path) -> None:
     assert row == Row("line 2", "7", Sample(("Hi!", "How are you?"), "Fine"))
 
 
+@pytest.mark.parametrize("place", ["-1", "2"])
+def test_a_context_ends_before_the_response_that_is_in_it(tmp_path: Path, place: str) -> None:
+    said = [("user", "Hi!"), ("user", "How are you?"), ("assistant", "Fine")]
+    messages = [{"role": role, "content": text} for role, text in said]
+    (tmp_path / "x.json").write_text(json.dumps([{"messages": messages}]))
+    mapping = {"context": "messages", "response": f"messages.{place}.content"}
+    (row,) = read_responses(str(tmp_path / "x.json"), mapping=mapping).rows
+    assert row.sample == Sample(("Hi!", "How are you?"), "Fine")
+
+
 def test_messages_in_parts(tmp_path: Path) -> None:
     said = [{"role": "user", "content": [{"type": "text", "text": "Any pets?"}]}]
     answer = {"role": "assistant", "content": [{"type": "text", "text": "Two cats"}]}

@@ -37,9 +37,10 @@ _MARKS = re.compile(r"<|\[(?=/?[A-Z_]+\])")
 """Beginnings of what chat templates may take for the end of a message, such as <|im_end|> and [/INST]."""
 
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
-_ALONE = re.compile(rf"[^\w-]*(?:[A-Za-z ]{{1,30}}[:=][^\w-]*)?{_NUMBER}(?:\s*/\s*\d+)?\W*")
+_OF_TOP = r"\s*(?:/|out of|of)\s*\d+"
+_ALONE = re.compile(rf"[^\w-]*(?:[A-Za-z ]{{1,30}}[:=][^\w-]*)?{_NUMBER}(?:{_OF_TOP})?\W*")
 """A number with at most a label such as `Score:` before it, and a highest score such as `/5` after it."""
-_ANY = re.compile(rf"(?<![\w.]){_NUMBER}(?![\w]|\.\d)")
+_ANY = re.compile(rf"(?<![\w.]){_NUMBER}(?![\w]|\.\d)(?:{_OF_TOP}\b)?")
 _THOUGHT = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)
 
 

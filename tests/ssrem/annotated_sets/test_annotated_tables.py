@@ -484,8 +484,13 @@ def test_scores_as_programs_print_them(tmp_path: Path, cell: str, scores: tuple[
 
 def test_what_is_beside_the_scores_of_people(tmp_path: Path) -> None:
     rows = [(f"c{at}", "r", at % 3, at % 5) for at in range(6)]
-    for name in ("human", "human_age", "humanness", "human_response_length"):
+    for name in ("human_age", "humanness", "human_response_length"):
         assert {*read(tmp_path, table(f"context,response,{name},score", rows)).rows[0].ratings} == {"score"}
+    assert {*read(tmp_path, table("context,response,human,x", rows)).rows[0].ratings} == {"human"}
+    unclear = "the scores of people may be in 'score' or 'human'"
+    assert unclear in said(tmp_path, table("context,response,human,score", rows))
+    names = [(f"c{at}", "r", f"user_{at % 2}", at % 5) for at in range(6)]
+    assert {*read(tmp_path, table("context,response,human,score", names)).rows[0].ratings} == {"score"}
     listed = [
         {"context": f"c{at}", "response": "r", "score": 0.5, "human_scores": [at, 2]} for at in range(6)
     ]

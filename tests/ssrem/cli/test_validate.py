@@ -68,6 +68,45 @@ def test_labels_that_correct_no_share_say_so(labels: Path, capsys: Capture) -> N
     assert share["corrected"]["value"] is None and why in share["corrected"]["reason"]
 
 
+def test_verdicts_that_the_file_has_are_validated(labels: Path, capsys: Capture) -> None:
+    """Also of rows without a label, whose share that passes is estimated; a verdict may be missing."""
+    header, *rows = (labels).read_text().splitlines()
+    judged = [f"{row},{'yes' if 'pass' in row else 'no'}" for row in rows]
+    judged[0] = judged[0].rpartition(",")[0] + ","
+    more = [f"New {at}?,Well {at},gpt,,,{'yes' if at % 4 else 'no'}" for at in range(20)]
+    labels.write_text("\n".join([f"{header},verdict", *judged, *more]) + "\n")
+    line = ["validate", "labels.csv", "--map", "score=label", "--scores", "verdict"]
+    assert main([*line, "--require", "tpr=.9", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    agreement = answer["agreement"]["verdict"]["spearman"]
+    assert (agreement["n"], agreement["value"]) == (39, pytest.approx(1))
+    assert answer["missing"] == 1 and answer["evaluator"] == "verdict"
+    _, unlabelled = answer["passing"]["shares"]
+    assert (unlabelled["evaluator"]["n"], unlabelled["evaluator"]["value"]) == (20, 0.75)
+    assert "changed responses have none" in labels.with_name("labels-validation.html").read_text()
+    assert main([*line, "--evaluator", "length"]) == 2
+    assert "--scores takes what the file has" in capsys.readouterr().err
+
+
+def test_labels_that_the_evaluator_learned_from_are_refused(labels: Path, capsys: Capture) -> None:
+    learn = ["train", "blend", "--labels", "labels.csv", "--map", "score=label", "--labels-only", "--set"]
+    assert main([*learn, 'parts=["length", "novelty"]']) == 0
+    assert main(["validate", "labels.csv", "--map", "score=label", "--evaluator", "blend"]) == 1
+    assert "blend version 1 learned from the human scores of labels" in capsys.readouterr().err
+
+
+def test_what_is_left_out_is_said(labels: Path, capsys: Capture) -> None:
+    rows = labels.read_text().replace("Question 3?", "")
+    labels.write_text(rows)
+    Path("more.csv").write_text("said,response\na,b\n,c\n")
+    labels.write_text(rows.replace("context,", "said,", 1))
+    line = "validate labels.csv --map score=label context=said --evaluator novelty --unlabelled more.csv"
+    assert main([*line.split(), "--precision", "1"]) == 0
+    said = capsys.readouterr()
+    assert "1 of 40 responses are left out, empty context 1" in said.err
+    assert "no threshold for" in said.out
+
+
 def test_what_is_required_decides_the_exit_status(labels: Path, capsys: Capture) -> None:
     line = "validate labels.csv --map score=label --evaluator length --require spearman=.5"
     assert main(line.split()) == 0

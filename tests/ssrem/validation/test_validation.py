@@ -15,6 +15,7 @@ from ssrem.evaluators.judge.judge import JudgeRef
 from ssrem.samples import Sample
 from ssrem.validation.passing import LabelledSet, labelled_set
 from ssrem.validation.validation import (
+    BY_REFERENCE,
     CHANGED,
     Judged,
     Validation,
@@ -64,7 +65,7 @@ def of(data: LabelledSet, scores: np.ndarray, **settings: Any) -> Validation:
         return np.array([known.get(one.response, 9.0) for one in samples])
 
     words = np.array([float(len(one.response.split())) for one in data.samples])
-    judged = Judged("mine", "mine/1", scores, score, settings.pop("unlabelled", None))
+    judged = Judged("mine", "mine/1", scores, settings.pop("unlabelled", None), score)
     return validate(data, judged, {"length": words}, **settings)
 
 
@@ -152,7 +153,7 @@ def test_what_is_not_above_a_baseline_is_said() -> None:
 def test_equal_scores_and_one_context_have_reasons(quality: np.ndarray) -> None:
     rows = annotated(quality)
     same = of(labelled_set(rows), np.ones(N))
-    assert verdict(same).endswith("agrees with people: the scores are all the same.")
+    assert verdict(same).endswith("cannot be told: the scores are all the same.")
     one = of(labelled_set([replace(row, context=("Hi!",)) for row in rows], pass_from=0), quality)
     assert "too few to judge mine" in verdict(one) and "1 contexts to resample" in verdict(one)
     assert one.more_labels is None and "lacks responses" in one.passing.reason
@@ -217,7 +218,7 @@ def test_equal_copies_are_scored_once(quality: np.ndarray) -> None:
         return np.arange(len(samples), dtype=np.float64)
 
     rows = [replace(row, context=("Hi!", "Hello.")) for row in annotated(quality)]
-    validate(labelled_set(rows), Judged("mine", "mine/1", quality, score), {})
+    validate(labelled_set(rows), Judged("mine", "mine/1", quality, None, score), {})
     assert len(asked) == len(set(asked)) and set(asked) == set(changed(labelled_set(rows), CHANGED))
     assert sum(one.response == "Hello." for one in asked) == 1
 
@@ -234,7 +235,7 @@ def test_the_order_of_two_responses_may_sway_a_comparison(quality: np.ndarray) -
 
     data = labelled_set(annotated(quality))
     preferred = preferences(Comparing(model="m", base_url="http://localhost/v1"), data.samples)
-    judged = Judged("both", "both/1", quality, None, preferred=preferred)
+    judged = Judged("both", "both/1", quality, None, "It compares.", preferred)
     position = next(one for one in validate(data, judged, {}).bias if one.name == "position")
     lean, swayed = position.findings
     assert swayed.value == 0.5 and swayed.low is not None and swayed.low < 0.5
@@ -243,7 +244,9 @@ def test_the_order_of_two_responses_may_sway_a_comparison(quality: np.ndarray) -
 
 
 def test_an_evaluator_that_needs_a_reference_is_not_attacked(quality: np.ndarray) -> None:
-    result = validate(labelled_set(annotated(quality)), Judged("ref", "ref/1", quality, None), {})
+    result = validate(
+        labelled_set(annotated(quality)), Judged("ref", "ref/1", quality, None, BY_REFERENCE), {}
+    )
     assert "true response" in result.measures()["copied"].reason
 
 

@@ -19,7 +19,8 @@ from ssrem.tasks.warehouse.home import Warehouse
 from support.stages import run_python
 
 ALL_KINDS = """
-    SELECT 1 AS a, 2 AS a, NULL AS nothing, [1.5, NULL, 'nan'::DOUBLE] AS list, {'x': 'ä', 'd': DATE '2020-01-02'} AS pair,
+    SELECT 1 AS a, 2 AS a, NULL AS nothing, [1.5, NULL, 'nan'::DOUBLE] AS list,
+        {'x': 'ä', 'd': DATE '2020-01-02'} AS pair,
         'a,"b"' || chr(10) AS text, 'x'::BLOB AS bytes, TIMESTAMP '2020-01-02 03:04:05' AS time,
         1.50::DECIMAL(4, 2) AS money
 """

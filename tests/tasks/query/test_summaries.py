@@ -15,8 +15,9 @@ from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import annotated_rows
 
 
-def test_who_is_significantly_below_the_first_is_not_tied_for_best() -> None:
-    """Also where one between them keeps both in the first cluster."""
+@pytest.mark.parametrize("p_of_length", [0.01, 0.3])
+def test_who_is_below_the_first_or_a_baseline_is_not_tied_for_best(p_of_length: float) -> None:
+    """Significantly below the first, also where one between them keeps both in the first cluster."""
     with duckdb.connect() as connection:
         connection.execute(
             "CREATE TABLE evaluators AS SELECT e AS evaluator, 1 AS version, true AS promoted "
@@ -29,8 +30,9 @@ def test_who_is_significantly_below_the_first_is_not_tied_for_best() -> None:
         )
         connection.execute(
             "CREATE TABLE comparisons AS SELECT 'people' AS dataset, 'overall' AS criterion, 'segment' AS level, * "
-            "FROM (VALUES ('ssrem', 'cosine', 0.5), ('ssrem', 'length', 0.01), ('cosine', 'length', 0.3)) "
-            "AS t(first, second, p_holm)"
+            "FROM (VALUES ('ssrem', 'cosine', 0.5), ('ssrem', 'length', ?), ('cosine', 'length', 0.3)) "
+            "AS t(first, second, p_holm)",
+            [p_of_length],
         )
         (best,) = connection.sql(queries("summaries")["best"].text).pl().rows(named=True)
     assert (best["tied_for_best"], float(best["p_holm"]), best["compared"]) == ("ssrem f, cosine f", 0.5, 3)
