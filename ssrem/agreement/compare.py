@@ -269,7 +269,7 @@ def compare_with_champion(
 
     measure = "share above" if human is None else "spearman"
     result = Comparison(dataset, measure, None, None, None, None, margin, n, count, None)
-    if n < GATE_RESPONSES or count < 2:
+    if n < GATE_RESPONSES or count < MIN_CLUSTERS:
         return replace(result, outcome=f"too few to compare: {n} responses in {count} groups")
     old, new = weighted(champion), weighted(challenger)
     reached = [float(one(np.ones((1, count)))[0]) for one in (old, new)]

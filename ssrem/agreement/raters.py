@@ -9,6 +9,7 @@ from math import sqrt
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ssrem.agreement.correlate import (
     MIN_RESPONSES,
@@ -164,22 +165,27 @@ def one_rater(ratings: Any) -> RaterFigure:
     """How well one rater predicts the mean of the others: mean Spearman's ρ in [-1, 1], leaving out each in turn.
 
     ratings (raters, units), NaN for missing. Raters count alike, whatever they rated; those with too few units with
-    others, or whose ratings do not vary, are left out. An evaluator that reaches it is as good as one more rater.
-    ValueError if the ratings are not a table, or one is infinite.
+    others, or whose ratings do not vary, are left out. ValueError if the ratings are not a table, or one is infinite.
     """
     table = checked(ratings)
-    units, coefficients = _raters_and_units(table)[1], []
+    units = _raters_and_units(table)[1]
+    coefficients = [float(spearman_rows(own[None], mean)[0]) for own, mean, _ in each_rater(table)]
+    if not coefficients:
+        reason = f"no rater shares {MIN_RESPONSES} units with others and varies"
+        return RaterFigure("one_rater", None, 0, units, "too_few", reason)
+    return RaterFigure("one_rater", float(np.mean(coefficients)), len(coefficients), units)
+
+
+def each_rater(table: Ratings) -> Iterator[tuple[Floats, Floats, NDArray[np.bool_]]]:
+    """Of each rater that `one_rater` counts: the ratings of units that others rated too (u,), the mean of the others
+    there (u,), and which units these are (units,)."""
     for rater, own in enumerate(table):
         others = np.delete(table, rater, axis=0)
         rated = ~np.isnan(others)
         both = ~np.isnan(own) & rated.any(axis=0)
         mean = np.where(rated, others, 0.0).sum(axis=0)[both] / rated.sum(axis=0)[both]
         if len(mean) >= MIN_RESPONSES and not unvarying(own[both], mean):
-            coefficients.append(float(spearman_rows(own[both][None], mean)[0]))
-    if not coefficients:
-        reason = f"no rater shares {MIN_RESPONSES} units with others and varies"
-        return RaterFigure("one_rater", None, 0, units, "too_few", reason)
-    return RaterFigure("one_rater", float(np.mean(coefficients)), len(coefficients), units)
+            yield own[both], mean, both
 
 
 def split_half(ratings: Any, *, seed: int) -> RaterFigure:

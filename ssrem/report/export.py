@@ -86,7 +86,8 @@ def _agreement(correlations: Rows, title: Namer) -> Table:
     def shown(row: Row | None) -> str:
         if row is None or not text.is_figure(row["spearman"]):
             return text.MISSING
-        unsure = text.is_figure(row["spearman_p"]) and row["spearman_p"] >= SIGNIFICANT
+        low, high, p = (row[f"spearman_{of}"] for of in ("low", "high", "p"))
+        unsure = low <= 0 <= high if text.is_figure(low) else text.is_figure(p) and p >= SIGNIFICANT
         value = text.real(row["spearman"]) + "†" * unsure
         return Strong(value) if row["spearman"] == best[row["dataset"], row["criterion"]] else value
 

@@ -57,12 +57,13 @@ def share(hits: Flags, of: Flags, clusters: Integers) -> Estimate:
     """Share of hits among the responses `of`, in [0, 1], with its interval over contexts; all arrays (n,).
 
     Where every resample gives the same share, as where it is 0 or 1, or where there are few contexts, the interval is
-    Wilson's (1927), which takes the responses as independent.
+    Wilson's (1927) of as many independent responses as there are contexts.
     """
     n = int(of.sum())
     if not n:
         return Estimate(None, reason="no response to count")
     estimate = over_contexts(weighted_mean(hits.astype(np.float64), of), clusters, of)
     if estimate.low is None and estimate.value is not None:
-        return Estimate(estimate.value, *share_interval(estimate.value, n), n)
+        contexts = len(np.unique(clusters[of]))
+        return Estimate(estimate.value, *share_interval(estimate.value, contexts), n)
     return estimate

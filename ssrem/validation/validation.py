@@ -13,7 +13,8 @@ from ssrem import __version__
 from ssrem.agreement.compare import Difference, paired_bootstrap
 from ssrem.agreement.correlate import Floats, Responses, View
 from ssrem.agreement.figures import RESAMPLES, SEED, figure
-from ssrem.agreement.raters import RaterFigure, one_rater
+from ssrem.agreement.raters import RaterFigure, each_rater, one_rater
+from ssrem.agreement.resample import interval, weighted_spearman
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.judge.judge import judgments
@@ -30,6 +31,9 @@ from ssrem.validation.passing import LabelledSet, Passing, pass_or_fail
 
 CHANGED = 50
 """Good responses that are changed, drawn by the seed: an evaluator may take time or money for each."""
+PERFECT = 1 - 1e-9
+NEAR = 0.1
+"""An evaluator that is shown to be below one rater by no more, in Spearman's ρ, agrees about as well."""
 FOOLED = 0.2
 """Share of good responses that a copied turn may reach before the verdict warns of it."""
 
@@ -70,9 +74,9 @@ class Bias:
 @dataclass(frozen=True)
 class Validation:
     """Everything that a page says. missing: responses without a score, left out. agreement: evaluator or baseline →
-    coefficient → its value over all responses. against: baseline to the paired difference of Spearman's ρ, the
-    evaluator's minus the baseline's. more_labels, more_contexts: how many more would halve the interval of ρ, whose
-    width falls as 1 / √contexts; None without an interval."""
+    coefficient → its value over all responses. above_rater: by `above_one_rater`. against: baseline to the paired
+    difference of Spearman's ρ, the evaluator's minus the baseline's. more_labels, more_contexts: how many more would
+    halve the interval of ρ, whose width falls as 1 / √contexts; None without an interval."""
 
     evaluator: str
     signature: str
@@ -85,6 +89,7 @@ class Validation:
     agreement: Mapping[str, Mapping[str, Estimate]]
     against: Mapping[str, Difference]
     rater: RaterFigure
+    above_rater: Estimate
     passing: Passing
     bias: Sequence[Bias]
     more_labels: int | None
@@ -109,7 +114,7 @@ class Validation:
         for finding in copied.findings:
             reason = finding.outcome.replace("_", " ")
             rates["copied"] = Estimate(finding.value, n=finding.n, reason=reason)
-        low = replace(self.spearman, value=self.spearman.low)
+        low = replace(self.spearman, value=1.0 if (self.spearman.value or 0) > PERFECT else self.spearman.low)
         return {**self.agreement[self.evaluator], "low": low, **rates}
 
 
@@ -163,11 +168,33 @@ def validate(
         agreement,
         against,
         one_rater(usable.ratings),
+        above_one_rater(scores, usable),
         pass_or_fail(usable, scores, precision, judged.unlabelled),
         list(biases(usable, scores, judged.score, preferred, own, changed)),
         3 * labels if has_interval else None,  # half the width takes four times the contexts
         3 * contexts if has_interval else None,
     )
+
+
+def above_one_rater(scores: Floats, data: LabelledSet) -> Estimate:
+    """How much better than one rater the scores (n,), finite, predict the mean of the others: the difference of
+    Spearman's ρ, averaged over raters, in [-2, 2], with its interval over contexts. 0 for one more such rater."""
+    pairs = []
+    for own, mean, both in each_rater(data.ratings):
+        contexts = data.clusters[both]
+        pairs.append([weighted_spearman(values, mean, contexts) for values in (scores[both], own)])
+    if not pairs:
+        return Estimate(None, reason=one_rater(data.ratings).reason)
+
+    def difference(weights: Floats) -> Floats:
+        mean: Floats = np.mean([score(weights) - rater(weights) for score, rater in pairs], axis=0)
+        return mean
+
+    value = float(difference(np.ones((1, int(data.clusters.max()) + 1)))[0])
+    if np.isnan(value):
+        return Estimate(None, reason="the scores of what a rater shares with others are all the same")
+    ends = interval(value, difference, data.clusters, RESAMPLES, SEED)
+    return Estimate(value, reason=ends) if isinstance(ends, str) else Estimate(value, *ends)
 
 
 def biases(
@@ -235,6 +262,8 @@ def verdict(validation: Validation) -> str:
     name, rho = validation.evaluator, validation.spearman
     if rho.value is None:
         return f"How well {name} agrees with people cannot be told: {rho.reason}."
+    if rho.value > PERFECT:
+        return f"{name} ranks all {rho.n:,} responses as people do."
     if rho.low is None or rho.high is None:
         about = f"{name} by its agreement with people, ρ {fixed(rho.value)}"
         return f"These labels are too few to judge {about}: {rho.reason}."
@@ -247,21 +276,21 @@ def verdict(validation: Validation) -> str:
     better = {n: d.second for n, d in known.items() if d.high is not None and d.high < 0}
     unclear = {n: d.second for n, d in known.items() if d.low is None or d.low <= 0}
     baselines = " and ".join(f"{n} ({fixed(value or 0.0)})" for n, value in (better or unclear).items())
-    one = validation.rater.value
+    one, above = validation.rater.value, validation.above_rater
     if baselines:
         beside = (
             f", but {'less than' if better else 'is not shown to be better than'} the untrained {baselines}"
         )
     elif one is None:
         beside = f"; how well people agree with each other is not known: {validation.rater.reason}"
-    elif rho.low >= one:
+    elif above.low is not None and above.low > 0:
         beside = f", better than one rater does with the others, {fixed(one)}"
-    elif rho.value >= one:
-        beside = f", about as well as one rater does with the others, {fixed(one)}"
-    elif rho.high >= one:
-        beside = f"; whether that is less than one rater does with the others, {fixed(one)}, these labels cannot tell"
-    else:
+    elif above.high is not None and above.high < 0:
         beside = f", which is less than one rater does with the others, {fixed(one)}"
+    elif above.low is not None and above.low >= -NEAR:
+        beside = f", about as well as one rater does with the others, {fixed(one)}"
+    else:
+        beside = f"; whether that is less than one rater does with the others, {fixed(one)}, these labels cannot tell"
     copied, warning = validation.measures()["copied"].value, ""
     if copied is not None and copied > FOOLED:
         warning = f"; a copied turn scores as high as {percent(copied)} of the good responses"

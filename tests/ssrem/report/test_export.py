@@ -78,7 +78,7 @@ def test_the_table_of_agreement_has_a_row_a_score_and_a_column_a_set() -> None:
     figures: dict[str, Any] = {"spearman_p": 0.001}
     rows = [
         correlation(dataset="one", spearman=0.5, **figures),
-        correlation(dataset="two", spearman=0.1, spearman_p=0.3),
+        correlation(dataset="two", spearman=0.1, spearman_low=-0.1, spearman_high=0.3, **figures),
         correlation(evaluator="rsrem", dataset="one", spearman=0.25, **figures),
         correlation(evaluator="rsrem", dataset="two", spearman=None, spearman_p=None, outcome="constant"),
         correlation(dataset="one", aggregation="median", spearman=0.9, **figures),

@@ -96,6 +96,8 @@ def test_where_resamples_do_not_differ_the_interval_is_wilsons(hits: int) -> Non
     estimate = share(np.arange(12) < hits, np.ones(12, dtype=bool), np.arange(12))
     expected = binomtest(hits, 12).proportion_ci(method="wilson")
     assert (estimate.low, estimate.high) == pytest.approx((expected.low, expected.high))
+    clustered = share(np.arange(12).repeat(5) < hits, np.ones(60, dtype=bool), np.arange(12).repeat(5))
+    assert (clustered.low, clustered.high) == (estimate.low, estimate.high)  # of 12 contexts, not of 60 responses
 
 
 def test_there_is_no_share_of_nothing_and_no_interval_of_one_context() -> None:

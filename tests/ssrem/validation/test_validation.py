@@ -19,6 +19,7 @@ from ssrem.validation.validation import (
     CHANGED,
     Judged,
     Validation,
+    above_one_rater,
     changed,
     preferences,
     render,
@@ -269,3 +270,29 @@ def test_the_page_escapes_names_and_loads_nothing(quality: np.ndarray) -> None:
     assert "<b>x" not in page and "<i>set" not in page and "&lt;i&gt;set" in page
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
     assert "Not met: low is" in page and page.count("<svg") == 2 and "Cases to read" in page
+
+
+def test_one_more_rater_is_not_better_than_one_rater() -> None:
+    """Whose target, the mean of fewer others, is noisier than the mean that the evaluator is compared with."""
+    better = less = 0
+    for seed in range(20):
+        draw = np.random.default_rng(seed)
+        ratings = draw.normal(size=300) + draw.normal(size=(3, 300))
+        rows = [
+            Annotated(str(at), (f"turn {at}",), f"answer {at}", None, None, {"overall": (one, other)})
+            for at, (one, other) in enumerate(ratings[:2].T.tolist())
+        ]
+        data = labelled_set(rows)
+        above = above_one_rater(ratings[2], data)
+        assert above.low is not None and above.high is not None
+        better, less = better + (above.low > 0), less + (above.high < 0)
+    assert better <= 2 and less <= 2
+    exact = above_one_rater(ratings[:2].mean(axis=0), data)
+    assert exact.low is not None and exact.low > 0
+
+
+def test_who_ranks_all_as_people_do_needs_no_interval(quality: np.ndarray) -> None:
+    data = labelled_set(annotated(quality, noise=0.0))
+    same = of(data, data.human)
+    assert verdict(same) == f"mine ranks all {N} responses as people do."
+    assert unmet(same, {"low": 0.9}) == []
