@@ -103,7 +103,9 @@ def distribution(data: Scored, seed: int) -> list[Finding]:
 
 @study(
     "Systems, and the evaluator's own model family",
-    "How many percentile points higher than people it ranks a system's responses, with the 95% interval.",
+    "How many percentile points higher than people it ranks a system's responses, with the 95% interval. An evaluator "
+    "that agrees less with people ranks all systems nearer to the middle: weak ones higher and strong ones lower, "
+    "without any preference.",
     "points higher",
 )
 def systems(data: Ranked, seed: int) -> list[Finding]:
