@@ -32,21 +32,21 @@ def flow_options(parameter: str, default: str = "all") -> dict[str, Any]:
     return {"flow_run_name": name, "on_failure": [notify], "on_crashed": [notify]}
 
 
-def notify(flow: Flow[..., Any], run: FlowRun, state: State[Any]) -> None:
+def notify(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
     """Send the failure to every address of VARIABLE; one that cannot be reached is reported on stderr.
 
     A flow that another flow called leaves it to that one, so that one failure is one message.
     """
-    if run.parent_task_run_id:
+    if flow_run.parent_task_run_id:
         return
     error = state.result(raise_on_failure=False)
     text = str(error) if isinstance(error, SsremError) else f"{type(error).__name__}: {error}"
     message = {
         "flow": flow.name,
-        "run": run.name,
-        "run_id": str(run.id),
+        "run": flow_run.name,
+        "run_id": str(flow_run.id),
         "state": state.name or state.type.value,
-        "home": str(run.parameters.get("home", "")),
+        "home": str(flow_run.parameters.get("home", "")),
         "message": text if isinstance(error, BaseException) else state.message or "",
     }
     for address in os.environ.get(VARIABLE, "").split():

@@ -17,8 +17,9 @@ R = TypeVar("R")
 
 
 def of_disk_or_network(_: Task[..., Any], __: TaskRun, state: State[Any]) -> bool:
-    """Whether a task run failed of an error that may pass."""
-    return isinstance(state.result(raise_on_failure=False), OSError)
+    """Whether a task run failed of an error that may pass, or of one that tells of such an error."""
+    error = state.result(raise_on_failure=False)
+    return isinstance(error, OSError) or isinstance(getattr(error, "__cause__", None), OSError)
 
 
 AGAIN: dict[str, Any] = {

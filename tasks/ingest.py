@@ -234,7 +234,13 @@ class _Landing:
             raise DumpError(f"{self.source}: {sentence}; {way_out}")
         order, of_corpus = order_note(stage), PartitionKey(corpus=self.corpus)
         self._say(order and f"{order} with --replace", *replies_notes(stage, landed))
-        retired = [p.address for p in stage.partitions if p.key == of_corpus and p.table not in LANDED]
+        # Scores, negatives and studies are of the turns that were here before.
+        own = [
+            p
+            for p in stage.partitions
+            if self.corpus in (p.key.corpus, p.table == "studies" and p.key.dataset)
+        ]
+        retired = [p.address for p in own if p.table not in LANDED]
         if self.key and any(p.address == ("corpora", of_corpus) for p in stage.partitions):
             retired = derived(self.home, self.corpus)  # of what landed with names nothing stays
         return Built((self.corpus, True), [Output(table, of_corpus) for table in LANDED], retired=retired)

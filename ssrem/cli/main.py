@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -119,6 +120,8 @@ def parsed(words: list[str]) -> Callable[[], int | None] | None:
         one.startswith("-") and one not in ("-h", "--help") for one in words[1:2]
     ):
         words = ["evaluators", "list", *words[1:]]  # the group's default
+    # A query that begins with a comment is no option.
+    words = [f" {word}" if re.match(r"--\s", word) else word for word in words]
     try:
         work, bound, _ = app().parse_args([STDIN if word == "-" else word for word in words])
     except CycloptsError as error:

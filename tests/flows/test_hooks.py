@@ -21,12 +21,13 @@ MESSAGE = {
 }
 
 
-def failed(error: Exception, parent: str | None = None) -> tuple[Any, Any, Any]:
+def failed(error: Exception, parent: str | None = None) -> dict[str, Any]:
+    """The arguments as Prefect names them when a run crashed."""
     run = SimpleNamespace(
         id="0-1", name="calm-otter", parameters={"home": "/data/home"}, parent_task_run_id=parent
     )
     state = SimpleNamespace(name="Failed", message="failed", result=lambda raise_on_failure: error)
-    return SimpleNamespace(name="tables"), run, state
+    return {"flow": SimpleNamespace(name="tables"), "flow_run": run, "state": state}
 
 
 def test_the_web_hears_which_gate_which_rows_and_which_run(
@@ -34,10 +35,10 @@ def test_the_web_hears_which_gate_which_rows_and_which_run(
 ) -> None:
     url, posted = web
     monkeypatch.setenv(VARIABLE, f"{url}/one {url}/two")
-    notify(*failed(GateError("gate of tables: table turns: expected turn to be at least 0", Path("x"))))
+    notify(**failed(GateError("gate of tables: table turns: expected turn to be at least 0", Path("x"))))
     assert posted == [MESSAGE, MESSAGE]
-    notify(*failed(ValueError("of a flow that another one called"), parent="0-2"))
-    notify(*failed(ValueError("of another library")))
+    notify(**failed(ValueError("of a flow that another one called"), parent="0-2"))
+    notify(**failed(ValueError("of another library")))
     assert [message["message"] for message in posted[2:]] == ["ValueError: of another library"] * 2
 
 
@@ -54,7 +55,7 @@ def test_who_cannot_be_told_hides_nothing(
 ) -> None:
     url, posted = web
     monkeypatch.setenv(VARIABLE, f"{url}/broken http://user:secret@127.0.0.1:1/ {url}")
-    notify(*failed(ValueError("x")))
+    notify(**failed(ValueError("x")))
     assert len(posted) == 2
     said = capsys.readouterr().err
     assert said.count("could not be notified") == 2

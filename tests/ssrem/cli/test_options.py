@@ -250,3 +250,10 @@ def test_a_home_folder_is_that_of_the_option_or_of_the_environment(
     monkeypatch.setenv("SSREM_HOME", str(tmp_path / "set"))
     assert home() == tmp_path / "set"
     assert home("--home", "given") == tmp_path / "given"
+
+
+def test_a_query_may_begin_with_a_comment() -> None:
+    asked: Any = parsed(["sql", "-- How many?\nSELECT 1", "--csv"])
+    assert asked is not None
+    with pytest.raises(UsageError, match="no option"):
+        parsed(["sql", "--how", "SELECT 1"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +12,10 @@ import pytest
 from ssrem.errors import EvaluatorError, GateError, SsremError
 from ssrem.negatives.base import Negative
 from ssrem.negatives.turns import SpeakerSet
+from ssrem.schemas import LANDED
+from ssrem.tasks.ingest import land
 from ssrem.tasks.query import summary
-from ssrem.tasks.settings import NegativeSettings
+from ssrem.tasks.settings import DumpSettings, NegativeSettings
 from ssrem.tasks.tables import make_negatives
 from ssrem.tasks.warehouse.home import Warehouse
 
@@ -30,6 +34,18 @@ def test_negatives_land_once_for_each_generator(copy: Warehouse) -> None:
     assert make_negatives(CORPUS, home, "sc", settings)
     kinds = {row["generator"] for row in summary(copy, ["negatives"])["negatives"]}
     assert kinds == {"sc", "random-2", "drop-golden"}, "the others stay"
+
+
+def test_other_turns_under_the_name_leave_nothing_of_those_before(copy: Warehouse, tmp_path: Path) -> None:
+    """Scores, identification and negatives of the corpus go with its tables."""
+    home = str(copy.root)
+    assert make_negatives(CORPUS, home, "random-2", NegativeSettings(responses=40))
+    tables = {p.table for p in copy.partitions() if p.key.corpus == CORPUS}
+    assert {"negatives", "candidates"} < tables
+    rows = [{"conversation": f"c{n // 6}", "speaker": "abc"[n % 3], "text": f"other {n}"} for n in range(60)]
+    (tmp_path / "dump.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    land(str(tmp_path / "dump.jsonl"), home, DumpSettings(name=CORPUS, replace=True, speakers="person"))
+    assert {p.table for p in copy.partitions() if p.key.corpus == CORPUS} == set(LANDED)
 
 
 def test_copied_turns_are_published(copy: Warehouse) -> None:
