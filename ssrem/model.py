@@ -33,8 +33,12 @@ class Model:
     _evaluator: Evaluator | None
 
     def __init__(self, name: str, *, encoder: str | None = None, **settings: Any) -> None:
-        route([name], settings)
         kind = evaluator_class(name)
+        if encoder and not kind.learns_from:
+            if "encoder" not in kind.settings_model.model_fields:
+                raise EvaluatorError(f"{name} takes no encoder; leave it out")
+            settings["encoder"] = encoder
+        route([name], settings)
         self._set(name, settings, encoder)
         if not kind.learns_from:
             self._evaluator = kind.create(settings, _Provider(None, self._spec, 0))
@@ -137,7 +141,7 @@ class _Provider:
 
     def masked_lm(self) -> Path:
         raise EvaluatorError(
-            "a masked language model is fine-tuned by ssrem train alone; name one with model="
+            "a masked language model is fine-tuned by ssrem train alone; name one with negatives_model="
         )
 
 

@@ -48,7 +48,7 @@ EvaluatorName = Annotated[str, checked_by("ssrem.evaluators:check_name")]
 SetFile = Annotated[str, checked_by("ssrem.cli.people:check_set")]
 
 Corpora = Annotated[tuple[str, ...], Field(description="corpora (default: all that have landed)")]
-DryRun = Annotated[bool, Field(description="count the requests, tokens and money it would take; ask nothing")]
+DryRun = Annotated[bool, Field(description="count the requests and tokens it would take; ask nothing")]
 Raw = Annotated[bool, Field(description="in CSV, write text that a spreadsheet takes for a formula as it is")]
 
 CHECKS = {

@@ -57,7 +57,7 @@ def correlate(
     from ssrem.evaluators import BASELINES
 
     names = tasks.versions.to_correlate(call.home, evaluator)
-    own, client = tasks.endpoints.split_settings(names, asking)
+    own, client = tasks.endpoints.split_settings(evaluator or names, asking)  # baselines stay as they are
     read = tasks.annotated.annotated_files(call.home, file, sets.layout, sets.map)
     if dry_run:
         asking_ones = {

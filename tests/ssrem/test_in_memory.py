@@ -450,3 +450,9 @@ def test_a_model_that_learned_nothing_warns() -> None:
         model = ssrem.Model("ssrem-paper", encoder="glove-6b-50d", epochs=1).fit(pl.DataFrame(talks))
     training: Any = model.evaluator.training
     assert training.warning in training.notes
+
+
+def test_an_encoder_is_used_by_what_learns_nothing_or_refused() -> None:
+    assert "glove-6b-50d" in ssrem.Model("cosine", encoder="glove-6b-50d").evaluator.signature
+    with pytest.raises(EvaluatorError, match="length takes no encoder"):
+        ssrem.Model("length", encoder="glove-6b-50d")
