@@ -232,7 +232,7 @@ def _negatives() -> Iterator[Entry]:
         yield entry(f"random-1+{spec}", "", _PLAIN, RESPONSES, 45)
     for spec in ("random-1", "random-1+mask-and-fill"):
         yield entry(spec, ", with the prior", _CROSS, RESPONSES, 30, SEEDS)
-    for spec, seeds in (("random-1", SEEDS), ("random-2", SEEDS), ("random-1+mask-and-fill", 1)):
+    for spec, seeds in (("random-1", SEEDS), ("random-2", SEEDS), ("random-1+mask-and-fill", 2)):
         yield entry(spec, ", mpnet", {**_BASE, "prior": "none"}, RESPONSES, 2, seeds)
     for spec, seeds in (("random-2", SEEDS), ("random-1+mask-and-fill", 1)):
         yield entry(spec, ", with the prior, mpnet", _BASE, RESPONSES, 2, seeds)
