@@ -28,7 +28,7 @@ from ssrem.readers.times import checked_format
 from ssrem.schemas import LANDED
 from ssrem.tables.landing import Landed, create_rest, create_utterances
 from ssrem.tables.notes import one_sided, order_note, people_notes, replies_notes, seats
-from ssrem.tasks.privacy import derived, private, purge
+from ssrem.tasks.privacy import derived, of_turns, private, purge
 from ssrem.tasks.settings import DumpSettings, Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, last_parameters, run_stage
@@ -234,13 +234,7 @@ class _Landing:
             raise DumpError(f"{self.source}: {sentence}; {way_out}")
         order, of_corpus = order_note(stage), PartitionKey(corpus=self.corpus)
         self._say(order and f"{order} with --replace", *replies_notes(stage, landed))
-        # Scores, negatives and studies are of the turns that were here before.
-        own = [
-            p
-            for p in stage.partitions
-            if self.corpus in (p.key.corpus, p.table == "studies" and p.key.dataset)
-        ]
-        retired = [p.address for p in own if p.table not in LANDED]
+        retired = of_turns(stage.partitions, self.corpus)  # which were here before
         if self.key and any(p.address == ("corpora", of_corpus) for p in stage.partitions):
             retired = derived(self.home, self.corpus)  # of what landed with names nothing stays
         return Built((self.corpus, True), [Output(table, of_corpus) for table in LANDED], retired=retired)

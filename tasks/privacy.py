@@ -20,7 +20,7 @@ from ssrem.tables.landing import create_rest, create_utterances
 from ssrem.tasks.settings import Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
-from ssrem.tasks.warehouse.catalog import Address, PartitionKey
+from ssrem.tasks.warehouse.catalog import Address, Partition, PartitionKey
 from ssrem.tasks.warehouse.files import delete, whole_file
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus, records
 from ssrem.tasks.warehouse.prune import prune
@@ -175,6 +175,16 @@ def forget(
     return {"corpora": removed, "evaluators": evaluators, "deleted": {"judgments": answers}}
 
 
+def of_turns(partitions: Iterable[Partition], corpus: str) -> list[Address]:
+    """Those of the partitions that were computed from a corpus's turns: its tables, negatives, scores and studies."""
+    return [
+        p.address
+        for p in partitions
+        if (p.table not in LANDED and p.key.corpus == corpus)
+        or (p.table == "studies" and p.key.dataset == corpus)
+    ]
+
+
 def derived(home: Warehouse, corpus: str) -> list[Address]:
     """The partitions that were computed from a corpus: its tables, the versions of evaluators that learned from it, and
     whatever those scored. `prune` deletes the models of versions that are published no more."""
@@ -184,14 +194,13 @@ def derived(home: Warehouse, corpus: str) -> list[Address]:
         "UNION SELECT dataset, second, second_version FROM comparisons"
     )
     datasets = {dataset for dataset, *version in tested if tuple(version) in gone}
-    return [
+    by_version = [
         p.address
         for p in home.partitions()
-        if (p.table not in LANDED and p.key.corpus == corpus)
-        or (p.key.evaluator, p.key.version) in gone
-        or (p.table == "studies" and p.key.dataset == corpus)
+        if (p.key.evaluator, p.key.version) in gone
         or (p.table in ("comparisons", "rankings") and p.key.dataset in datasets)
     ]
+    return list(dict.fromkeys([*of_turns(home.partitions(), corpus), *by_version]))
 
 
 def purge(home: Warehouse, corpora: Sequence[str] = (), ids: Sequence[str] = ()) -> int:

@@ -32,8 +32,8 @@ from ssrem.tasks.settings import Resources, StudySettings
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Recipe, Stage, run_stage, sources
 from ssrem.tasks.tables import candidate_sources
-from ssrem.tasks.versions import Version, promoted
-from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus
+from ssrem.tasks.versions import Version, check_not_learned_from, promoted
+from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus, records
 
 if TYPE_CHECKING:
     import duckdb
@@ -200,14 +200,9 @@ def _learning(
     EvaluatorError for a version that has learned from one of the sets.
     """
     digests = _inputs(stage.home, kind, dataset)
-    query = "SELECT labels FROM evaluators WHERE evaluator = ? AND version = ?"
-    for name, number in versions:
-        ((labels,),) = stage.connection.execute(query, [name, number]).fetchall()
-        if known := [of for of, content in digests.items() if content in (labels or "")]:
-            raise EvaluatorError(  # it would be tested on what it learned from
-                f"{name} version {number} learned from the human scores of {known[0]} already; promote a version that "
-                "did not, or name another evaluator"
-            )
+    query = "SELECT evaluator, version, labels FROM evaluators WHERE evaluator = ? AND version = ?"
+    rows = (row for version in versions for row in records(stage.connection, query, version))
+    check_not_learned_from(rows, digests)
     sets = {name: _human(stage.connection, name) for name in digests}
     for name, number in versions:
         base: Any = load_evaluator(stage.home.models / name / str(number))

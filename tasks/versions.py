@@ -269,14 +269,14 @@ def created(home: Warehouse, name: str, settings: Mapping[str, Any] | None = Non
     return load_evaluator(name) if not settings and name in packaged() else kind(**(settings or {}))
 
 
-def check_labels_are_new(home: Warehouse, name: str, digest: str, dataset: str) -> None:
-    """EvaluatorError if the version in use learned from an annotated set of that digest, called `dataset`."""
-    query = "SELECT version, labels FROM evaluators WHERE promoted AND evaluator = ?"
-    for version, labels in home.query(query, (name,))[:1]:
-        if digest in (labels or ""):
+def check_not_learned_from(rows: Iterable[Mapping[str, Any]], digests: Mapping[str, str]) -> None:
+    """EvaluatorError for a row of `evaluators`, a version, that learned from one of the annotated sets, name → digest:
+    it would be tested on what it learned from."""
+    for row in rows:
+        if known := [of for of, content in digests.items() if content in (row["labels"] or "")]:
             raise EvaluatorError(
-                f"{name} version {version} learned from the human scores of {dataset}, so its agreement with them says "
-                "nothing; validate it on others"
+                f"{row['evaluator']} version {row['version']} learned from the human scores of {known[0]} already; "
+                "promote a version that did not, or name another evaluator"
             )
 
 

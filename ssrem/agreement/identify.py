@@ -48,7 +48,8 @@ def identification(f: Mapping[str, Floats]) -> list[KindRow]:
         some = scored.any(axis=1)
         means = np.where(scored, values, 0).sum(axis=1)[some] / scored.sum(axis=1)[some]
         mean, low, high = mean_interval(means)
-        apart = (truth - values)[~np.isnan(truth - values)]
+        difference = truth - values
+        apart = difference[~np.isnan(difference)]
         wins = (apart > 0) + 0.5 * (apart == 0)
         above = None if kind == "GT" or len(apart) == 0 else float(wins.mean())
         rows.append(KindRow(kind, mean, low, high, int(some.sum()), above))

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from token import NAME, NEWLINE, NUMBER, STRING
 from tokenize import TokenError, generate_tokens
@@ -212,11 +213,17 @@ class Columns:
         }
         if isinstance(found["context"], str):
             found["context"] = listed(found["context"], self.separator)
-        if isinstance(found["context"], list) and len(self.fields["context"]) == 1:
-            before, _, inside = self.fields["response"][0].partition(f"{self.fields['context'][0]}.")
-            if not before and (place := re.match(r"-?\d+", inside)):
-                found["context"] = found["context"][: int(place[0])]
+        if isinstance(found["context"], list):
+            found["context"] = found["context"][: self._end_of_context]
         return found
+
+    @cached_property
+    def _end_of_context(self) -> int | None:
+        """The place of the response in the context's list; None where it is not in it."""
+        (context, *more), (response, *_) = self.fields["context"], self.fields["response"]
+        before, _, inside = response.partition(f"{context}.")
+        place = None if before or more else re.match(r"-?\d+", inside)
+        return int(place[0]) if place else None
 
     def cells(self, row: Values) -> dict[str, list[Any]]:
         """Criterion → the cells of a row with its scores, with a point before decimals."""

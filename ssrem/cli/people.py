@@ -204,7 +204,8 @@ def validate(
                 return 0
             if line:
                 say(f"validating {line}")
-            tasks.versions.check_labels_are_new(call.home, name, source.digest, source.name)
+            in_use = [row for row in tasks.versions.versions(call.home, name) if row["promoted"]]
+            tasks.versions.check_not_learned_from(in_use, {source.name: source.digest})
             scored = scorer.components(data.samples)
             for note in left_out(scored.reasons.tolist()):
                 say(note)

@@ -113,7 +113,8 @@ def negatives_by_response(
 ) -> list[tuple[Sample, list[Negative]]]:
     """True response and negatives of those `rows` of a split that have a negative; EvaluatorError if none has.
 
-    progress: told how many rows are done. folder: keeps what was generated, for a training that goes on.
+    progress: called with the rows that are done and all rows. folder: where the negatives are kept, so that a training
+    that is resumed does not generate them again.
     """
     by_row: dict[int, list[Negative]] = {int(row): [] for row in rows}
     for done, batch in enumerate(_batches(candidates, rows, generator, seed, folder), 1):

@@ -121,12 +121,10 @@ def labelled_set(
     )
 
 
-def given_scores(
-    data: LabelledSet, scored: Sequence[Annotated], criterion: str | None = None
-) -> tuple[Floats, Floats | None]:
+def given_scores(data: LabelledSet, scored: Sequence[Annotated]) -> tuple[Floats, Floats | None]:
     """Scores that an evaluator gave before, read like labels: those of the labelled responses (n,), NaN for none, and
     those of the responses without a label (m,), if there are any."""
-    chosen = criterion_of(scored, criterion)
+    chosen = criterion_of(scored, None)
     rows = [row for row in scored if chosen in row.ratings and not row.ground_truth]
     values = {(row.context, row.response, row.system): float(np.mean(row.scores(chosen))) for row in rows}
     samples = zip(data.samples, data.systems, strict=True)

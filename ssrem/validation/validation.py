@@ -261,7 +261,7 @@ def verdict(validation: Validation) -> str:
     """Whether the evaluator can stand in for people, in one sentence."""
     name, rho = validation.evaluator, validation.spearman
     if rho.value is None:
-        return f"How well {name} agrees with people cannot be told: {rho.reason}."
+        return f"It is not known how well {name} agrees with people: {rho.reason}."
     if rho.value > PERFECT:
         return f"{name} ranks all {rho.n:,} responses as people do."
     if rho.low is None or rho.high is None:

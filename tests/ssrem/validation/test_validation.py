@@ -154,7 +154,7 @@ def test_what_is_not_above_a_baseline_is_said() -> None:
 def test_equal_scores_and_one_context_have_reasons(quality: np.ndarray) -> None:
     rows = annotated(quality)
     same = of(labelled_set(rows), np.ones(N))
-    assert verdict(same).endswith("cannot be told: the scores are all the same.")
+    assert verdict(same).endswith("agrees with people: the scores are all the same.")
     one = of(labelled_set([replace(row, context=("Hi!",)) for row in rows], pass_from=0), quality)
     assert "too few to judge mine" in verdict(one) and "1 contexts to resample" in verdict(one)
     assert one.more_labels is None and "lacks responses" in one.passing.reason
