@@ -27,7 +27,7 @@ from ssrem.encoders.transformer import Transformer
 from ssrem.evaluators import PACKAGED
 from ssrem.evaluators.bilinear_training import LearnedRows, Texts
 from ssrem.samples import TRAIN, Rows
-from ssrem.training.trainer import Group, Loss, Plan, Step, has_bf16, shuffled_epochs, train
+from ssrem.training.trainer import Group, Loss, Schedule, Step, has_bf16, shuffled_epochs, train
 
 BATCH, HELD_OUT, MIN_COUNT, TOKENS = 512, 2_048, 5, 64
 
@@ -88,7 +88,7 @@ def main() -> None:
     drawn = np.random.default_rng(0).permutation(len(distinct))[: options.texts]
     texts = [distinct[at] for at in drawn.tolist()]
     objective = Similarity(texts, teacher_vectors(texts, options.vectors))
-    curve = train(objective, Plan(options.epochs, 0, clip=None, from_0=True))
+    curve = train(objective, Schedule(options.epochs, 0, clip=None, from_0=True))
     for epoch in curve.history:
         print({name: round(value, 4) for name, value in epoch.items()})
     rows, vectors = objective.rows.learned()

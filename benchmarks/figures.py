@@ -15,7 +15,7 @@ import time
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ssrem.agreement.correlate import Responses
+from ssrem.agreement.correlate import ScoredResponses
 from ssrem.agreement.figures import figures
 from ssrem.agreement.raters import rater_figures
 
@@ -39,7 +39,7 @@ def seconds(n: int) -> float:
         for _ in range(EVALUATORS):
             scores = quality + draw.normal(size=n)
             for aggregation, human in humans.items():
-                list(figures(Responses(scores, human, contexts), slow=aggregation == "mean"))
+                list(figures(ScoredResponses(scores, human, contexts), slow=aggregation == "mean"))
         list(rater_figures(ratings))
     return time.process_time() - start
 

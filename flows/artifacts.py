@@ -1,13 +1,14 @@
 """What Prefect's page shows of a run besides its state: tables and gates of its stage, and links."""
 
+from __future__ import annotations
+
 import csv
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prefect import artifacts
 
@@ -15,6 +16,9 @@ from ssrem.errors import GateError
 from ssrem.tasks.query import gate_results, summary, title
 from ssrem.tasks.stage.gate import evaluated_by
 from ssrem.tasks.warehouse.home import Warehouse
+
+if TYPE_CHECKING:
+    from ssrem.flows.expectations import Gates
 
 SHOWN_ROWS = 20
 """Rows shown of those that broke a rule of a gate."""
@@ -28,16 +32,14 @@ def shown(home: str, stage: str, summaries: Sequence[str]) -> Iterator[None]:
     """
     warehouse = Warehouse.at(home)
     pages = warehouse.reports / "expectations" / stage
-    gates = 0
+    gates: Gates | None = None
 
     def evaluate(connection: Any, rules: Any) -> list[int]:
-        from ssrem.flows.expectations import broken_rows  # takes seconds to import
+        from ssrem.flows.expectations import Gates  # takes seconds to import
 
         nonlocal gates
-        gates += 1
-        if gates == 1:
-            shutil.rmtree(pages, ignore_errors=True)
-        return broken_rows(str(pages), connection, rules)
+        gates = gates or Gates(pages)
+        return gates.broken_rows(connection, rules)
 
     try:
         with evaluated_by(evaluate):
@@ -50,7 +52,7 @@ def shown(home: str, stage: str, summaries: Sequence[str]) -> Iterator[None]:
         raise
     finally:
         if gates:
-            link(pages / "index.html", f"expectations-{stage}")
+            link(gates.write(), f"expectations-{stage}")
     for name, rows in summary(warehouse, summaries).items():
         table(rows, name.replace("_", "-"), title(name))
     if results := gate_results(warehouse, stage):

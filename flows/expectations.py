@@ -2,7 +2,10 @@
 
 import atexit
 import os
+import shutil
+from collections.abc import Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any, ClassVar
 
 import great_expectations as gx
@@ -33,28 +36,45 @@ def _fetch(_: Any, cursor: Any, statement: Any, parameters: Any, context: Any, m
         context.cursor_fetch_strategy = Fetched(cursor, initial_buffer=cursor.fetchall())
 
 
-def broken_rows(pages: str, connection: Any, rules: list[Rule]) -> list[int]:
-    """How many rows break each rule, also written as pages. GateError where a rule cannot be evaluated."""
-    store = {"class_name": "TupleFilesystemStoreBackend", "base_directory": pages}
-    sites = {"gates": {"class_name": "SiteBuilder", "store_backend": store}}
-    config: Any = base.DataContextConfig(store_backend_defaults=base.InMemoryStoreBackendDefaults())
-    config.data_docs_sites, config.progress_bars = sites, {"globally": False}
-    context: Any = gx.get_context(mode="ephemeral", project_config=config)
-    search = "SET search_path = 'main,published'"
-    connect = {"creator": lambda: ConnectionWrapper(connection.cursor().execute(search))}
-    source = context.data_sources.add_sql(name="staged", connection_string="duckdb://", kwargs=connect)
-    broken = {}
-    for table, some in groupby(enumerate(rules), key=lambda numbered: numbered[1].table):
-        suite = context.suites.add(gx.ExpectationSuite(table))
-        for number, rule in some:
-            query, meta = f"{rule.offending}\n/* {{batch}} */", {"rule": number}  # it warns without the batch
-            suite.add_expectation(NoRows(unexpected_rows_query=query, description=rule.says, meta=meta))
-        batch = source.add_table_asset(table, table_name=table).add_batch_definition_whole_table("all")
-        validation = gx.ValidationDefinition(name=table, data=batch, suite=suite)
-        for result in context.validation_definitions.add(validation).run().results:
-            if "observed_value" not in result.result:
-                raise not_checked(table, next(iter(result.exception_info.values()))["exception_message"])
-            broken[result.expectation_config.meta["rule"]] = result.result["observed_value"]
-    source.get_engine().dispose()
-    context.build_data_docs()
-    return [broken[number] for number in range(len(rules))]
+class Gates:
+    """Gates that Great Expectations evaluates and shows together on pages in a folder, which `write` writes anew."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.count = folder, 0
+        store = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder)}
+        sites = {"gates": {"class_name": "SiteBuilder", "store_backend": store}}
+        config: Any = base.DataContextConfig(store_backend_defaults=base.InMemoryStoreBackendDefaults())
+        config.data_docs_sites, config.progress_bars = sites, {"globally": False}
+        self.context: Any = gx.get_context(mode="ephemeral", project_config=config)
+
+    def broken_rows(self, connection: Any, rules: Sequence[Rule]) -> list[int]:
+        """How many rows break each rule of a gate. GateError where a rule cannot be evaluated."""
+        self.count += 1
+        search = "SET search_path = 'main,published'"
+        connect = {"creator": lambda: ConnectionWrapper(connection.cursor().execute(search))}
+        sources, named = self.context.data_sources, {"name": f"gate {self.count}"}
+        source = sources.add_sql(**named, connection_string="duckdb://", kwargs=connect)
+        broken = {}
+        for table, some in groupby(enumerate(rules), key=lambda numbered: numbered[1].table):
+            name = f"{table} {self.count}"  # a stage checks a table at several gates
+            suite = self.context.suites.add(gx.ExpectationSuite(name))
+            for number, rule in some:
+                query, meta = (
+                    f"{rule.offending}\n/* {{batch}} */",
+                    {"rule": number},
+                )  # it warns without the batch
+                suite.add_expectation(NoRows(unexpected_rows_query=query, description=rule.says, meta=meta))
+            batch = source.add_table_asset(table, table_name=table).add_batch_definition_whole_table("all")
+            validation = gx.ValidationDefinition(name=name, data=batch, suite=suite)
+            for result in self.context.validation_definitions.add(validation).run().results:
+                if "observed_value" not in result.result:
+                    raise not_checked(table, next(iter(result.exception_info.values()))["exception_message"])
+                broken[result.expectation_config.meta["rule"]] = result.result["observed_value"]
+        source.get_engine().dispose()
+        return [broken[number] for number in range(len(rules))]
+
+    def write(self) -> Path:
+        """Write the pages in place of what is in the folder; returns the first one."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.context.build_data_docs()
+        return self.folder / "index.html"

@@ -3,6 +3,7 @@
 from prefect import flow, tags
 
 from ssrem.errors import AnnotationError, DumpError
+from ssrem.evaluators import check_name
 from ssrem.flows.artifacts import shown
 from ssrem.flows.correlate import correlate
 from ssrem.flows.hooks import flow_options
@@ -46,6 +47,8 @@ def pipeline(
         raise DumpError("dump says how to land a source, but none is named; leave it out")
     if sets != AnnotatedSets() and not annotations:
         raise AnnotationError("sets says how to read annotated sets, but annotations names none")
+    for name in evaluators or ():
+        check_name(name)
     annotated_files(Warehouse.at(home), annotations or (), sets.layout, sets.map)
     with tags("pipeline"):
         # Not announced: a deployment that listens to the event would train at the same time in the same home folder.

@@ -14,7 +14,7 @@ import numpy as np
 from ssrem.annotated_sets.columns import turns
 from ssrem.encoders import DEFAULT_ENCODER, Encoder, load_encoder
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import EVALUATORS, evaluator_class, load_evaluator, packaged, route
+from ssrem.evaluators import EVALUATORS, MANIFEST, evaluator_class, load_evaluator, packaged, route
 from ssrem.in_memory import Conversations, conversations
 from ssrem.samples import Floats, Sample
 
@@ -113,7 +113,8 @@ def load(where: Path | str = "ssrem") -> Model:
         if evaluator_class(str(where)).learns_from:
             raise EvaluatorError(f"{where} does not come trained; {_trained()}")
         raise EvaluatorError(f"{where} needs no training; use ssrem.Model({where!r})")
-    evaluator = load_evaluator(where)
+    # A folder that save wrote comes before what is packaged under the same name.
+    evaluator = load_evaluator(Path(where) if (Path(where) / MANIFEST).is_file() else where)
     model = Model.__new__(Model)  # what is ready needs no settings
     model._set(evaluator.name, {})
     model._evaluator = evaluator
@@ -137,7 +138,7 @@ class _Provider:
         return load_encoder(self.spec, train_texts=texts, seed=self.seed)
 
     def evaluator(self, name: str) -> Evaluator:
-        return load_evaluator(name)
+        return (load(name) if evaluator_class(name).learns_from else Model(name)).evaluator
 
     def masked_lm(self) -> Path:
         raise EvaluatorError(

@@ -14,12 +14,16 @@ from ssrem.extras import explained
 
 
 def registered(place: str) -> Any:
-    """The object at "module:name"; SsremError, with the extra to install, where its module needs a package of one."""
+    """The object at "module:name"; SsremError where its module needs another that is not installed, with the extra of
+    ssrem that brings it if one does, or where there is no such object."""
     module, _, name = place.partition(":")
     try:
         return getattr(import_module(module), name)
     except ModuleNotFoundError as error:
-        raise explained(error) or error from None
+        missing = f"{place} needs the module {error.name}, which is not installed"
+        raise explained(error) or SsremError(missing) from error
+    except AttributeError as error:
+        raise SsremError(f"{place} cannot be used: {error}") from error
 
 
 def with_installed(group: str, own: Mapping[str, str]) -> dict[str, str]:

@@ -22,7 +22,7 @@ FIELDS = ("context", "response", "reference", "id", "separator")
 
 
 @dataclass(frozen=True)
-class Row:
+class ResponseRow:
     """A row of a file. where: its place, for messages. id: as the file has it, None without. sample: None for a row
     that cannot be read, of which `fault` says why."""
 
@@ -37,7 +37,7 @@ class Responses:
     """The rows of a file, in its order. guessed: the format that the content looked like, and what that is. told: a
     sentence about the columns."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ResponseRow, ...]
     guessed: str | None
     told: str = ""
 
@@ -103,13 +103,15 @@ def _format_of(file: TableFile, mapping: Mapping[str, str]) -> str:
     return file.format
 
 
-def _row(row: TableRow, columns: Columns | None) -> Row:
+def _row(row: TableRow, columns: Columns | None) -> ResponseRow:
     if row.fault or columns is None:
-        return Row(row.where, fault=row.fault or "no column")
+        return ResponseRow(row.where, fault=row.fault or "no column")
     values = columns.values(row.values)
     label = None if values.get("id") is None else str(values["id"])
     try:
         context, reference = turns(values["context"]), as_text("reference", values.get("reference")) or None
-        return Row(row.where, label, Sample(context, as_text("response", values["response"]), reference))
+        return ResponseRow(
+            row.where, label, Sample(context, as_text("response", values["response"]), reference)
+        )
     except ValueError as error:
-        return Row(row.where, label, fault=str(error))
+        return ResponseRow(row.where, label, fault=str(error))

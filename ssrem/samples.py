@@ -44,7 +44,7 @@ def context_key(turns: Iterable[str]) -> str:
     return " ".join(" ".join(turns).casefold().split())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Candidates:
     """Responses with their contexts and negatives, as rows of one list of turns.
 
@@ -85,6 +85,9 @@ class Candidates:
 
     def __len__(self) -> int:
         return len(self.response)
+
+    def __repr__(self) -> str:
+        return f"<Candidates: {len(self):,} responses among {len(self.texts):,} texts>"
 
     def sampled(self, split: int, n: int | None) -> Candidates:
         """These candidates with `n` responses of the split, drawn once; all if `n` is None or there are no more."""

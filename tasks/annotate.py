@@ -18,9 +18,9 @@ from ssrem.annotation.batch import (
     ON_TOPIC,
     TRUE_SYSTEM,
     Batch,
+    BatchPlan,
+    Bm25,
     Context,
-    Plan,
-    Retrieval,
     contexts_needed,
     draw_batch,
     length_balanced,
@@ -45,7 +45,7 @@ POOL = 200_000
 def export_batch(
     home: Warehouse,
     folder: Path,
-    plan: Plan,
+    plan: BatchPlan,
     *,
     corpus: str | None = None,
     split: str = "test",
@@ -156,7 +156,7 @@ def _retrieved(
     pool = connection.execute(statement("6_annotation/pool"), values).fetchall()
     if not pool:
         raise AnnotationError(f"{corpus} has no training split for BM25 to look in; use --without-bm25")
-    retrieval = Retrieval(*map(list, zip(*pool, strict=True)))
+    retrieval = Bm25(*map(list, zip(*pool, strict=True)))
     responses = [retrieval.respond(" ".join(context.texts)) for context in contexts]
     if None in responses:
         number = contexts[responses.index(None)].response_id

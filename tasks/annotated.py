@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ssrem.agreement.correlate import Floats, Responses
+from ssrem.agreement.correlate import Floats, ScoredResponses
 from ssrem.agreement.raters import Ratings
 from ssrem.annotated_sets import EVAL, AnnotatedSet, read_set
 from ssrem.annotated_sets.annotated import labels_of
@@ -128,13 +128,13 @@ class LandedSet:
     systems: Sequence[str | None]
     truth: np.ndarray[Any, np.dtype[np.bool_]]
 
-    def responses(self, scores: Floats, human: Floats, *, ground_truth_kept: bool) -> Responses:
+    def responses(self, scores: Floats, human: Floats, *, ground_truth_kept: bool) -> ScoredResponses:
         """The responses with a human score. scores, human: (n,), NaN for missing."""
         rated = ~np.isnan(human)
         excluded = rated & self.truth & (not ground_truth_kept)
         at = np.flatnonzero(rated & ~excluded).tolist()
         contexts, systems = [self.contexts[n] for n in at], [self.systems[n] for n in at]
-        return Responses(scores[at], human[at], contexts, systems, int(excluded.sum()))
+        return ScoredResponses(scores[at], human[at], contexts, systems, int(excluded.sum()))
 
     def human_scores(
         self, table: str = "human_scores", by: str = "aggregation"

@@ -10,6 +10,7 @@ from ssrem.evaluators import evaluator_class, route
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.judge import judge as judging
 from ssrem.evaluators.judge.endpoint import Client, RequestOptions
+from ssrem.evaluators.metric import Metric
 from ssrem.samples import Progress, Sample
 from ssrem.tasks.settings import AskingSettings
 from ssrem.tasks.warehouse.home import Warehouse
@@ -34,6 +35,8 @@ def connected(
     """The evaluator, its judges with the client of the run: they keep answers in the home folder, print where texts go,
     and report requests done and in all to `advance`."""
     client = client or Client()
+    if isinstance(evaluator, Metric):
+        evaluator.settings = evaluator.settings_of_run(client.options)
     client.journal, client.say, client.advance = home.judgments, say, advance
     for judge in judging.judges(evaluator):
         judge.client = client
@@ -41,17 +44,19 @@ def connected(
 
 
 def split_settings(names: Sequence[str], asking: AskingSettings) -> tuple[dict[str, dict[str, Any]], Client]:
-    """What evaluators that learn nothing are given, as evaluator → settings of a version, and as the client by which
-    endpoints are asked in this run. SsremError for an unknown setting or a value that it cannot have."""
-    options = {
+    """What evaluators that learn nothing are given, as evaluator → settings of a version, and as the client of this
+    run, which has those that are not saved and asks endpoints. SsremError for an unknown setting or a value that it
+    cannot have."""
+    requests = {
         name: value
         for name, value in asking.set.items()
         if name in RequestOptions.model_fields and any(map(may_ask, names))
     }
     # Checked before they are stored as flow parameters: a key may stand in place of its variable.
-    RequestOptions(**options)
-    versions = {name: value for name, value in asking.set.items() if name not in options}
-    return (route(names, versions) if versions else {}), Client(asking.max_requests, options)
+    RequestOptions(**requests)
+    versions = {name: value for name, value in asking.set.items() if name not in requests}
+    routed = route(names, versions) if versions else {}
+    return routed, Client(asking.max_requests, asking.set)
 
 
 def dry_run_row(name: str, evaluator: Evaluator, samples: Sequence[Sample], dataset: str) -> dict[str, Any]:

@@ -28,11 +28,11 @@ from ssrem.readers.times import checked_format
 from ssrem.schemas import LANDED
 from ssrem.tables.landing import Landed, create_rest, create_utterances
 from ssrem.tables.notes import one_sided, order_note, people_notes, replies_notes, seats
-from ssrem.tasks.privacy import derived, of_turns, private, purge
+from ssrem.tasks.privacy import derived, private, purge
 from ssrem.tasks.settings import DumpSettings, Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, last_parameters, run_stage
-from ssrem.tasks.warehouse.catalog import PartitionKey
+from ssrem.tasks.warehouse.catalog import PartitionKey, of_turns
 from ssrem.tasks.warehouse.home import Warehouse, checked_name
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def land(
     before with another value of a setting that is given (differs from its default), or with another choice of
     pseudonyms; PrivacyError if there is no key.
     """
-    landing = _Landing([source] if isinstance(source, str) else source, home, settings)
+    landing = _DumpLanding([source] if isinstance(source, str) else source, home, settings)
     done, build = landing.landed_before, landing.build
     landed = run_stage(landing.home, "ingest", landing.recipe, build, done=done, resources=resources)
     if landing.key and settings.replace:
@@ -109,7 +109,7 @@ def corpus_name(sources: Sequence[str]) -> str:
     return name
 
 
-class _Landing:
+class _DumpLanding:
     """A dump that is being landed.
 
     source: as messages name it; places: as tables do, absolute, bytes that are not UTF-8 escaped. key: of pseudonyms,

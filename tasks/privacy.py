@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import HomeError, PrivacyError
-from ssrem.privacy.key import CONVERSATION, SPEAKER, PseudonymKey, key_at_hand
+from ssrem.privacy.key import CONVERSATION, SPEAKER, VARIABLE, PseudonymKey, load_key
 from ssrem.privacy.people import SHORTEST_WORDS, Traces, digest
 from ssrem.readers.rows import PROBLEMS
 from ssrem.registry import did_you_mean
@@ -20,7 +21,7 @@ from ssrem.tables.landing import create_rest, create_utterances
 from ssrem.tasks.settings import Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
-from ssrem.tasks.warehouse.catalog import Address, Partition, PartitionKey
+from ssrem.tasks.warehouse.catalog import Address, PartitionKey, of_turns
 from ssrem.tasks.warehouse.files import delete, whole_file
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus, records
 from ssrem.tasks.warehouse.prune import prune
@@ -156,7 +157,8 @@ def forget(
     Raises HomeError for a corpus that has not landed, and PrivacyError if nobody is called so.
     """
     warehouse = Warehouse.at(home)
-    key = key_at_hand(pseudonym_key, outside=warehouse.root)
+    given = pseudonym_key or os.environ.get(VARIABLE)
+    key = load_key(pseudonym_key, outside=warehouse.root) if given else None
     searched = landed_corpora(home, corpora, even_none=True)
     ids, listed = ids_of(speaker, key), Forgotten.of(warehouse)
     people = {corpus: _people(warehouse, corpus) for corpus in searched}
@@ -173,16 +175,6 @@ def forget(
     removed = {corpus: _publish_without(warehouse, corpus, ids, resources) for corpus in holding}
     prune(warehouse, 0, 0, keep_seconds=0)
     return {"corpora": removed, "evaluators": evaluators, "deleted": {"judgments": answers}}
-
-
-def of_turns(partitions: Iterable[Partition], corpus: str) -> list[Address]:
-    """Those of the partitions that were computed from a corpus's turns: its tables, negatives, scores and studies."""
-    return [
-        p.address
-        for p in partitions
-        if (p.table not in LANDED and p.key.corpus == corpus)
-        or (p.table == "studies" and p.key.dataset == corpus)
-    ]
 
 
 def derived(home: Warehouse, corpus: str) -> list[Address]:

@@ -20,15 +20,21 @@ from ssrem.evaluators import evaluator_class, load_evaluator, usable_baselines
 from ssrem.evaluators.base import Evaluator, Scores
 from ssrem.evaluators.judge.endpoint import Client
 from ssrem.samples import CONTEXT_ATTACK, TEST, Candidates, Floats, Sample
-from ssrem.settings import TableSettings
 from ssrem.sql import statement
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.caches import cached_vectors, shard_ranges
 from ssrem.tasks.endpoints import asks, connected
 from ssrem.tasks.settings import Resources
 from ssrem.tasks.stage.progress import progress
-from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
-from ssrem.tasks.tables import build, candidate_sources, without_tables
+from ssrem.tasks.stage.stage import (
+    Built,
+    Output,
+    Recipe,
+    Stage,
+    candidate_sources,
+    run_stage,
+)
+from ssrem.tasks.tables import build_missing
 from ssrem.tasks.versions import SLOW, Version, registered, test_sample
 from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus
@@ -113,8 +119,7 @@ def score_corpora(
     for version in versions if evaluators else ():
         if asks(Warehouse.at(home), *version):
             raise EvaluatorError(f"{version[0]} would ask an endpoint about every candidate; leave it out")
-    for corpus in without_tables(home, corpora or landed):
-        build(corpus, home, settings=TableSettings(), resources=resources)
+    build_missing(home, corpora or landed, resources=resources)
     return {
         corpus: [v[0] for v in versions if score_corpus(*v, corpus, home, resources=resources)]
         for corpus in corpora or landed

@@ -22,7 +22,7 @@ from ssrem.studies import EVERYDAY_PAIRS, study_called
 from ssrem.studies.attacks import Score, TrueResponses, neighbours, noting
 from ssrem.studies.behaviour import FILE, Pairs, everyday_pairs
 from ssrem.studies.learned import Human, Learning, Transfer
-from ssrem.studies.scored import Scored
+from ssrem.studies.scored import ScoredSet
 from ssrem.studies.study import Study
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.annotated import landed_sets, overall_part_of, version_outputs
@@ -30,8 +30,14 @@ from ssrem.tasks.endpoints import connected
 from ssrem.tasks.score import score_samples
 from ssrem.tasks.settings import Resources, StudySettings
 from ssrem.tasks.stage.progress import progress
-from ssrem.tasks.stage.stage import Built, Recipe, Stage, run_stage, sources
-from ssrem.tasks.tables import candidate_sources
+from ssrem.tasks.stage.stage import (
+    Built,
+    Recipe,
+    Stage,
+    candidate_sources,
+    run_stage,
+    sources,
+)
 from ssrem.tasks.versions import Version, check_not_learned_from, promoted
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus, records
 
@@ -115,7 +121,7 @@ def _usable(kind: Study[Any], versions: Sequence[Version]) -> list[Version]:
         usable = [version for version in versions if evaluator_class(version[0]).learns_from & learn]
         way_out = "train roberta-eval, blend, adem or ruber, and name it with --evaluator"
         why = f"learns nothing from human scores, which {kind.name} is about; {way_out}"
-    elif kind.data is not Scored:
+    elif kind.data is not ScoredSet:
         usable = [version for version in versions if "f" in evaluator_class(version[0]).parts]
         why = f"scores by the true response, which {kind.name} keeps back; name others with --evaluator"
     if not usable:
@@ -141,7 +147,7 @@ def _inputs(home: Warehouse, kind: Study[Any], dataset: str) -> dict[str, Any]:
     return digests if kind.data is Transfer else {dataset: digests[dataset]}
 
 
-def _published(stage: Stage, version: Version, dataset: str) -> Scored:
+def _published(stage: Stage, version: Version, dataset: str) -> ScoredSet:
     """The published scores of an annotated set, with its human scores. AnnotationError, which names the verb to run,
     without scores."""
     values: dict[str, Any] = {"evaluator": version[0], "version": version[1], "dataset": dataset}
@@ -150,7 +156,7 @@ def _published(stage: Stage, version: Version, dataset: str) -> Scored:
     if not len(found["words"]):
         what = f"{dataset} has no scores of {version[0]} version {version[1]}"
         raise AnnotationError(f"{what}; run ssrem correlate FILE --evaluator {version[0]} first")
-    return Scored(found["score"], found["human"], found["words"].astype(np.float64))
+    return ScoredSet(found["score"], found["human"], found["words"].astype(np.float64))
 
 
 def _unscored(

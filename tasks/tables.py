@@ -3,7 +3,7 @@ the candidates drawn from them. Stage `negatives`: further negatives of its resp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 
 from ssrem.agreement.correlate import Integers
 from ssrem.agreement.identify import SetMeans, set_similarity, summarise
+from ssrem.errors import say
 from ssrem.negatives import load_generator, needs_model
 from ssrem.settings import TableSettings
 from ssrem.tables.candidates import SPLIT_CODES, load_candidates
@@ -20,8 +21,17 @@ from ssrem.tables.speaker_sets import create_tables, seed_hash
 from ssrem.tasks.caches import cached_encode, encoder_for, masked_lm_for, training_texts
 from ssrem.tasks.settings import NegativeSettings, Resources
 from ssrem.tasks.stage.progress import progress
-from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage, sources
-from ssrem.tasks.warehouse.catalog import PartitionKey
+from ssrem.tasks.stage.stage import (
+    Built,
+    Output,
+    Recipe,
+    Stage,
+    candidate_sources,
+    last_parameters,
+    run_stage,
+    sources,
+)
+from ssrem.tasks.warehouse.catalog import PartitionKey, of_turns
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpus
 
 if TYPE_CHECKING:
@@ -48,17 +58,25 @@ _COPIED = ("generator", "k", "text", "replaced", "tokens", "truncated")
 def build(
     corpus: str, home: str, settings: TableSettings = TableSettings(), *, resources: Resources = Resources()
 ) -> bool:
-    """Build and publish the speaker tables of a landed corpus; False if they are published already.
+    """Build and publish the speaker tables of a landed corpus; False if they are published already. Scores, negatives
+    and studies of tables with other settings leave the snapshot, since their responses or candidates are others.
 
     Raises HomeError if the corpus has not landed.
     """
     warehouse, parameters = Warehouse.at(home), {"corpus": corpus, **settings.model_dump()}
+    key = PartitionKey(corpus=corpus)
 
     def build_tables(stage: Stage) -> Built[bool]:
         with progress(f"building the speaker tables of {corpus}"):
             create_tables(stage, corpus, landed_corpus(warehouse, corpus)[1], settings)
         _add_similarity(stage, corpus, settings)
-        return Built(True, [Output(table, PartitionKey(corpus=corpus)) for table in stage.staged])
+        before = sources(warehouse, ("candidates",), [key])
+        same = [one["run"] for one in before] == [stage.recipe.key("tables")]  # a damaged file is made anew
+        outputs = [Output(table, key) for table in stage.staged]
+        retired = [] if same else of_turns(stage.partitions, corpus)
+        if gone := sorted({table for table, _ in retired} - {output.table for output in outputs}):
+            say(f"{corpus}: {', '.join(gone)} of the tables before are gone; ssrem run makes the scores anew")
+        return Built(True, outputs, retired=retired)
 
     def recipe() -> Recipe:
         return Recipe(parameters, {corpus: landed_corpus(warehouse, corpus)[0]})
@@ -66,15 +84,28 @@ def build(
     return run_stage(warehouse, "tables", recipe, build_tables, done=False, resources=resources)
 
 
+def build_missing(
+    home: str,
+    corpora: Sequence[str],
+    *,
+    resources: Resources = Resources(),
+    build: Callable[..., bool] = build,
+    **settings: Any,
+) -> None:
+    """Build the tables of the corpora that have none, with the settings that their last tables had.
+
+    settings: of TableSettings, in place of those. build: `build`, or a task that does the same.
+    """
+    for corpus in without_tables(home, corpora):
+        last = last_parameters(Warehouse.at(home), corpus, "tables")
+        known = {name: last[name] for name in TableSettings.model_fields if name in last}
+        build(corpus, home, settings=TableSettings(**known | settings), resources=resources)
+
+
 def without_tables(home: str, corpora: Sequence[str]) -> list[str]:
     """The corpora without speaker tables."""
     built = {p.key.corpus for p in Warehouse.at(home).partitions() if p.table == "candidates"}
     return [corpus for corpus in corpora if corpus not in built]
-
-
-def candidate_sources(home: Warehouse, corpora: Sequence[str]) -> list[dict[str, Any]]:
-    """The runs that landed the corpora and drew their candidates: an input of every stage that reads candidates."""
-    return sources(home, ("corpora", "candidates"), [PartitionKey(corpus=corpus) for corpus in corpora])
 
 
 def _add_similarity(stage: Stage, corpus: str, settings: TableSettings) -> None:

@@ -15,8 +15,7 @@ from ssrem.errors import EvaluatorError, say
 from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class, route, source_hash
 from ssrem.evaluators.base import Evaluator
 from ssrem.files import write_json
-from ssrem.samples import TEST, TRAIN, VALID, Labels
-from ssrem.settings import TableSettings
+from ssrem.samples import TEST, TRAIN, VALID, Candidates, Labels
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.annotated import annotated_files, human_scores
 from ssrem.tasks.caches import cached_vectors, encoder_for, masked_lm_for, training_texts
@@ -26,8 +25,15 @@ from ssrem.tasks.promote import challenges, decide_all
 from ssrem.tasks.score import score_corpus
 from ssrem.tasks.settings import Margins, Resources, TrainSettings
 from ssrem.tasks.stage.progress import progress
-from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
-from ssrem.tasks.tables import build, candidate_sources, without_tables
+from ssrem.tasks.stage.stage import (
+    Built,
+    Output,
+    Recipe,
+    Stage,
+    candidate_sources,
+    run_stage,
+)
+from ssrem.tasks.tables import build, build_missing, without_tables
 from ssrem.tasks.versions import (
     DECIDED,
     any_trained,
@@ -71,7 +77,8 @@ def train(
     """
     warehouse = Warehouse.at(home)
     kind: Any = evaluator_class(name)
-    config = kind.settings_model(**route([name], settings.config)[name]).model_dump(mode="json")
+    given = route([name], settings.config)[name]
+    config = kind.settings_model(**given).model_dump(mode="json")
     check_labels(kind, len(settings.labels) + bool(settings.labels_from), settings.labels_only)
     labelled = {
         **human_scores(annotated_files(warehouse, settings.labels, mapping=settings.map), settings.criterion),
@@ -119,7 +126,7 @@ def train(
             evaluator=partial(created, warehouse),
             masked_lm=lambda: masked_lm_for(warehouse, candidates, content),
         )
-        evaluator = kind.create(config, provider)
+        evaluator = kind.create({**config, **given}, provider)  # a device is not in the ledger's config
         connected(evaluator, warehouse)
         with progress(f"training {name}") as advance:
             if not settings.labels_only:
@@ -130,22 +137,13 @@ def train(
             if human:
                 evaluator = evaluator.tuned_on(human, progress=advance)
                 training = evaluator.training
-        splits = {"train": TRAIN, "valid": VALID, "test": TEST}
-        sizes = {split: len(candidates.rows(number)) for split, number in splits.items()}
-        sizes |= {**training.rows, "test": sizes["test"]}
-        learned = {
-            "corpora": json.dumps(content, sort_keys=True),
-            "labels": labels.get("labels"),
-            **{f"{split}_responses": int(sizes[split]) for split in splits},
-            "valid_loss": next(
-                e["valid_loss"] for e in training.history if e["epoch"] == training.best_epoch
-            ),
-            "best_epoch": training.best_epoch,
-            "epochs": len(training.history),
-            "seconds": training.seconds,
-        }
+        learned = {"corpora": json.dumps(content, sort_keys=True), "labels": labels.get("labels")}
         row, built = stage_version(
-            stage, evaluator, evaluator.settings.model_dump(mode="json"), learned, challenges=True
+            stage,
+            evaluator,
+            evaluator.settings.model_dump(mode="json"),
+            learned | _measured(training, candidates),
+            challenges=True,
         )
         key = PartitionKey(evaluator=name, version=row["version"])
         curves = [
@@ -163,6 +161,20 @@ def train(
         )
 
     return run_stage(warehouse, "train", recipe, build, done=trained_before, resources=resources)
+
+
+def _measured(training: Training, candidates: Candidates) -> dict[str, Any]:
+    """The columns of `evaluators` that tell how the training went."""
+    splits = {"train": TRAIN, "valid": VALID, "test": TEST}
+    sizes = {split: len(candidates.rows(number)) for split, number in splits.items()}
+    sizes |= {**training.rows, "test": sizes["test"]}
+    return {
+        **{f"{split}_responses": int(sizes[split]) for split in splits},
+        "valid_loss": next(e["valid_loss"] for e in training.history if e["epoch"] == training.best_epoch),
+        "best_epoch": training.best_epoch,
+        "epochs": len(training.history),
+        "seconds": training.seconds,
+    }
 
 
 def _save(folder: Path, evaluator: Evaluator, card: Mapping[str, Any]) -> None:
@@ -211,9 +223,8 @@ def train_all(
     alone = settings.labels_only
     even_none = alone and not settings.labels_from
     sources = landed_corpora(home, corpora, even_none=even_none) if learners else []
-    for corpus in without_tables(home, sources):
-        table = {"encoder": settings.encoder} if settings.encoder else {}
-        build(corpus, home, settings=TableSettings(**table), resources=resources)
+    table = {"encoder": settings.encoder} if settings.encoder else {}
+    build_missing(home, sources, resources=resources, build=build, **table)
     if sources and not alone and (warning := too_small(warehouse, sources)):
         say(warning)
     others = [name for name in names if name not in learners]
@@ -270,6 +281,8 @@ def checked(names: Sequence[str], settings: TrainSettings, home: Warehouse) -> d
         kind = evaluator_class(name)
         if settings.encoder and "encoder" in kind.settings_model.model_fields:
             routed[name].setdefault("encoder", settings.encoder)
+        elif settings.encoder and not kind.default_encoder:
+            say(f"{name} takes no encoder, so that --encoder {settings.encoder} does not change it")
         check_labels(kind, len(sets) + bool(settings.labels_from), settings.labels_only)
     human_scores(sets, settings.criterion)
     for one in sets:

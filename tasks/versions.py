@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, Field, Json, JsonValue, ValidationError
 
 from ssrem import trusted_sources
-from ssrem.errors import EvaluatorError, SsremError, one_line
+from ssrem.errors import EvaluatorError, SsremError, one_line, say
 from ssrem.evaluators import (
     BASELINES,
     EVALUATORS,
@@ -36,7 +36,16 @@ from ssrem.samples import Sample
 from ssrem.settings import explained
 from ssrem.tasks.settings import Resources, TrainSettings
 from ssrem.tasks.stage.progress import progress
-from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, already_done, read_outputs, run_stage
+from ssrem.tasks.stage.stage import (
+    Built,
+    Output,
+    Recipe,
+    Stage,
+    already_done,
+    candidate_sources,
+    read_outputs,
+    run_stage,
+)
 from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.files import model_damage, whole_file
 from ssrem.tasks.warehouse.home import Warehouse, checked_name, records
@@ -126,7 +135,11 @@ def catalogue() -> list[dict[str, Any]]:
     """All registered evaluators: what each needs, whether it learns, the range of its scores, and its source."""
     rows = []
     for name in EVALUATORS:
-        kind = evaluator_class(name)
+        try:
+            kind = evaluator_class(name)
+        except SsremError as error:  # of an installed package
+            say(f"{name} is left out: {error}")
+            continue
         needs = kind.needs | {"reference"} if "g" in kind.parts else kind.needs
         row = {"evaluator": name, "learns": bool(kind.learns_from), "needs": ", ".join(sorted(needs)) or None}
         lowest, highest = _finite_range(kind)
@@ -173,7 +186,8 @@ def register(
     if learns and (settings or name not in packaged()):
         raise EvaluatorError(f"{name} learns from conversations; run ssrem train {name}")
     with progress(f"loading {name}"):
-        evaluator: Any = load_evaluator(name) if learns else kind(**(settings or {}))
+        own = {key: _from_everywhere(value) for key, value in (settings or {}).items()}
+        evaluator: Any = load_evaluator(name) if learns else kind(**own)
         recipe = Recipe({"evaluator": name, "signature": evaluator.signature}, {})
 
     def registered_before(_: Recipe) -> tuple[int, bool] | None:
@@ -193,6 +207,12 @@ def register(
         return built
 
     return run_stage(warehouse, "train", lambda: recipe, build, done=registered_before, resources=resources)
+
+
+def _from_everywhere(value: Any) -> Any:
+    """A setting's value; a path within it that exists, such as that of hf:models/mine:bf16, is made absolute."""
+    path = trusted_sources.without_prefix(value).partition(":")[0] if isinstance(value, str) else ""
+    return value.replace(path, str(Path(path).resolve()), 1) if "/" in path and Path(path).exists() else value
 
 
 def registered(
@@ -281,22 +301,28 @@ def check_not_learned_from(rows: Iterable[Mapping[str, Any]], digests: Mapping[s
 
 
 def outdated(home: Warehouse, names: Sequence[str] = ()) -> dict[str, TrainSettings | None]:
-    """Those of the evaluators named, or of all in use that learn, that have not learned from all landed corpora, and
-    the settings to train each with again; None for one that learned from human ratings, which are in no corpus.
+    """Those of the evaluators named, or of all in use that learn, that have not learned from all landed corpora by
+    their speaker tables of now, and the settings to train each with again; None for one that learned from human
+    ratings, which are in no corpus.
 
-    Blends come after their members. Evaluators that come with ssrem are never outdated.
+    Blends come after their members. Evaluators that come with ssrem are never outdated. EvaluatorError for a name that
+    does not exist.
     """
+    for name in names:
+        check_name(name)
     landed = home.query("SELECT corpus, sha256 FROM corpora")
+    tables = candidate_sources(home, [corpus for corpus, _ in landed])
     # Only a training publishes a learning curve; an imported evaluator has none in the ledger.
-    trainings = home.query("SELECT outputs, parameters FROM runs WHERE stage = 'train'")
-    parameters_of = dict(published_keys(trainings, "learning_curves"))
+    trainings = home.query("SELECT outputs, parameters, inputs->'$.tables' FROM runs WHERE stage = 'train'")
+    training_of = {key: more for key, *more in published_keys(trainings, "learning_curves")}
     found: dict[str, TrainSettings | None] = {}
     query = "SELECT evaluator, version, signature, corpora, config, labels FROM evaluators WHERE promoted"
     for name, version, signature, corpora, config, labels in home.query(query):
-        seen = set(landed) <= json.loads(corpora).items()
+        trained = training_of.get(PartitionKey(evaluator=name, version=version))
+        about, learned = map(json.loads, trained or ("{}", "null"))
+        seen = set(landed) <= json.loads(corpora).items() and learned in (None, tables)
         fixed = not evaluator_class(name).learns_from or comes_packaged(name, signature)
         if not seen and not fixed and (not names or name in names):
-            about = json.loads(parameters_of.get(PartitionKey(evaluator=name, version=version), "{}"))
             own = about.get("config", json.loads(config))
             found[name] = None if labels else TrainSettings(encoder=about.get("encoder"), set=own)
     return {name: found[name] for name in EVALUATORS if name in found}  # a blend comes after its members

@@ -24,7 +24,7 @@ from ssrem.readers import open_dump
 from ssrem.samples import Candidates, Sample
 from ssrem.schemas import TABLES
 from ssrem.studies import study_called
-from ssrem.studies.scored import Scored
+from ssrem.studies.scored import ScoredSet
 from ssrem.tasks.stage.gate import check_tables
 from ssrem.tasks.warehouse.home import Warehouse
 from support.paths import ROOT
@@ -174,9 +174,9 @@ def test_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_study() -> None:
     study = study_called("ties")
     zeros = np.zeros(4)
-    findings = study(Scored(np.array([1.0, 1, 2, 3]), zeros, zeros), 0)
+    findings = study(ScoredSet(np.array([1.0, 1, 2, 3]), zeros, zeros), 0)
     assert [(finding.value, finding.n) for finding in findings] == [(0.5, 4)]
-    assert (study.name, study.data, study.title) == ("ties", Scored, "Tied scores")
+    assert (study.name, study.data, study.title) == ("ties", ScoredSet, "Tied scores")
 
 
 @pytest.mark.usefixtures("build")

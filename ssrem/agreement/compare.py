@@ -16,12 +16,12 @@ from ssrem.agreement.correlate import (
     MIN_SYSTEMS,
     ROW_COEFFICIENTS,
     Floats,
-    Labels,
+    Keys,
     Level,
     Measure,
     Numbers,
     Outcome,
-    Responses,
+    ScoredResponses,
     View,
     agreement_at,
     chosen_labels,
@@ -100,10 +100,10 @@ def paired_bootstrap(
     first: Numbers,
     second: Numbers,
     human: Numbers,
-    contexts: Labels,
+    contexts: Keys,
     *,
     view: View,
-    systems: Labels | None = None,
+    systems: Keys | None = None,
     resamples: int = DRAWS,
     seed: int,
     known: Known | None = None,
@@ -136,7 +136,7 @@ def paired_bootstrap(
     for x in values.T[:2]:
         key = (usable.tobytes(), x.tobytes())
         if key not in known:
-            responses = Responses(x, y, contexts, systems)
+            responses = ScoredResponses(x, y, contexts, systems)
             agreement = agreement_at(responses, view)
             if agreement.statistic is None:
                 return replace(result, outcome=agreement.outcome, reason=agreement.reason)
@@ -161,7 +161,7 @@ def perm_both(
     *,
     measure: Measure = "spearman",
     level: Level = "segment",
-    systems: Labels | None = None,
+    systems: Keys | None = None,
     permutations: int = PERMUTATIONS,
     seed: int,
 ) -> Difference:
@@ -317,10 +317,8 @@ class Ranking:
 
 def holm(p: Sequence[float | None]) -> list[float | None]:
     """p-values corrected for their number (Holm 1979), in the same order, in (0, 1]; None, for no test, stays None and
-    does not count. A corrected value below α is significant at α for the whole family. ValueError outside [0, 1]."""
+    does not count. A corrected value below α is significant at α for the whole family."""
     tested = sorted((value, at) for at, value in enumerate(p) if value is not None)
-    if any(not 0 <= value <= 1 for value, _ in tested):
-        raise ValueError("p-values must lie within [0, 1]")
     corrected: list[float | None] = [None] * len(p)
     highest = 0.0
     for rank, (value, at) in enumerate(tested):

@@ -17,7 +17,7 @@ from ssrem.agreement import Z_95
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Numbers = Sequence[float] | Floats
-Labels = Sequence[Any] | NDArray[Any]
+Keys = Sequence[Any] | NDArray[Any]
 
 Measure = Literal["pearson", "spearman", "kendall", "accuracy"]
 MEASURES: tuple[Measure, ...] = ("pearson", "spearman", "kendall", "accuracy")
@@ -49,7 +49,7 @@ _FEW = 64
 
 
 @dataclass(frozen=True)
-class Responses:
+class ScoredResponses:
     """Scores and human scores (n,), NaN for missing, with each response's context and system (None: not known).
 
     systems: None where systems do not matter. excluded: number of further responses with a human score that are not
@@ -59,19 +59,19 @@ class Responses:
 
     scores: Floats
     human: Floats
-    contexts: Labels
-    systems: Labels | None = None
+    contexts: Keys
+    systems: Keys | None = None
     excluded: int = 0
 
     @cached_property
-    def of_systems(self) -> Responses:
+    def of_systems(self) -> ScoredResponses:
         """The responses whose system is known."""
         systems = [None] * len(self.scores) if self.systems is None else self.systems
         named = np.array([system is not None for system in systems], dtype=bool)
         if named.all():
             return self
         contexts, systems = (chosen_labels(one, named) for one in (self.contexts, systems))
-        return Responses(self.scores[named], self.human[named], contexts, systems, self.excluded)
+        return ScoredResponses(self.scores[named], self.human[named], contexts, systems, self.excluded)
 
     @cached_property
     def known(self) -> NDArray[np.bool_]:
@@ -94,7 +94,7 @@ class Responses:
         """The number of the system of each, (m,). ValueError where systems are not given."""
         return self._numbers("system", self.systems)
 
-    def _numbers(self, of: str, labels: Labels | None) -> Integers:
+    def _numbers(self, of: str, labels: Keys | None) -> Integers:
         if labels is None:
             raise ValueError(f"agreement of systems, or by {of}, needs the {of} of each response")
         if len(labels) != len(self.known):
@@ -168,7 +168,7 @@ def complete(*values: Numbers) -> NDArray[np.bool_]:
     return usable
 
 
-def numbered(labels: Labels, n: int, of: str) -> tuple[list[str], Integers]:
+def numbered(labels: Keys, n: int, of: str) -> tuple[list[str], Integers]:
     """Distinct labels in sorted order of their text, and each row's place among them (n,).
 
     ValueError where there are not n of them, or one is None; `of` names them in it.
@@ -190,7 +190,7 @@ def _numbered(texts: tuple[str, ...]) -> tuple[tuple[str, ...], Integers]:
     return names, codes
 
 
-def chosen_labels(labels: Labels, rows: NDArray[np.bool_]) -> list[Any]:
+def chosen_labels(labels: Keys, rows: NDArray[np.bool_]) -> list[Any]:
     """Labels of the chosen rows, of labels (n,) and rows (n,)."""
     return [label for label, chosen in zip(labels, rows.tolist(), strict=True) if chosen]
 
@@ -460,7 +460,7 @@ def pairs_within(groups: Integers) -> tuple[Integers, Integers]:
 # Agreement at a level
 
 
-def agreement_at(responses: Responses, view: View) -> Figure:
+def agreement_at(responses: ScoredResponses, view: View) -> Figure:
     """Agreement of scores with human scores, at segment or at system level.
 
     Segment level, grouping 'pooled', takes all pairs at once; 'system' and 'context' average the coefficients of the
@@ -480,7 +480,7 @@ def agreement_at(responses: Responses, view: View) -> Figure:
     return (_of_responses if view.level == "segment" else _of_systems)(responses, view, result)
 
 
-def _of_responses(responses: Responses, view: View, result: Figure) -> Figure:
+def _of_responses(responses: ScoredResponses, view: View, result: Figure) -> Figure:
     measure, grouping, (x, y) = view.measure, view.grouping, responses.pairs
     groups = np.zeros(len(x), dtype=np.int64) if grouping == "pooled" else getattr(responses, grouping)
     if len(x) < MIN_RESPONSES:
@@ -512,7 +512,7 @@ def _of_responses(responses: Responses, view: View, result: Figure) -> Figure:
     return replace(result, statistic=mean, n=n, groups=int(defined.sum()))
 
 
-def _of_systems(responses: Responses, view: View, result: Figure) -> Figure:
+def _of_systems(responses: ScoredResponses, view: View, result: Figure) -> Figure:
     measure, force, (x, y), systems = view.measure, view.force, responses.pairs, responses.system
     count = int(systems.max(initial=-1)) + 1
     result = replace(result, groups=count)

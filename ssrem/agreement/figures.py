@@ -17,7 +17,7 @@ from ssrem.agreement.correlate import (
     Floats,
     Grouping,
     Level,
-    Responses,
+    ScoredResponses,
     View,
     agreement_at,
 )
@@ -30,14 +30,7 @@ LEVELS: tuple[Level, ...] = ("segment", "system")
 GROUPINGS: tuple[Grouping, ...] = ("pooled", "system", "context")
 
 
-def figures(
-    responses: Responses,
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
-    slow: bool = True,
-    force: bool = False,
-) -> Iterator[Figure]:
+def figures(responses: ScoredResponses, *, slow: bool = True, force: bool = False) -> Iterator[Figure]:
     """All figures: at segment level pooled, by system (where one is known) and by context; at system level.
 
     force: compute the system level of too few systems too; its figures then have `forced`.
@@ -50,10 +43,10 @@ def figures(
         for measure in MEASURES:
             fast = grouping == "context" or measure in ("pearson", "spearman")
             view = View(measure, "segment", grouping)
-            yield figure(used, view, resamples=resamples if slow or fast else None, seed=seed)
+            yield figure(used, view, resamples=RESAMPLES if slow or fast else None, seed=SEED)
     for measure in MEASURES:
         view = View(measure, "system", force=force)
-        yield figure(responses.of_systems, view, resamples=resamples, seed=seed)
+        yield figure(responses.of_systems, view, resamples=RESAMPLES, seed=SEED)
 
 
 def conversation_figures(scores: Floats, ratings: Floats, *, excluded: int) -> Iterator[Figure]:
@@ -71,7 +64,7 @@ def conversation_figures(scores: Floats, ratings: Floats, *, excluded: int) -> I
         yield replace(one, level="conversation", confidence=confidence, excluded=excluded, reason=reason)
 
 
-def figure(responses: Responses, view: View, *, resamples: int | None, seed: int) -> Figure:
+def figure(responses: ScoredResponses, view: View, *, resamples: int | None, seed: int) -> Figure:
     """One figure, with its interval unless resamples is None. ValueError as in `agreement_at`."""
     one = agreement_at(responses, view)
     if resamples is None or one.statistic is None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ssrem.agreement.correlate import (
     MIN_RESPONSES,
     Floats,
-    Labels,
+    Keys,
     Numbers,
     Outcome,
     numbered,
@@ -55,7 +55,7 @@ class RaterFigure:
     reason: str = ""
 
 
-def rating_table(raters: Labels, units: Labels, scores: Numbers) -> tuple[Ratings, list[str], list[str]]:
+def rating_table(raters: Keys, units: Keys, scores: Numbers) -> tuple[Ratings, list[str], list[str]]:
     """Table of ratings that come one a row (n,), with the names of its raters and of its units, in sorted order.
 
     ValueError where lengths differ, a score is infinite, or a rater rated a unit twice.

@@ -20,7 +20,7 @@ from ssrem.agreement.correlate import (
     Floats,
     Integers,
     Measure,
-    Responses,
+    ScoredResponses,
     View,
     group_coefficients,
     pairs_within,
@@ -274,7 +274,7 @@ def _clipped(numerator: Floats, denominator: Floats, *, undefined: np.ndarray) -
 # Agreement at a level under weights of contexts
 
 
-def weighted_statistic(responses: Responses, view: View, epsilon: float = 0.0) -> Weighted:
+def weighted_statistic(responses: ScoredResponses, view: View, epsilon: float = 0.0) -> Weighted:
     """What `agreement_at` gives, as a function of the weights of the contexts; ValueError as there."""
     (x, y), contexts, measure = responses.pairs, responses.context, view.measure
     if view.level == "system":

@@ -113,6 +113,14 @@ def _is_message(value: Any) -> bool:
     return isinstance(value, dict) and "content" in value and isinstance(turn_text(value), str)
 
 
+def ends_with_answer(cells: Sequence[Any]) -> bool:
+    """Whether cells hold lists of messages, the last one not of a user: a context and the response to it."""
+    lists = [one for one in cells if one not in (None, [])]
+    last = [one[-1] for one in lists if isinstance(one, list) and isinstance(one[-1], dict)]
+    by = {str(one.get("role", one.get("from", "user"))).lower() for one in last}
+    return bool(lists) and len(last) == len(lists) and not by & {"user", "human"}
+
+
 def more_references(reference: Any) -> int:
     """How many references follow the first, which alone is read, where there is a list of them."""
     reference = opened(reference) if isinstance(reference, str) else reference
@@ -182,6 +190,9 @@ class Columns:
             )
         except AnnotationError as error:
             raise AnnotationError(f"{path}: {error}") from None
+        if not {"context", "response"} & fields.keys():
+            ending = [one for one in named if ends_with_answer([row.get(one) for row in rows])]
+            fields |= {"context": (ending[0],), "response": (f"{ending[0]}.-1",)} if len(ending) == 1 else {}
         scores = {name.removeprefix(SCORE_OF): fields[name] for name in several if name.startswith(SCORE_OF)}
         scores |= {column: (column,) for column in fields.get("score", ())}
         if missing := [name for name in needed if name not in fields and not (name == "score" and scores)]:

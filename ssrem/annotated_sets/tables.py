@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ssrem.annotated_sets.base import Layout, Place, Row, Source, flat
-from ssrem.annotated_sets.columns import WORDS, Columns, opened
+from ssrem.annotated_sets.columns import WORDS, Columns, ends_with_answer, opened
 from ssrem.errors import AnnotationError
 from ssrem.readers.fields import ALIASES, normalise
 
@@ -76,7 +76,10 @@ def _has_known_keys(source: Source) -> bool:
     if not source.first or isinstance(source.first.get("annotations"), dict):
         return False
     keys = set(map(normalise, source.first))
-    known = all(keys & set(ALIASES[field]) for field in ("context", "response", "score"))
+    texts = all(keys & set(ALIASES[field]) for field in ("context", "response"))
+    known = (texts or any(ends_with_answer([cell]) for cell in source.first.values())) and bool(
+        keys & set(ALIASES["score"])
+    )
     return source.format == "jsonl" or (source.format == "json" and (known or bool(source.mapping)))
 
 

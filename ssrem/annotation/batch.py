@@ -28,7 +28,7 @@ ON_TOPIC_QUESTION = "How on-topic is the response?"
 TRUE_SYSTEM = "ground-truth"
 """Name of the system whose responses are the true ones, as annotated sets write it."""
 BM25 = "bm25"
-"""Name of the system that `Retrieval` is."""
+"""Name of the system that `Bm25` is."""
 
 EDGES = (4, 8, 16)
 """Bands of lengths: the most words of the true response in each but the last, which has no limit."""
@@ -70,7 +70,7 @@ class Item:
     expected: tuple[int, int] | None = None
 
 
-class Plan(Settings):
+class BatchPlan(Settings):
     """Settings of a batch."""
 
     contexts: Count = Field(24, description="contexts, each rated with every system's response")
@@ -94,7 +94,7 @@ class Plan(Settings):
         return {self.criterion: self.question} | ({ON_TOPIC: ON_TOPIC_QUESTION} if self.on_topic else {})
 
     @model_validator(mode="after")
-    def _check(self) -> Plan:
+    def _check(self) -> BatchPlan:
         if self.on_topic and self.criterion == ON_TOPIC:
             raise AnnotationError(
                 f"--criterion {ON_TOPIC} is what --on-topic asks about; leave one of them out"
@@ -113,7 +113,7 @@ class Batch:
 
     corpus: str
     split: str
-    plan: Plan
+    plan: BatchPlan
     items: tuple[Item, ...]
     sheets: Mapping[str, tuple[str, ...]]
 
@@ -181,7 +181,7 @@ def length_balanced(
     return chosen[:count]
 
 
-def contexts_needed(plan: Plan) -> int:
+def contexts_needed(plan: BatchPlan) -> int:
     """Number of contexts to draw: first those to be rated, then one for each attention check.
 
     Each check is on several sheets; each sheet has `plan.checks` of them, or one more.
@@ -189,7 +189,9 @@ def contexts_needed(plan: Plan) -> int:
     return plan.contexts + -(-plan.checks * plan.raters // plan.redundancy)
 
 
-def draw_batch(corpus: str, split: str, plan: Plan, contexts: Sequence[Context], systems: Responses) -> Batch:
+def draw_batch(
+    corpus: str, split: str, plan: BatchPlan, contexts: Sequence[Context], systems: Responses
+) -> Batch:
     """The batch of `contexts_needed` contexts and the systems' responses to the first `plan.contexts` of them.
 
     The true responses count as a system. Equal responses to a context are rated once, for all systems that gave them.
@@ -229,7 +231,7 @@ def draw_batch(corpus: str, split: str, plan: Plan, contexts: Sequence[Context],
     return Batch(corpus, split, plan, renamed, sheets)
 
 
-def _assigned(draw: Random, units: int, plan: Plan) -> list[list[int]]:
+def _assigned(draw: Random, units: int, plan: BatchPlan) -> list[list[int]]:
     """The units of each rater: each unit goes to `plan.redundancy` raters, and all get about equally many."""
     of: list[list[int]] = [[] for _ in range(plan.raters)]
     order = list(range(units))
@@ -277,7 +279,7 @@ def gibberish(draw: Random, text: str, scale: int) -> tuple[str, tuple[int, int]
     return " ".join(nonsense), (1, max(1, scale // 2))
 
 
-class Retrieval:
+class Bm25:
     """A baseline system: the true response to the most similar context of a pool of context-response pairs, by BM25 in
     Lucene's form, k1 1.5, b 0.75 (Robertson and Zaragoza 2009)."""
 

@@ -130,8 +130,7 @@ def negatives(
     from ssrem.tasks.warehouse.home import landed_corpora
 
     chosen = landed_corpora(call.root, corpus)
-    for name in tasks.tables.without_tables(call.root, chosen):
-        tasks.tables.build(name, call.root, resources=call.resources)
+    tasks.tables.build_missing(call.root, chosen, resources=call.resources)
     new = {
         name: tasks.tables.make_negatives(name, call.root, generator, settings, resources=call.resources)
         for name in chosen

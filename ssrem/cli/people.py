@@ -178,6 +178,8 @@ def validate(
             "--scores takes what the file has; leave out --evaluator, --set, --unlabelled, --dry-run"
         )
     source.say_how_read()
+    if scores:
+        say(f"{file}: validating the scores in {scores!r}")
     others = _unlabelled(unlabelled, sets.map) if unlabelled else []
     target = output_ or Path(f"{source.name}-validation.html")
     output.write(target)  # scoring may take long

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from ssrem import tasks
-from ssrem.annotation.batch import Plan
+from ssrem.annotation.batch import BatchPlan
 from ssrem.cli import output
 from ssrem.cli.options import Call, Verb
 from ssrem.errors import AnnotationError
@@ -77,7 +77,7 @@ def collect(
     split: Literal["valid", "test"] = "test",
     responses: Annotated[dict[str, Path], BeforeValidator(files)] = {},  # noqa: B006
     without_bm25: bool = False,
-    plan: Plan,
+    plan: BatchPlan,
 ) -> None:
     """Draw a batch of responses and write the files that raters fill in.
 

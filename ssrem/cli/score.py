@@ -22,7 +22,7 @@ from ssrem.tasks.settings import AskingSettings
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
-    from ssrem.responses import Responses, Row
+    from ssrem.responses import ResponseRow, Responses
 
 Words = Parameter(allow_leading_hyphen=True, consume_multiple=False)
 """Of an option whose text may begin with a hyphen, so that it takes one word alone."""
@@ -116,14 +116,14 @@ def _read(
 ) -> tuple[Responses, str]:
     """The responses that the options give, and the name of their source in messages."""
     from ssrem.annotated_sets.columns import turns
-    from ssrem.responses import Responses, Row, read_responses
+    from ssrem.responses import ResponseRow, Responses, read_responses
     from ssrem.samples import Sample
 
     if response is not None:
         if file is not None:
             raise UsageError(f"{file} and --response: give a file, or one response, not both")
         sample = Sample(turns("\n".join(context).split("\n")), response, reference)
-        return Responses((Row("--response", None, sample),), None), "--response"
+        return Responses((ResponseRow("--response", None, sample),), None), "--response"
     if context or reference:
         raise UsageError("--context and --reference belong to --response; give it, too, and no file")
     if file is None:
@@ -131,7 +131,7 @@ def _read(
     return read_responses(file, format, map), "standard input" if file == "-" else file
 
 
-def _scored(evaluator: Evaluator, rows: Sequence[Row]) -> list[dict[str, Any]]:
+def _scored(evaluator: Evaluator, rows: Sequence[ResponseRow]) -> list[dict[str, Any]]:
     """A row of output for each: the input's id if it has one, the score, its parts, and the reason if it has none."""
     from ssrem.evaluators import PARTS
     from ssrem.samples import Sample
@@ -165,12 +165,15 @@ def _text(scored: Sequence[dict[str, Any]], *, alone: bool) -> str:
     return "".join("\t".join(line) + "\n" for line in lines)
 
 
-def _summary(scored: Sequence[dict[str, Any]], rows: Sequence[Row], of: str) -> str:
+def _summary(scored: Sequence[dict[str, Any]], rows: Sequence[ResponseRow], of: str) -> str:
     """How many responses have a score, and how many have none for which reason."""
     reasons = Counter(row["reason"].partition(":")[0] for row in scored if row["reason"])
     line = f"scored {len(scored) - reasons.total():,} of {output.count(len(scored), 'response')} of {of}"
     if reasons:
         line += f"; without a score: {', '.join(f'{reason} {n:,}' for reason, n in reasons.items())}"
+    mixed = sum(row["h"] is not None for row in scored)
+    if 0 < mixed < len(scored) - reasons.total():
+        line += f"; their score is f, since only {mixed:,} have the reference that h needs"
     malformed = next((row for row in rows if row.sample is None), None)
     return line + (f" (the first: {malformed.where}: {malformed.fault})" if malformed else "")
 

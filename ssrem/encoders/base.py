@@ -179,8 +179,6 @@ class Concatenation(Encoder):
     saved: ClassVar[tuple[str, ...]] = ("parts",)
 
     def __init__(self, parts: Sequence[Encoder]) -> None:
-        if len(parts) < 2:
-            raise EvaluatorError(f"a concatenation needs two encoders or more, got {len(parts)}")
         self.parts = list(parts)
         self.name = "+".join(part.name for part in parts)
         self.dimensions = sum(part.dimensions for part in parts)

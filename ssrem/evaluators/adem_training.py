@@ -34,7 +34,7 @@ from ssrem.samples import SPLIT_NAMES, TRAIN, VALID, Candidates, Floats, Labels,
 from ssrem.tokenize import words as words_of
 from ssrem.training import Training
 from ssrem.training.checkpoint import Checkpoint
-from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, one_thread, shuffled_epochs, train
+from ssrem.training.trainer import Curve, Group, Loss, Schedule, Step, one_thread, shuffled_epochs, train
 
 END, OTHER = 0, 1
 """Classes of the decoder: the end of a turn, and every word outside its vocabulary."""
@@ -121,7 +121,7 @@ class Vhred(torch.nn.Module):
             return cls(dimensions, log_frequencies, settings)
 
     def forward(
-        self, batch: Batch, classes: torch.Tensor, generator: torch.Generator, word_drop: float
+        self, batch: StretchBatch, classes: torch.Tensor, generator: torch.Generator, word_drop: float
     ) -> Losses:
         """Losses of one sample of z a turn.
 
@@ -170,16 +170,16 @@ class Vhred(torch.nn.Module):
 
 
 @dataclass(frozen=True)
-class Batch:
+class StretchBatch:
     """Stretches of conversation. turns: int64 (b, t), rows of `texts`, -1 after the last turn."""
 
     words: Words
     texts: Stretches
     turns: Rows
 
-    def part(self, rows: Rows | slice) -> Batch:
+    def part(self, rows: Rows | slice) -> StretchBatch:
         """The stretches at `rows`."""
-        return Batch(self.words, self.texts, self.turns[rows])
+        return StretchBatch(self.words, self.texts, self.turns[rows])
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -225,7 +225,7 @@ class VhredObjective:
     epoch.
     """
 
-    def __init__(self, learned: Batch, valid: Batch, settings: Any) -> None:
+    def __init__(self, learned: StretchBatch, valid: StretchBatch, settings: Any) -> None:
         self.learned, self.valid, self.settings = learned, valid, settings
         words = learned.words
         self.classes, frequencies = decoder_classes(words, learned.texts, learned.turns, settings.vocabulary)
@@ -237,7 +237,7 @@ class VhredObjective:
         """Adam, gradients clipped to norm 1; early stopping once the KL divergence has its full weight."""
         settings = self.settings
         annealed = max(0, settings.anneal_steps - 1) // self.steps
-        plan = Plan(settings.epochs, settings.seed, patience=settings.patience, patience_from=annealed)
+        plan = Schedule(settings.epochs, settings.seed, patience=settings.patience, patience_from=annealed)
         words = self.learned.words
         data: list[NDArray[Any]] = [words.ids, words.ends, words.vectors]
         data += [self.learned.turns, self.valid.turns]
@@ -356,7 +356,7 @@ def _vhred(evaluator: Any, candidates: Candidates, learned: Rows, valid: Rows) -
     texts = words.first(len(dialogues.texts), settings.turn_words)
     usable = []
     for split, turns in zip(stretches, np.split(dialogues.turns, [len(learned)]), strict=True):
-        batch = Batch(words, texts, turns)
+        batch = StretchBatch(words, texts, turns)
         usable.append(batch.part(np.flatnonzero(batch.predicted.any(axis=1))))
         if not len(usable[-1].turns):
             raise EvaluatorError(
@@ -498,7 +498,9 @@ def learn(
     Adam; training stops after `tune_patience` epochs without a lower error.
     """
     objective = MatricesObjective(space, learned, valid, settings)
-    plan = Plan(settings.tune_epochs, settings.seed, patience=settings.tune_patience, from_0=True, clip=None)
+    plan = Schedule(
+        settings.tune_epochs, settings.seed, patience=settings.tune_patience, from_0=True, clip=None
+    )
     curve = train(objective, plan, progress=progress)
     return replace(space, matrices=objective.matrices()), curve
 

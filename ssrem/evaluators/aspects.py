@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.evaluators import PACKAGED
-from ssrem.evaluators.metric import EncodedMetric, Metric, Scored
+from ssrem.evaluators.metric import EncodedMetric, Metric, MetricScores
 from ssrem.evaluators.similarity import row_cosines
 from ssrem.files import read_json, read_tensors, write_json, write_tensors
 from ssrem.samples import Sample
@@ -47,8 +47,8 @@ class Novelty(Metric):
     source: ClassVar[str] = "ssrem: share of novel bigrams as in See et al. 2017"
     engine = f"words:{TOKENIZER_VERSION}|allowed:{ALLOWED}"
 
-    def values(self, samples: Sequence[Sample]) -> Scored:
-        return Scored(np.minimum(ALLOWED - np.array([_copied(sample) for sample in samples]), 0.0))
+    def values(self, samples: Sequence[Sample]) -> MetricScores:
+        return MetricScores(np.minimum(ALLOWED - np.array([_copied(sample) for sample in samples]), 0.0))
 
 
 class OwnTurn(EncodedMetric):
@@ -70,7 +70,7 @@ class OwnTurn(EncodedMetric):
         """The turns with which the response is compared; the nearest one counts."""
         return context[-2:-1]
 
-    def values(self, samples: Sequence[Sample]) -> Scored:
+    def values(self, samples: Sequence[Sample]) -> MetricScores:
         row: dict[str, int] = {}
         pairs = [
             (at, row.setdefault(turn, len(row)), row.setdefault(sample.response, len(row)))
@@ -84,7 +84,7 @@ class OwnTurn(EncodedMetric):
             vectors, long = self.encoder.encode(list(row)), self.encoder.truncated(list(row))
             np.maximum.at(nearest, at, row_cosines(vectors[turn], vectors[response]))
             np.logical_or.at(cut, at, long[turn] | long[response])
-        return Scored(np.minimum(1 + self.range[0] - nearest, 0.0), cut)
+        return MetricScores(np.minimum(1 + self.range[0] - nearest, 0.0), cut)
 
 
 class Repetition(OwnTurn):
@@ -119,8 +119,8 @@ class Fluency(Metric):
     def engine(self) -> str:
         return f"words:{TOKENIZER_VERSION}|counts:{packaged_counts().digest}"
 
-    def values(self, samples: Sequence[Sample]) -> Scored:
-        return Scored(np.array([packaged_counts().association(sample.response) for sample in samples]))
+    def values(self, samples: Sequence[Sample]) -> MetricScores:
+        return MetricScores(np.array([packaged_counts().association(sample.response) for sample in samples]))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ssrem.evaluators.base import EvaluatorSettings
-from ssrem.evaluators.metric import EncodedMetric, EncoderSettings, Metric, Scored
+from ssrem.evaluators.metric import EncodedMetric, EncoderSettings, Metric, MetricScores
 from ssrem.evaluators.similarity import row_cosines
 from ssrem.samples import Sample
 from ssrem.settings import Count
@@ -40,7 +40,7 @@ class Cosine(EncodedMetric):
     source: ClassVar[str] = "a sentence encoder as it comes (Reimers and Gurevych 2019, section 3)"
     settings_model: ClassVar[type[EvaluatorSettings]] = CosineSettings
 
-    def values(self, samples: Sequence[Sample]) -> Scored:
+    def values(self, samples: Sequence[Sample]) -> MetricScores:
         row: dict[str, int] = {}
         responses = np.array(
             [row.setdefault(sample.response, len(row)) for sample in samples], dtype=np.int64
@@ -60,7 +60,7 @@ class Cosine(EncodedMetric):
         counts = np.bincount(position, minlength=len(samples))
         cut = long[responses]
         np.logical_or.at(cut, np.repeat(position, sizes), long[read])
-        return Scored(totals / np.maximum(counts, 1), cut)
+        return MetricScores(totals / np.maximum(counts, 1), cut)
 
     def _queries(self, context: Sequence[str]) -> list[list[str]]:
         """What to compare the response with, each the texts whose vectors are added up; none if there is no turn."""
@@ -84,6 +84,6 @@ class Length(Metric):
     source: ClassVar[str] = "ssrem: a control; correlation with length in Lowe et al. 2017, section 5.2"
     engine = "words:blanks"
 
-    def values(self, samples: Sequence[Sample]) -> Scored:
+    def values(self, samples: Sequence[Sample]) -> MetricScores:
         words = np.array([len(sample.response.split()) for sample in samples], dtype=np.float64)
-        return Scored(np.log1p(words))
+        return MetricScores(np.log1p(words))

@@ -31,7 +31,7 @@ from ssrem.evaluators.bilinear_inputs import (
     BaseSettings,
     Cases,
     PaperSettings,
-    TableSettings,
+    SSREMSettings,
     mean_turn,
 )
 from ssrem.evaluators.learning import CandidateColumns, draw, usable_rows
@@ -216,7 +216,7 @@ class SSREM(Bilinear):
 
     name: ClassVar[str] = "ssrem"
     source: ClassVar[str] = "after Bak and Oh 2020, section 3"
-    settings_model: ClassVar[type[EvaluatorSettings]] = TableSettings
+    settings_model: ClassVar[type[EvaluatorSettings]] = SSREMSettings
     form: ClassVar[str] = "ssrem-table-2"
     default_encoder: ClassVar[str | None] = DISTILLED
     learns_on: ClassVar[tuple[type[Encoder], type[Encoder]]] = (WordAverage, LearnedTable)

@@ -50,7 +50,7 @@ class PaperSettings(FitSettings):
     """softmax: the true response against all negatives; ranking: the order GT > SC > SP > SS > Rand"""
 
 
-class TableSettings(FitSettings):
+class SSREMSettings(FitSettings):
     """Settings of `ssrem`."""
 
     min_count: Count = 5

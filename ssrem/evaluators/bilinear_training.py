@@ -32,13 +32,13 @@ from ssrem.evaluators.bilinear_inputs import (
     Cases,
     FitSettings,
     PaperSettings,
-    TableSettings,
+    SSREMSettings,
     last_turns,
     mean_turn,
 )
 from ssrem.evaluators.learning import contents
 from ssrem.samples import TRAIN, VALID, Candidates, Rows
-from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, precision, shuffled_epochs
+from ssrem.training.trainer import Curve, Group, Loss, Schedule, Step, precision, shuffled_epochs
 
 ABSENT = -1e30
 """Score of a missing candidate: as minus infinity in a softmax, but its gradients are numbers."""
@@ -99,9 +99,9 @@ class MatrixObjective:
         self.scaled = ("matrix",) if settings.logits == "raw" else ()
         self.matrix = torch.nn.Parameter(torch.from_numpy(initial(cases.vectors.shape[1], settings)))
 
-    def plan(self) -> Plan:
+    def plan(self) -> Schedule:
         settings = self.settings
-        return Plan(
+        return Schedule(
             settings.epochs, settings.seed, patience=settings.patience, weight_decay=settings.weight_decay
         )
 
@@ -194,7 +194,7 @@ class VectorObjective(ABC):
         """What V learns, by name."""
 
     @abstractmethod
-    def plan(self) -> Plan:
+    def plan(self) -> Schedule:
         """How it is learned."""
 
     @abstractmethod
@@ -308,14 +308,14 @@ class LearnedRows:
 class TableObjective(VectorObjective):
     """The rows of a table of token vectors that occur often enough learn with M."""
 
-    settings: TableSettings
+    settings: SSREMSettings
 
     def __init__(
         self,
         candidates: Candidates,
         wanted: Rows,
         usable: Mapping[int, Rows],
-        settings: TableSettings,
+        settings: SSREMSettings,
         start: WordAverage,
     ) -> None:
         super().__init__(candidates, wanted, usable, settings, start)
@@ -323,9 +323,9 @@ class TableObjective(VectorObjective):
         seen = np.unique(self.rows[TRAIN][self.rows[TRAIN] >= 0])
         self.learning = LearnedRows(start, Texts(start, self.texts), seen, settings.min_count)
 
-    def plan(self) -> Plan:
+    def plan(self) -> Schedule:
         settings = self.settings
-        return Plan(settings.epochs, settings.seed, patience=settings.patience, clip=None, warmup=0.05)
+        return Schedule(settings.epochs, settings.seed, patience=settings.patience, clip=None, warmup=0.05)
 
     def parameters(self) -> Mapping[str, torch.nn.Parameter]:
         return {"table": self.learning.table}
@@ -408,9 +408,9 @@ class AdapterObjective(VectorObjective):
             self.lower = LowerStates(parts[0], self.tokens, start.dimensions, checkpoint / "states", key)
             self.model = parts[1]
 
-    def plan(self) -> Plan:
+    def plan(self) -> Schedule:
         epochs, seed, patience = self.settings.epochs, self.settings.seed, self.settings.patience
-        return Plan(epochs, seed, patience=patience, from_0=True, warmup=0.05, one_thread=False)
+        return Schedule(epochs, seed, patience=patience, from_0=True, warmup=0.05, one_thread=False)
 
     def parameters(self) -> Mapping[str, torch.nn.Parameter]:
         return {

@@ -21,7 +21,7 @@ from ssrem.negatives.base import Generator
 from ssrem.samples import TRAIN, VALID, Candidates, Floats, Labels, Progress, Rows, Sample
 from ssrem.training import Training
 from ssrem.training.checkpoint import Checkpoint
-from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, shuffled_epochs, train
+from ssrem.training.trainer import Curve, Group, Loss, Schedule, Step, shuffled_epochs, train
 
 _HELD_OUT = 0.1
 _STEPS_A_STATE = 50
@@ -93,7 +93,7 @@ def tune(evaluator: Any, labels: Labels, progress: Progress | None) -> Training:
     human = HeldOutSplit.of(evaluator.name, labels.pairs, labels.scale, share=_HELD_OUT, seed=seed)
     inputs = net.with_frozen_output(net.base.read(human.samples))
     learned, valid = (
-        Examples(inputs.part(rows), human.unit[rows].astype(np.float32), np.arange(len(rows)))
+        Groups(inputs.part(rows), human.unit[rows].astype(np.float32), np.arange(len(rows)))
         for rows in human.split
     )
     if from_0:
@@ -117,7 +117,7 @@ def _learned(evaluator: Any, net: CrossNet, inputs: Inputs, tuned: int = 0) -> N
 
 
 @dataclass(frozen=True)
-class Examples:
+class Groups:
     """Inputs with targets in [0, 1], float32 (m,), in groups; starts, int64 (n,): the first row of each group.
 
     A group is a true response followed by its negatives, or one annotated response.
@@ -149,14 +149,14 @@ class CrossObjective:
     """
 
     net: CrossNet
-    learned: Examples
-    valid: Examples
+    learned: Groups
+    valid: Groups
     settings: Any
     kind: str
 
     def learn(self, progress: Progress | None, checkpoint: Checkpoint | None, *, from_0: bool) -> Curve:
         """Warm-up and decay, gradients clipped to norm 1; `net` ends in the state of the best epoch."""
-        plan = Plan(
+        plan = Schedule(
             self.settings.epochs,
             self.settings.seed,
             patience=self.settings.patience,
@@ -205,7 +205,7 @@ class CrossObjective:
             figures["valid_gt_above"] = float(np.delete(above, examples.starts).mean())
         return figures
 
-    def _mean_loss(self, z: Floats, examples: Examples) -> float:
+    def _mean_loss(self, z: Floats, examples: Groups) -> float:
         targets = torch.from_numpy(examples.targets.astype(np.float64))
         return float(losses(self.kind, torch.from_numpy(z), targets, examples.sizes).mean())
 
@@ -250,7 +250,7 @@ def _examples(
     net: CrossNet,
     progress: Progress | None,
     folder: Path | None,
-) -> Examples:
+) -> Groups:
     """`count` responses of the split, drawn once, each with its negatives; responses without one are left out.
 
     progress, folder: for `negatives_by_response`, as mask-and-fill takes as long as the training.
@@ -268,4 +268,4 @@ def _examples(
         samples += [true, *(Sample(true.context, negative.text) for negative in negatives)]
     targets = np.zeros(len(samples), dtype=np.float32)
     targets[starts] = 1.0
-    return Examples(net.base.read(samples), targets, np.array(starts, dtype=np.int64))
+    return Groups(net.base.read(samples), targets, np.array(starts, dtype=np.int64))

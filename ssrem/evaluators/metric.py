@@ -26,7 +26,7 @@ _ROUNDING = 1e-5
 
 
 @dataclass(frozen=True)
-class Scored:
+class MetricScores:
     """What a metric gives: values float64 (n,), and whether it left out some of a sample's text, bool (n,).
 
     reasons: of each sample why its value is NaN, "" where it is a number; empty where all are numbers.
@@ -60,13 +60,20 @@ class Metric(Evaluator):
     def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
         return cls(**settings)
 
+    def settings_of_run(self, options: Mapping[str, Any]) -> Any:
+        """Its settings, with those of the options that it has but does not save, such as a device: no score depends on
+        them."""
+        known = self.settings_model.model_fields
+        own = {name: value for name, value in options.items() if name in known and known[name].exclude}
+        return self.settings.model_copy(update=own)
+
     @property
     @abstractmethod
     def engine(self) -> str:
         """What computes it, with its version or weights' hash: the part of the signature that settings do not hold."""
 
     @abstractmethod
-    def values(self, samples: Sequence[Sample]) -> Scored:
+    def values(self, samples: Sequence[Sample]) -> MetricScores:
         """Scores of one batch of samples that have what is needed, in order, independent of one another: finite, or NaN
         with a reason.
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from ssrem.encoders import DEFAULT_ENCODER, Encoder
 from ssrem.encoders.recurrent import take_weights
 from ssrem.evaluators.base import EvaluatorSettings, Scores, Trained
-from ssrem.evaluators.metric import EncodedMetric, EncoderSettings, Scored
+from ssrem.evaluators.metric import EncodedMetric, EncoderSettings, MetricScores
 from ssrem.evaluators.similarity import pooled_cosine
 from ssrem.samples import Floats, Sample
 from ssrem.settings import Count, Natural, Positive, Seed
@@ -164,7 +164,7 @@ class RuberRef(EncodedMetric):
     def engine(self) -> str:
         return f"{super().engine}|{self.encoder.unit}"
 
-    def values(self, samples: Sequence[Sample]) -> Scored:
+    def values(self, samples: Sequence[Sample]) -> MetricScores:
         responses = [sample.response for sample in samples]
         references = [sample.reference or "" for sample in samples]
-        return Scored(pooled_cosine(responses, references, self.encoder))
+        return MetricScores(pooled_cosine(responses, references, self.encoder))

@@ -22,7 +22,7 @@ from ssrem.evaluators.similarity import pooled_cosine
 from ssrem.samples import Candidates, Floats, Labels, Progress, Rows, Sample
 from ssrem.training import Training
 from ssrem.training.checkpoint import Checkpoint
-from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, one_thread, shuffled_epochs, train
+from ssrem.training.trainer import Curve, Group, Loss, Schedule, Step, one_thread, shuffled_epochs, train
 
 _HELD_OUT = 0.1
 _MEASURED = _ENCODED = 256
@@ -161,7 +161,7 @@ def fit(
     edges = zip(candidates.context_start[rows].tolist(), candidates.context_stop[rows].tolist(), strict=True)
     contexts = [tuple(texts[row] for row in range(start, stop)) for start, stop in edges]
     laid = Laid.of(contexts, [texts[row] for row in used.tolist()], evaluator.encoder, settings)
-    examples = Examples(np.arange(len(rows)), wanted)
+    examples = LabelledPairs(np.arange(len(rows)), wanted)
     first, second = (examples.part(part) for part in np.split(np.arange(len(rows)), [len(learned)]))
     net = RuberNet.seeded(evaluator.encoder.dimensions, settings)
     objective = RuberObjective(net, laid, first, second, settings)
@@ -193,7 +193,7 @@ def tune(evaluator: Any, labels: Labels, progress: Progress | None) -> Training:
     seed = [settings.seed, 6]
     human = HeldOutSplit.of(evaluator.name, labels.pairs, labels.scale, share=_HELD_OUT, seed=seed)
     laid, pairs = lay_samples(human.samples, encoder, settings)
-    examples = Examples(pairs[:, 0], pairs[:, 1:], human.unit.astype(np.float32))
+    examples = LabelledPairs(pairs[:, 0], pairs[:, 1:], human.unit.astype(np.float32))
     first, second = (examples.part(rows) for rows in human.split)
     net = RuberNet.seeded(encoder.dimensions, settings)
     net.load_state_dict(evaluator.net.state_dict())
@@ -206,7 +206,7 @@ def tune(evaluator: Any, labels: Labels, progress: Progress | None) -> Training:
 
 
 @dataclass(frozen=True)
-class Examples:
+class LabelledPairs:
     """Examples to learn from, as rows of the contexts and responses of a layout.
 
     context: (n,). response: (n, 1 + k), the response and, for the margin loss, its negatives: one or more, -1 for a
@@ -220,10 +220,10 @@ class Examples:
     def __len__(self) -> int:
         return len(self.context)
 
-    def part(self, rows: Rows) -> Examples:
+    def part(self, rows: Rows) -> LabelledPairs:
         """The examples at `rows`."""
         targets = None if self.targets is None else self.targets[rows]
-        return Examples(self.context[rows], self.response[rows], targets)
+        return LabelledPairs(self.context[rows], self.response[rows], targets)
 
     def negative(self, rows: Rows, turn: int) -> Rows:
         """One negative of each row: the turn-th one that is not missing, starting again after the last."""
@@ -239,15 +239,15 @@ class RuberObjective:
 
     net: RuberNet
     laid: Laid
-    train: Examples
-    valid: Examples
+    train: LabelledPairs
+    valid: LabelledPairs
     settings: Any
     taken: int | None = None
 
     def learn(self, progress: Progress | None, checkpoint: Checkpoint | None = None) -> Curve:
         """Adam, gradients clipped to norm 1, learning rate × 0.1 on a plateau."""
         chosen = self.settings
-        plan = Plan(
+        plan = Schedule(
             chosen.epochs, chosen.seed, patience=chosen.patience, decay_patience=chosen.decay_patience
         )
         return train(self, plan, progress=progress, checkpoint=checkpoint)
@@ -283,7 +283,7 @@ class RuberObjective:
 
 
 def losses(
-    net: RuberNet, laid: Laid, examples: Examples, rows: Rows, turn: int, margin: float
+    net: RuberNet, laid: Laid, examples: LabelledPairs, rows: Rows, turn: int, margin: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Loss of each row, (b,), and whether its response scores above its negative: 1, 0, 0.5 (tie) or NaN (none).
 

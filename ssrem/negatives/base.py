@@ -77,7 +77,7 @@ class Case:
         return np.random.default_rng(int.from_bytes(digest, "big"))
 
 
-class Settings(settings.Settings, strict=True):
+class GeneratorSettings(settings.Settings, strict=True):
     """What determines a generator's negatives, besides the seed."""
 
     count: Count = 1
@@ -95,9 +95,9 @@ class Generator(ABC):
     """The generator's key in ssrem.negatives.GENERATORS."""
     source: ClassVar[str]
     """Where it is described: authors, year, section."""
-    settings_class: ClassVar[type[Settings]] = Settings
+    settings_class: ClassVar[type[GeneratorSettings]] = GeneratorSettings
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: GeneratorSettings | None = None) -> None:
         self.settings: Any = settings or self.settings_class()
 
     @classmethod
@@ -172,7 +172,7 @@ class Mixture(Generator):
         super().__init__()
         self.parts = tuple(parts)
         self.name = "+".join(part.name for part in self.parts)
-        name, times = Counter(part.name for part in self.parts).most_common(1)[0]
+        name, times = Counter(type(part).name for part in self.parts).most_common(1)[0]
         if times > 1:
             raise EvaluatorError(
                 f"negatives {self.name}: {name} is named twice; name it once, as {name}-2 for two negatives"

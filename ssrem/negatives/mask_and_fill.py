@@ -11,7 +11,7 @@ from pydantic import Field
 
 from ssrem.encoders.pretrained import BF16
 from ssrem.errors import EvaluatorError
-from ssrem.negatives.base import Case, Generator, Negative, Settings, share_of
+from ssrem.negatives.base import Case, Generator, GeneratorSettings, Negative, share_of
 from ssrem.negatives.masked_lm import MaskedLM, Pieces, joined_turns
 from ssrem.samples import Candidates, Floats
 from ssrem.settings import Count, Share
@@ -20,7 +20,7 @@ _CLOSING = frozenset(".,?!;:)]}%\u2026'\u2019")
 _SENTENCE_END = frozenset(".?!\u2026\n")
 
 
-class MaskAndFillSettings(Settings):
+class MaskAndFillSettings(GeneratorSettings):
     """Settings of mask-and-fill and its variants."""
 
     model: str = ""
@@ -59,7 +59,7 @@ class MaskAndFill(Generator):
 
     name = "mask-and-fill"
     source: ClassVar[str] = "Park et al. 2021, section 3; its variants section 4.2.2"
-    settings_class: ClassVar[type[Settings]] = MaskAndFillSettings
+    settings_class: ClassVar[type[GeneratorSettings]] = MaskAndFillSettings
     fixed: ClassVar[Mapping[str, str]] = {}
     """The settings that make a variant."""
 

@@ -22,7 +22,7 @@ from ssrem.negatives.masked_lm import joined_turns, masked_logits
 from ssrem.samples import TRAIN, VALID, Candidates, Floats, Progress, Rows
 from ssrem.settings import LARGEST, Count, Natural, Positive, Seed, Settings
 from ssrem.training.checkpoint import Checkpoint
-from ssrem.training.trainer import Group, Loss, Plan, Step, train
+from ssrem.training.trainer import Group, Loss, Schedule, Step, train
 
 CARD = "tied_head.json"
 _STEPS_A_STATE = 100
@@ -91,7 +91,7 @@ def fine_tune(
         torch.manual_seed(settings.seed)
         head = TiedHead(candidates, settings)
         before, device = head.validate(0), head.model.device
-        plan = Plan(
+        plan = Schedule(
             1, settings.seed, weight_decay=0.01, decoupled=True, warmup=0.1, bf16=device, one_thread=False
         )
         unfinished = None

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ssrem.errors import EvaluatorError
-from ssrem.negatives.base import Case, Generator, Negative, Settings, letters, share_of
+from ssrem.negatives.base import Case, Generator, GeneratorSettings, Negative, letters, share_of
 from ssrem.samples import Candidates, Rows
 from ssrem.settings import Count, Share
 
@@ -30,7 +30,7 @@ class SpeakerSet(Generator):
     """The kind of drawn candidates, one of ssrem.samples.KINDS."""
     source: ClassVar[str] = "Bak and Oh 2020, section 3.2"
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: GeneratorSettings | None = None) -> None:
         super().__init__(settings)
         if self.settings.count > 1 or self.kind == "Rand":
             self.name = f"{self.name}-{self.settings.count}"
@@ -38,10 +38,8 @@ class SpeakerSet(Generator):
     def check(self, candidates: Candidates) -> None:
         drawn = candidates.negatives[self.kind].shape[1] if self.kind in candidates.negatives else 0
         if drawn < self.settings.count:
-            raise EvaluatorError(
-                f"{self.name}: the candidates have {drawn} {self.kind} turns a response; "
-                f"draw {self.settings.count} or more when the speaker tables are built"
-            )
+            few = f"{self.name}: the speaker tables have {drawn} turns of {self.kind} for a response"
+            raise EvaluatorError(f"{few}; use {type(self).name}-{drawn}" if drawn else few)
 
     def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
         rows = case.candidates.negatives[self.kind][case.row]
@@ -167,7 +165,7 @@ def _asks(text: str) -> bool:
     return text.rstrip().endswith(("?", "\uff1f"))
 
 
-class ScrambleSettings(Settings):
+class ScrambleSettings(GeneratorSettings):
     """Settings of drop-golden and shuffle-golden."""
 
     share: Share = 0.2728
@@ -180,7 +178,7 @@ class Scramble(Generator):
     """The response's words changed at random, up to ten times until the text passes the check."""
 
     source: ClassVar[str] = "Park et al. 2021, section 4.2.2"
-    settings_class: ClassVar[type[Settings]] = ScrambleSettings
+    settings_class: ClassVar[type[GeneratorSettings]] = ScrambleSettings
     settings: Any
 
     def negatives(self, case: Case, seed: int) -> Iterable[Negative]:

@@ -72,10 +72,3 @@ def load_key(file: str | Path | None = None, *, outside: Path) -> PseudonymKey:
             f"the key in {where} is {len(secret)} bytes long, and needs {SHORTEST_KEY}; {WAY_OUT}"
         )
     return PseudonymKey(secret)
-
-
-def key_at_hand(file: str | Path | None = None, *, outside: Path) -> PseudonymKey | None:
-    """As `load_key`, but None if neither a file nor the variable is given."""
-    if file is None and not os.environ.get(VARIABLE):
-        return None
-    return load_key(file, outside=outside)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ssrem.errors import DumpError
-from ssrem.readers.fields import ALIASES, OF_REPLIES, ROLES, Layout, told, unknown_columns, weigh
+from ssrem.readers.fields import ALIASES, OF_REPLIES, ROLES, FieldNames, told, unknown_columns, weigh
 from ssrem.readers.files.sources import as_given, common_folder
 from ssrem.readers.files.streams import SAMPLE_ROWS, DumpFile, Meter, encodable, is_utf8, text_name
 from ssrem.readers.people import NONE, roles_in, seated, without_people
@@ -89,7 +89,7 @@ class Reader(ABC):
         self.meter = Meter()
         for file in files:
             file.meter = self.meter
-        self.layout = Layout(mapping, self.aliases, self.ignored, self.unwrapped)
+        self.layout = FieldNames(mapping, self.aliases, self.ignored, self.unwrapped)
         self.mapping = dict(self.layout.mapping)
         self.layout.times.dump = str(files[0].path)
         self.batch_rows = batch_rows

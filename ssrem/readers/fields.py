@@ -182,7 +182,7 @@ def joiner(field: str) -> str:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ColumnsOfFields:
     """Where the fields of rows with certain columns come from.
 
     sources: field → columns, in order. metadata: the columns that no field uses. ambiguous: several well-known names
@@ -194,8 +194,8 @@ class Plan:
     ambiguous: bool
 
 
-class Layout:
-    """Finds the Plan for a set of columns.
+class FieldNames:
+    """Finds the fields of a set of columns by their names.
 
     mapping: field → columns by `--map`. aliases: field → its well-known names. ignored: columns that are dropped.
     instead: OF_FILE or OF_REPLIES, where `--map` has it in place of a column of conversations, else "". unwrapped: a
@@ -221,7 +221,7 @@ class Layout:
             field: {name: rank for rank, name in enumerate(names)} for field, names in aliases.items()
         }
         self._ignored = frozenset(ignored)
-        self._plans: dict[tuple[str, ...], Plan] = {}
+        self._plans: dict[tuple[str, ...], ColumnsOfFields] = {}
         self.passed_over: set[str] = {""}
         self.map(self.mapping)
 
@@ -256,8 +256,8 @@ class Layout:
             key=lambda c: (c in words, ranks[known[c]], c != known[c], c),
         )
 
-    def plan(self, columns: tuple[str, ...]) -> Plan:
-        """The Plan for rows with these columns."""
+    def plan(self, columns: tuple[str, ...]) -> ColumnsOfFields:
+        """Where the fields of rows with these columns come from."""
         if plan := self._plans.get(columns):
             return plan
         known = {field: self.known(field, columns) for field in FIELDS}
@@ -267,7 +267,7 @@ class Layout:
         used = {column for parts in sources.values() for column in parts}
         rest = sorted(set(columns) - used - self._mapped - self._ignored - {""})
         ordered = {field: sources[field] for field in FIELDS if field in sources}
-        plan = Plan(ordered, tuple(rest), any(len(names) > 1 for names in known.values()))
+        plan = ColumnsOfFields(ordered, tuple(rest), any(len(names) > 1 for names in known.values()))
         if len(self._plans) < 1024:  # rows that always have new keys must not fill the memory
             self._plans[columns] = plan
         return plan
@@ -316,7 +316,7 @@ def listed(header: Sequence[str]) -> str:
     return names or "none"
 
 
-def weigh(layout: Layout, rows: Sequence[Mapping[str, Any]], conversations: Sequence[object]) -> None:
+def weigh(layout: FieldNames, rows: Sequence[Mapping[str, Any]], conversations: Sequence[object]) -> None:
     """Make the layout pass over columns that its well-known names take for a field, but whose values contradict.
 
     Most texts are no lists or objects. Most addressees speak. Most messages of a conversation have an id of their own.

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ssrem.errors import DumpError
-from ssrem.readers.fields import Layout
+from ssrem.readers.fields import FieldNames
 
 DEEPEST = 100
 """Most nested levels of lists and objects that are accepted. JSON parsers fail at about a thousand levels; the exact
 depth depends on the caller."""
 
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
-_LAYOUT = Layout()
+_LAYOUT = FieldNames()
 _OF_ONE = {"speakers", "utterances", "turns", "dialog", "dialogue", "messages", "conversation", "items"}
 """Keys of one conversation, not ids of several."""
 

@@ -12,7 +12,7 @@ from ssrem.errors import DumpError
 from ssrem.readers.fields import ROLES, normalise
 from ssrem.readers.json_values import parse_json
 
-Path = tuple[str, ...]
+KeyPath = tuple[str, ...]
 
 MEMBERS = "*"
 _PLACE = re.compile(r"-?\d{1,9}")
@@ -27,8 +27,8 @@ class Paths:
     paths: field → its paths. members: the path of the list whose members are messages; None if a row is a message.
     """
 
-    paths: Mapping[str, tuple[Path, ...]]
-    members: Path | None
+    paths: Mapping[str, tuple[KeyPath, ...]]
+    members: KeyPath | None
 
     @classmethod
     def of(cls, mapping: Mapping[str, Sequence[str]], columns: Collection[str]) -> Paths | None:
@@ -123,16 +123,16 @@ class Paths:
             return values[0] if values else None
         return None if None in values else ":".join(map(str, values))
 
-    def _one(self, path: Path, row: Mapping[str, Any], member: Any) -> Any:
+    def _one(self, path: KeyPath, row: Mapping[str, Any], member: Any) -> Any:
         inside = self.members is not None and MEMBERS in path
         return next(values_at(member, self._below(path)) if inside else values_at(row, path), None)
 
-    def _below(self, path: Path) -> Path:
+    def _below(self, path: KeyPath) -> KeyPath:
         """The part of a path below a member."""
         return path[path.index(MEMBERS) + 1 :] if MEMBERS in path else path if self.members is None else ()
 
 
-def values_at(value: Any, path: Path) -> Iterator[Any]:
+def values_at(value: Any, path: KeyPath) -> Iterator[Any]:
     """The values at a path. A text on the way is read as JSON, and a key may hold dots; `*` are the members of a list,
     or of an object."""
     if not path:
@@ -154,7 +154,7 @@ def values_at(value: Any, path: Path) -> Iterator[Any]:
         yield from values_at(value[int(key)], tuple(rest))
 
 
-def _rest(value: Mapping[str, Any], used: Sequence[Path]) -> dict[str, Any]:
+def _rest(value: Mapping[str, Any], used: Sequence[KeyPath]) -> dict[str, Any]:
     """An object without what is at the used paths, and without objects of which nothing else is left."""
     rest = {}
     for key, member in value.items():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import DumpError, short_repr
 from ssrem.readers import guess_format, open_dump
-from ssrem.readers.fields import Layout, checked_mapping
+from ssrem.readers.fields import FieldNames, checked_mapping
 from ssrem.readers.files.streams import DumpFile
 from ssrem.readers.rows import escaped
 
@@ -42,14 +42,14 @@ def reader_of(data: Any, columns: Columns | None, reading: Mapping[str, Any], fo
     try:
         fields = checked_mapping(columns)
         if not isinstance(data, str | Path):
-            data, format = _written(data, Layout(fields), folder / _FILE)
+            data, format = _written(data, FieldNames(fields), folder / _FILE)
             reading = {"format": format, **reading}
         return open_dump(data, mapping=fields, **reading)
     except DumpError as error:
         raise DumpError(in_python(str(error)).replace(f"{folder / _FILE}: ", "")) from error.__cause__
 
 
-def _written(data: Any, layout: Layout, path: Path) -> tuple[Path, str | None]:
+def _written(data: Any, layout: FieldNames, path: Path) -> tuple[Path, str | None]:
     """The file that the data are written to, and its format."""
     if hasattr(data, "__arrow_c_stream__"):
         import pyarrow as pa
@@ -81,7 +81,7 @@ def in_python(message: str) -> str:
     return message
 
 
-def _rows(data: Any, layout: Layout) -> Iterator[Mapping[str, Any]]:
+def _rows(data: Any, layout: FieldNames) -> Iterator[Mapping[str, Any]]:
     """Rows of JSON lines: a conversation each, or a message each."""
     if isinstance(data, bytes) or not isinstance(data, Iterable):
         raise _shape(f"the data are {_called(data)}")
@@ -98,7 +98,7 @@ def _rows(data: Any, layout: Layout) -> Iterator[Mapping[str, Any]]:
         raise DumpError("there is no conversation; give at least one with two speakers")
 
 
-def _conversation(messages: Sequence[Any], layout: Layout, where: str, id: str) -> Mapping[str, Any]:
+def _conversation(messages: Sequence[Any], layout: FieldNames, where: str, id: str) -> Mapping[str, Any]:
     if isinstance(messages, tuple) and len(messages) == 2 and all(isinstance(part, str) for part in messages):
         raise _shape(f"{where} is one message, {short_repr(messages)}")
     roles = all(isinstance(message, dict) and {"role", "content"} <= message.keys() for message in messages)
@@ -108,7 +108,7 @@ def _conversation(messages: Sequence[Any], layout: Layout, where: str, id: str) 
     return {"conversation_id": id, "utterances": entries}
 
 
-def _message(message: Any, layout: Layout, where: str) -> dict[str, Any]:
+def _message(message: Any, layout: FieldNames, where: str) -> dict[str, Any]:
     """A message, or a row with a conversation, as JSON lines hold it."""
     if isinstance(message, Sequence) and not isinstance(message, str) and len(message) == 2:
         names = [(layout.mapping.get(name) or (name,))[0] for name in ("speaker", "text")]

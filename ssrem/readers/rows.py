@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ssrem.readers.fields import FIELDS, IDS_OF_PEOPLE, Layout, joiner
+from ssrem.readers.fields import FIELDS, IDS_OF_PEOPLE, FieldNames, joiner
 from ssrem.readers.times import NotVectorisableError
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
@@ -118,7 +118,7 @@ def _as_integer(value: float) -> float | int | None:
     return int(value) if value.is_integer() and abs(value) < _INEXACT else value
 
 
-def row_values(row: object, layout: Layout) -> dict[str, object]:
+def row_values(row: object, layout: FieldNames) -> dict[str, object]:
     """The values of RAW_SCHEMA's columns for one source row.
 
     An object in place of a speaker or addressee is its id, and stays in the metadata. If a time cannot be parsed,
@@ -153,7 +153,7 @@ def row_values(row: object, layout: Layout) -> dict[str, object]:
 
 
 def raw_batch(
-    table: pa.Table, lines: Integers, layout: Layout, file: str, *, optional: bool = True
+    table: pa.Table, lines: Integers, layout: FieldNames, file: str, *, optional: bool = True
 ) -> pa.RecordBatch:
     """The results of `row_values` for every row of a table, as one batch of messages, of SOURCE_SCHEMA.
 

@@ -50,7 +50,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Case:
+class ExampleResponse:
     """A response with its context, its human rating, the score of every evaluator, and why it was chosen.
 
     human: mean of the raters; percentile: its rank in the set, 0 to 100; picks: (evaluator, version, kind).
@@ -81,13 +81,13 @@ class Case:
         return by_kind
 
 
-def chosen(points: Rows) -> list[Case]:
+def chosen(points: Rows) -> list[ExampleResponse]:
     """The cases to show, without texts: the clearest of each dataset, evaluator and kind, then the second clearest, ….
 
     points: one row per evaluator and response.
     """
-    cases: dict[tuple[Any, str], Case] = {}  # by dataset and response
-    clearest: list[tuple[tuple[Any, Any, str], list[Case]]] = []  # evaluator, version and kind
+    cases: dict[tuple[Any, str], ExampleResponse] = {}  # by dataset and response
+    clearest: list[tuple[tuple[Any, Any, str], list[ExampleResponse]]] = []  # evaluator, version and kind
     figures = [row for row in points if is_figure(row["human"]) and is_figure(row["score"])]
     for (dataset, evaluator, version), rows in grouped(figures, "dataset", "evaluator", "version").items():
         if len(rows) < FEWEST:
@@ -98,14 +98,16 @@ def chosen(points: Rows) -> list[Case]:
         for row, human_rank, own_rank in zip(rows, human.tolist(), own.tolist(), strict=True):
             response = str(row["response_id"])
             rating = (float(row["human"]), int(row["raters"]), human_rank)
-            case = cases.setdefault((dataset, response), Case(dataset, row["criterion"], response, *rating))
+            case = cases.setdefault(
+                (dataset, response), ExampleResponse(dataset, row["criterion"], response, *rating)
+            )
             case.scores.append(Score(evaluator, version, row["part"], float(row["score"]), own_rank))
             judged.append(case)
         for kind, clearness in _clearness(human, own).items():
             best = np.argsort(-clearness, kind="stable")[:EACH]
             clearest.append(((evaluator, version, kind), [judged[at] for at in best if clearness[at] > 0]))
 
-    picked: list[Case] = []
+    picked: list[ExampleResponse] = []
     for place in range(EACH):
         for reason, of_kind in clearest:
             for case in of_kind[place : place + 1]:
@@ -117,10 +119,10 @@ def chosen(points: Rows) -> list[Case]:
     return picked
 
 
-def with_texts(cases: Sequence[Case], responses: Rows) -> list[Case]:
+def with_texts(cases: Sequence[ExampleResponse], responses: Rows) -> list[ExampleResponse]:
     """The cases that have texts, with them, dataset by dataset; the least clear are dropped above BYTES_A_PAGE."""
     texts = {(row["dataset"], str(row["response_id"])): row for row in responses}
-    by_dataset: dict[str, list[Case]] = {case.dataset: [] for case in cases}
+    by_dataset: dict[str, list[ExampleResponse]] = {case.dataset: [] for case in cases}
     size = 0
     for case in cases:
         row = texts.get((case.dataset, case.response_id))

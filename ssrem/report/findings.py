@@ -24,7 +24,7 @@ FALSE = {
 
 
 @dataclass(frozen=True)
-class Answer:
+class FirstSentences:
     """The facts of the first sentences, which `answer.html` puts into words.
 
     ranked: evaluators with the mean of their correlations over the annotated sets that all have, weighted by responses,
@@ -45,7 +45,7 @@ class Answer:
     shares: dict[str, dict[str, float]]
 
 
-def answer(data: ReportData) -> Answer:
+def answer(data: ReportData) -> FirstSentences:
     """The facts of the report's first sentences."""
     cells = headline(data.correlations)
     shared = set.intersection(*map(set, cells.values())) if cells else set()
@@ -70,7 +70,7 @@ def answer(data: ReportData) -> Answer:
 
     identifier = best if best in shares else max(shares, key=mean_share, default=None)
     of_conversations = headline(data.correlations, "conversation").values()
-    return Answer(
+    return FirstSentences(
         [(data.title(*one), mean) for one, mean in ranked],
         bool(cells) and not shared,
         [row for cell, row in cells[best].items() if cell in shared] if best else [],

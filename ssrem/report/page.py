@@ -65,7 +65,7 @@ def render(data: ReportData) -> str:
     )
 
 
-def render_page(template: str, shown: list[cases.Case], *, title: Any, **values: Any) -> str:
+def render_page(template: str, shown: list[cases.ExampleResponse], *, title: Any, **values: Any) -> str:
     """A page of a template of this folder, with cases to read. title: `ReportData.title`."""
     labels = dict.fromkeys(title(name, version) for case in shown for name, version, _ in case.picks)
     return (

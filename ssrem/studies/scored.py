@@ -20,7 +20,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredSet:
     """Responses (n) with a score, a human score and a number of words each, none missing."""
 
     scores: Floats
@@ -29,7 +29,7 @@ class Scored:
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedSet:
     """Responses (n) with a score, a human score and a system each, None where it is not known; clusters: the number of
     each response's context; own: systems of the evaluator's own model family."""
 
@@ -41,9 +41,9 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedSet:
     """Of each response and both orders of it and its reference (n, 2): how much better the one that comes first is than
-    the other, in steps of the scale; NaN for no answer. clusters: as in `Ranked`."""
+    the other, in steps of the scale; NaN for no answer. clusters: as in `RankedSet`."""
 
     preferred: Floats
     clusters: Integers
@@ -53,7 +53,7 @@ class Compared:
     "Length of the response",
     "Spearman’s ρ with the number of words, and agreement with people before and after length is held fixed.",
 )
-def length(data: Scored, seed: int) -> list[Finding]:
+def length(data: ScoredSet, seed: int) -> list[Finding]:
     """Spearman's ρ with the response's number of words, of scores and of human scores; and agreement before and after
     control for length: the partial rank correlation (Kendall and Stuart 1973, 27.5)."""
     own, people = spearman(data.scores, data.words), spearman(data.human, data.words)
@@ -83,7 +83,7 @@ def length(data: Scored, seed: int) -> list[Finding]:
     "the standard deviation in their own units.",
     "score, brought to [0, 1]",
 )
-def distribution(data: Scored, seed: int) -> list[Finding]:
+def distribution(data: ScoredSet, seed: int) -> list[Finding]:
     """Standard deviation and quantiles of scores and of human scores, each scaled to [0, 1] by its range; and their
     standard deviation in their own units, as Zhao et al. 2020 print it (Tables 1 and 3)."""
     findings = []
@@ -108,7 +108,7 @@ def distribution(data: Scored, seed: int) -> list[Finding]:
     "without any preference.",
     "points higher",
 )
-def systems(data: Ranked, seed: int) -> list[Finding]:
+def systems(data: RankedSet, seed: int) -> list[Finding]:
     """The mean of the response's percentile by score minus that by human score, in [-100, 100], of each known system;
     and where systems are of the `own` family, their mean minus that of all others."""
     from scipy.stats import rankdata
@@ -131,7 +131,7 @@ def systems(data: Ranked, seed: int) -> list[Finding]:
 
 
 @study("Position", "Whether it matters which of two responses comes first.", "steps, and share")
-def position(data: Compared, seed: int) -> list[Finding]:
+def position(data: ComparedSet, seed: int) -> list[Finding]:
     """How far the evaluator leans to the response that comes first, on average, in steps of its scale; and the share of
     comparisons, in [0, 1], in which it prefers the same place in both orders. Empty if none has both answers."""
     both: Flags = ~np.isnan(data.preferred.sum(axis=1))

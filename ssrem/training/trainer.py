@@ -82,7 +82,7 @@ class Objective(Protocol):
 
 
 @dataclass(frozen=True)
-class Plan:
+class Schedule:
     """Settings of a training. seed: of dropout and noise. clip: limit of the gradients' norm; None: no limit.
 
     weight_decay: of Adam, added to the gradients or, if `decoupled`, subtracted from the weights (AdamW).
@@ -134,7 +134,7 @@ class Curve(NamedTuple):
 
 def train(
     objective: Objective,
-    plan: Plan,
+    plan: Schedule,
     *,
     progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
@@ -151,7 +151,7 @@ def train(
 class _Run:
     """One training, step by step."""
 
-    def __init__(self, objective: Objective, plan: Plan) -> None:
+    def __init__(self, objective: Objective, plan: Schedule) -> None:
         self.objective, self.plan = objective, plan
         groups = [group for group in objective.groups() if group.parameters]
         self.parameters = {name: value for group in groups for name, value in group.parameters.items()}

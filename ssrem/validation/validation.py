@@ -11,7 +11,7 @@ import numpy as np
 
 from ssrem import __version__
 from ssrem.agreement.compare import Difference, paired_bootstrap
-from ssrem.agreement.correlate import Floats, Responses, View
+from ssrem.agreement.correlate import Floats, ScoredResponses, View
 from ssrem.agreement.figures import RESAMPLES, SEED, figure
 from ssrem.agreement.raters import RaterFigure, each_rater, one_rater
 from ssrem.agreement.resample import interval, weighted_spearman
@@ -24,7 +24,7 @@ from ssrem.report.text import Row, fixed, percent
 from ssrem.samples import Sample
 from ssrem.studies.attacks import Score, TrueResponses, copying, injection, noting, once
 from ssrem.studies.estimates import Estimate
-from ssrem.studies.scored import Compared, Ranked, Scored, length, position, systems
+from ssrem.studies.scored import ComparedSet, RankedSet, ScoredSet, length, position, systems
 from ssrem.studies.study import Finding, Study
 from ssrem.validation import REQUIRABLE
 from ssrem.validation.passing import LabelledSet, Passing, pass_or_fail
@@ -139,7 +139,7 @@ def validate(
     others = {name: values[scored] for name, values in baselines.items() if name != judged.name}
     agreement: dict[str, dict[str, Estimate]] = {}
     for name, values in {judged.name: scores, **others}.items():
-        responses = Responses(values, usable.human, usable.contexts)
+        responses = ScoredResponses(values, usable.human, usable.contexts)
         for coefficient in ("spearman", "pearson", "kendall"):
             one = figure(responses, View(coefficient), resamples=RESAMPLES, seed=SEED)
             estimate = Estimate(one.statistic, one.low, one.high, one.n, one.reason)
@@ -212,7 +212,7 @@ def biases(
     """
     words = np.array([len(sample.response.split()) for sample in data.samples], dtype=np.float64)
     inputs: dict[Study[Any], Any] = {
-        length: Scored(scores, data.human, words),
+        length: ScoredSet(scores, data.human, words),
         injection: score,
         copying: score,
         systems: "The labels name no two systems; a column of systems (--map model=COLUMN) shows which it favours.",
@@ -226,9 +226,9 @@ def biases(
             [data.samples[one] for one in chosen], once(score)
         )
     if len({*data.systems} - {None}) > 1:
-        inputs[systems] = Ranked(scores, data.human, data.systems, data.clusters, own)
+        inputs[systems] = RankedSet(scores, data.human, data.systems, data.clusters, own)
     if preferred is not None:
-        inputs[position] = Compared(preferred, data.clusters)
+        inputs[position] = ComparedSet(preferred, data.clusters)
     for study, of in inputs.items():
         found = [] if isinstance(of, str) else study(of, SEED)
         reason = (
@@ -245,7 +245,8 @@ def changed(data: LabelledSet, most: int) -> list[Sample]:
 
 
 def preferences(evaluator: Evaluator, samples: Sequence[Sample]) -> Floats | None:
-    """`Compared.preferred` (n, 2) from the answers of an evaluator that was asked in both orders; None of any other."""
+    """`ComparedSet.preferred` (n, 2) from the answers of an evaluator that was asked in both
+    orders; None of any other."""
     answers = [row for row in judgments(evaluator, samples) if row["score"] is not None]
     if not any(row["order_no"] for row in answers):
         return None

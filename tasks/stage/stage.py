@@ -348,3 +348,8 @@ def sources(home: Warehouse, tables: Collection[str], keys: Collection[Partition
     wanted = [p for p in home.partitions() if p.table in tables and p.key in keys]
     rows = [{"table": p.table, **p.key.values(), "run": run_keys.get(p.run, p.path)} for p in wanted]
     return sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
+
+
+def candidate_sources(home: Warehouse, corpora: Sequence[str]) -> list[dict[str, Any]]:
+    """The runs that landed the corpora and drew their candidates: an input of every stage that reads candidates."""
+    return sources(home, ("corpora", "candidates"), [PartitionKey(corpus=corpus) for corpus in corpora])

@@ -91,6 +91,16 @@ class Partition:
         return self.folder.removeprefix("run=").split(".")[0]
 
 
+def of_turns(partitions: Iterable[Partition], corpus: str) -> list[Address]:
+    """Those of the partitions that were computed from a corpus's turns: its tables, negatives, scores and studies."""
+    return [
+        p.address
+        for p in partitions
+        if (p.table not in LANDED and p.key.corpus == corpus)
+        or (p.table == "studies" and p.key.dataset == corpus)
+    ]
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """The partitions published together. number: rises with every publish, from 0. root: into which the views look."""
@@ -231,10 +241,11 @@ def made_by(table: str, key: PartitionKey) -> str | None:
     if table == "studies":
         return f"ssrem study {key.study} --of {key.dataset} --evaluator {key.evaluator}"
     if key.dataset is not None:
-        of_one = f" --evaluator {key.evaluator}" if key.evaluator else ""
+        of_one = f" --evaluator {key.evaluator}, version {key.version} being in use" if key.evaluator else ""
         return f"ssrem correlate FILE{of_one}, FILE being that of {key.dataset},"
     if key.evaluator is not None:
-        return f"ssrem score-corpus --corpus {key.corpus} --evaluator {key.evaluator}"
+        in_use = f", version {key.version} being in use,"
+        return f"ssrem score-corpus --corpus {key.corpus} --evaluator {key.evaluator}{in_use}"
     return f"ssrem tables --corpus {key.corpus}"
 
 

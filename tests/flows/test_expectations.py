@@ -27,14 +27,18 @@ def connection() -> duckdb.DuckDBPyConnection:
 
 
 def test_both_count_the_same_rows(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
-    from ssrem.flows.expectations import broken_rows
+    from ssrem.flows.expectations import Gates
 
     wanted = [rule for table in TABLES.values() for rule in rules(table)]
-    counted = broken_rows(str(tmp_path), connection, wanted)
+    gates = Gates(tmp_path)
+    counted = gates.broken_rows(connection, wanted)
     assert counted == gate.broken_rows(connection, wanted)
     assert 100 < sum(map(bool, counted)) < len(counted) - 100
-    assert (tmp_path / "index.html").exists()
-    (page,) = tmp_path.glob("validations/utterances/**/*.html")
+    assert gates.broken_rows(connection, [Rule("corpora", "none", "SELECT 1 WHERE false")]) == [0]
+    index = gates.write().read_text()
+    (page,) = tmp_path.glob("validations/utterances*/**/*.html")
     assert "text not to be null" in page.read_text()
+    for gate_of_corpora in ("corpora 1", "corpora 2"):  # the pages show every gate
+        assert gate_of_corpora in index
     with pytest.raises(GateError, match=r"^the gate could not check table corpora: .*CatalogException"):
-        broken_rows(str(tmp_path), connection, [Rule("corpora", "x", "SELECT * FROM nowhere")])
+        gates.broken_rows(connection, [Rule("corpora", "x", "SELECT * FROM nowhere")])

@@ -14,7 +14,7 @@ import pyarrow.parquet
 import pytest
 
 from ssrem.errors import AnnotationError
-from ssrem.responses import Row, read_responses
+from ssrem.responses import ResponseRow, read_responses
 from ssrem.samples import Sample
 
 ROWS: list[dict[str, Any]] = [
@@ -88,7 +88,7 @@ def test_columns_by_mapping(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("first,second,answer,n\nHi!,How are you?,Fine,7\n")
     mapping = {"context": "first+second", "response": "answer", "id": "n"}
     (row,) = read_responses(str(tmp_path / "x.csv"), mapping=mapping).rows
-    assert row == Row("line 2", "7", Sample(("Hi!", "How are you?"), "Fine"))
+    assert row == ResponseRow("line 2", "7", Sample(("Hi!", "How are you?"), "Fine"))
 
 
 @pytest.mark.parametrize("place", ["-1", "2"])

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from ssrem.errors import DumpError
 from ssrem.readers.base import Reader, Record, malformed, problem
-from ssrem.readers.fields import Layout
+from ssrem.readers.fields import FieldNames
 from ssrem.readers.files.streams import LONGEST_ROW, DumpFile, is_utf8, too_long
 from ssrem.readers.people import DELETED
 from ssrem.readers.times import day_or_month
@@ -69,7 +69,7 @@ class WhatsappReader(Reader):
         batch_rows: int = 65_536,
     ) -> None:
         super().__init__(files, mapping=mapping, batch_rows=batch_rows)
-        self.layout = Layout()  # the mapping is the order of dates and names no columns
+        self.layout = FieldNames()  # the mapping is the order of dates and names no columns
 
     @classmethod
     def sniff(cls, file: DumpFile) -> bool:

@@ -116,9 +116,9 @@ class JudgeRefSettings(JudgeSettings):
 class Client:
     """How a run reaches the endpoints of its judges, which share it.
 
-    max_requests: where to stop. options: of `RequestOptions`, in place of the judges' own. journal: folder in which
-    answers are kept; None keeps them in memory. advance: called with requests done and in all; say: called with a
-    sentence for the user. requests, said: number of those sent, and the sentences so far.
+    max_requests: where to stop. options: settings that are not saved, in place of the evaluators' own. journal: folder
+    in which answers are kept; None keeps them in memory. advance: called with requests done and in all; say: called
+    with a sentence for the user. requests, said: number of those sent, and the sentences so far.
     """
 
     max_requests: int | None = None

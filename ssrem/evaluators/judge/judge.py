@@ -31,7 +31,7 @@ from ssrem.evaluators.judge.endpoint import (
     RefusedError,
 )
 from ssrem.evaluators.judge.prompt import load_prompt
-from ssrem.evaluators.metric import Metric, Scored
+from ssrem.evaluators.metric import Metric, MetricScores
 from ssrem.files import read_json
 from ssrem.samples import Sample
 
@@ -93,12 +93,12 @@ class Judge(Metric):
             self._journals[folder] = Journal(folder / f"{name}.jsonl" if folder else None)
         return self._journals[folder]
 
-    def values(self, samples: Sequence[Sample]) -> Scored:
+    def values(self, samples: Sequence[Sample]) -> MetricScores:
         questions = [self._questions(sample) for sample in samples]
         self._send(self._missing(questions), len(samples))
         values, reasons = zip(*map(self._read, questions), strict=True)
         truncated = [self._visible(sample) != (_spoken(sample), sample.response) for sample in samples]
-        return Scored(np.array(values, dtype=np.float64), np.array(truncated), reasons)
+        return MetricScores(np.array(values, dtype=np.float64), np.array(truncated), reasons)
 
     def asked(self, samples: Sequence[Sample]) -> dict[str, int]:
         """What scoring the samples would ask; nothing is sent. requests: still to be sent; answered_before: those whose
@@ -184,7 +184,7 @@ class Judge(Metric):
         limit = total if client.max_requests is None else client.max_requests - client.requests
         asked = questions[: max(limit, 0)]
         client.requests += len(asked)
-        settings = self.settings.model_copy(update=client.options)
+        settings = self.settings_of_run(client.options)
         with closing(Endpoint(settings, self.prompt.response_format, client.say_once)) as endpoint:
             client.say_once(
                 f"{self.name} sends {responses:,} responses with their contexts to {endpoint.where}, model "

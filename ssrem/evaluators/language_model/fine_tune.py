@@ -22,7 +22,7 @@ from ssrem.negatives.base import Case
 from ssrem.samples import TRAIN, VALID, Candidates, Progress, Rows
 from ssrem.settings import LARGEST, Count, Natural, Positive, Seed
 from ssrem.training.checkpoint import Checkpoint
-from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, train
+from ssrem.training.trainer import Curve, Group, Loss, Schedule, Step, train
 
 CARD = "fine_tuned.json"
 _STEPS_A_STATE = 50
@@ -82,7 +82,7 @@ def fine_tune(
     if checkpoint is not None:
         made_of = [settings.model_dump(), pretrained.weights_hash(objective.model)]
         unfinished = Checkpoint(checkpoint, made_of, objective.data(), every=_STEPS_A_STATE)
-    plan = Plan(1, settings.seed, from_0=True, warmup=0.1, bf16=objective.model.device, one_thread=False)
+    plan = Schedule(1, settings.seed, from_0=True, warmup=0.1, bf16=objective.model.device, one_thread=False)
     curve = train(objective, plan, progress=progress, checkpoint=unfinished)
     merge_adapters(objective.model)
     folder.mkdir(parents=True, exist_ok=True)

@@ -29,7 +29,7 @@ from ssrem.evaluators.language_model.models import (
     Tokens,
     gemma_folder,
 )
-from ssrem.evaluators.metric import Metric, Scored
+from ssrem.evaluators.metric import Metric, MetricScores
 from ssrem.samples import Floats, Sample
 from ssrem.settings import Count
 
@@ -121,7 +121,7 @@ class Likelihood(Metric):
     def signature(self) -> str:
         return super().signature.encode("unicode_escape").decode("ascii")  # a separator may be a line break
 
-    def values(self, samples: Sequence[Sample]) -> Scored:
+    def values(self, samples: Sequence[Sample]) -> MetricScores:
         speakers: str = getattr(self.settings, "speakers", "")
         tokens = self.model.tokens(
             [(sample.context[-self.settings.context_turns :], sample.response) for sample in samples],
@@ -129,7 +129,7 @@ class Likelihood(Metric):
             max_length=self.settings.max_length,
             speakers=tuple(name.strip() for name in speakers.split("+")) if speakers else (),
         )
-        return Scored(self._values(tokens), np.array([sample.truncated for sample in tokens]))
+        return MetricScores(self._values(tokens), np.array([sample.truncated for sample in tokens]))
 
     def _values(self, tokens: Sequence[Tokens]) -> Floats:
         """Mean, or sum, of the log-probabilities (natural) of each response's tokens, float64 (n,)."""

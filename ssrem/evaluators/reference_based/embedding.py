@@ -14,7 +14,7 @@ from pydantic import Field
 from ssrem.encoders import hub, pretrained
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import EvaluatorSettings
-from ssrem.evaluators.metric import EncodedMetric, EncoderSettings, Metric, Scored
+from ssrem.evaluators.metric import EncodedMetric, EncoderSettings, Metric, MetricScores
 from ssrem.evaluators.similarity import average_similarity, movers_similarity
 from ssrem.samples import Floats, Sample
 from ssrem.tokenize import sentences, words
@@ -34,11 +34,11 @@ class PairMetric(Metric):
     batch_samples: ClassVar[int] = 2_048
     batch_characters: ClassVar[float] = 2**18
 
-    def values(self, samples: Sequence[Sample]) -> Scored:
+    def values(self, samples: Sequence[Sample]) -> MetricScores:
         return self._pairs([s.response for s in samples], [s.reference or "" for s in samples])
 
     @abstractmethod
-    def _pairs(self, responses: list[str], references: list[str]) -> Scored:
+    def _pairs(self, responses: list[str], references: list[str]) -> MetricScores:
         """Scores of at least one pair, independent of one another."""
 
 
@@ -55,13 +55,13 @@ class EncoderMetric(PairMetric, EncodedMetric):
     batch_samples: ClassVar[int] = PairMetric.batch_samples
     settings_model: ClassVar[type[EvaluatorSettings]] = EncoderMetricSettings
 
-    def _pairs(self, responses: list[str], references: list[str]) -> Scored:
+    def _pairs(self, responses: list[str], references: list[str]) -> MetricScores:
         pieces = {text: self._encoded(text) for text in (*responses, *references)}
         distinct = list(dict.fromkeys(piece for some in pieces.values() for piece in some))
         long = {piece for piece, cut in zip(distinct, self.encoder.truncated(distinct), strict=True) if cut}
         cut = {text: not long.isdisjoint(some) for text, some in pieces.items()}
         truncated = [cut[one] or cut[other] for one, other in zip(responses, references, strict=True)]
-        return Scored(self._similarity(responses, references), np.array(truncated))
+        return MetricScores(self._similarity(responses, references), np.array(truncated))
 
     @abstractmethod
     def _encoded(self, text: str) -> list[str]:
@@ -196,7 +196,7 @@ class BertScore(PairMetric):
         tokenizer, model = self._loaded
         return f"{pretrained.weights_hash(model)}-{pretrained.tokenizer_hash(tokenizer)}"
 
-    def _pairs(self, responses: list[str], references: list[str]) -> Scored:
+    def _pairs(self, responses: list[str], references: list[str]) -> MetricScores:
         texts = list(dict.fromkeys((*responses, *references)))
         ids, cut = self._tokens(texts)
         vectors, own = self._vectors(ids), self._own(ids)
@@ -211,7 +211,7 @@ class BertScore(PairMetric):
                 precision, recall = nearest_one[own[one]].mean(), nearest_other[own[other]].mean()
                 if precision > 0 and recall > 0:
                     scores[number] = 2 * precision * recall / (precision + recall)
-        return Scored(scores, truncated)
+        return MetricScores(scores, truncated)
 
     def _tokens(self, texts: Sequence[str]) -> tuple[list[list[int]], list[bool]]:
         """Each text's token ids and whether its end was cut off."""

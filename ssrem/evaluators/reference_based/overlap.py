@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from rapidfuzz.distance import LCSseq
 
-from ssrem.evaluators.metric import Metric, Scored
+from ssrem.evaluators.metric import Metric, MetricScores
 from ssrem.samples import Sample
 
 # Part of the signatures; increase it whenever `tokens` splits texts differently.
@@ -53,10 +53,10 @@ class OverlapMetric(Metric):
     def engine(self) -> str:
         return f"{self.library}-{version(self.library)}|tokens:{TOKENS_VERSION}"
 
-    def values(self, samples: Sequence[Sample]) -> Scored:
+    def values(self, samples: Sequence[Sample]) -> MetricScores:
         cut = lru_cache(maxsize=256)(tokens)  # several responses often share a reference
         scores = [self._score(cut(sample.response), cut(sample.reference or "")) for sample in samples]
-        return Scored(np.array(scores, dtype=np.float64))
+        return MetricScores(np.array(scores, dtype=np.float64))
 
     @abstractmethod
     def _score(self, response: list[str], reference: list[str]) -> float:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from ssrem.errors import DumpError
 from ssrem.readers.base import Reader, Record, no_object, problem
-from ssrem.readers.fields import ALIASES, SILENT_ROLES, Layout, check_header
+from ssrem.readers.fields import ALIASES, SILENT_ROLES, FieldNames, check_header
 from ssrem.readers.files.streams import DumpFile
 from ssrem.readers.rows import MalformedRowError, joined_text
 
@@ -89,7 +89,7 @@ class OpenaiReader(ChatReader):
         self.layout.map({})  # not of messages
         keys = list(dict.fromkeys(key for row in file.first_rows for key in _fields(row)))
         check_header(file.path, keys, self.mapping, DumpError, "key")
-        self._sources = Layout(self.mapping, _OWNERS, _LISTS).plan(tuple(keys)).sources
+        self._sources = FieldNames(self.mapping, _OWNERS, _LISTS).plan(tuple(keys)).sources
         owners = self._sources.get("speaker", ())
         self.persons = bool(owners)
         if owners and "speaker" not in self.mapping:

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, malformed
 from ssrem.readers.cells import cells_of, delimiter_of
-from ssrem.readers.fields import Layout
+from ssrem.readers.fields import FieldNames
 from ssrem.readers.files.streams import DumpFile, text_name
 
 _LINE = re.compile(
@@ -70,7 +70,7 @@ class IrcReader(Reader):
             return True
         sign = "\t" if b"\t" in written[0] else delimiter_of(written[0])
         header = tuple(dict.fromkeys(cells_of(written[0], sign)))
-        return len(Layout().plan(header).sources) < 2
+        return len(FieldNames().plan(header).sources) < 2
 
     def open(self) -> None:
         super().open()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.correlate import MEASURES, Figure, Responses, View, agreement_at
+from ssrem.agreement.correlate import MEASURES, Figure, ScoredResponses, View, agreement_at
 from ssrem.agreement.figures import figure
 from ssrem.agreement.resample import (
     DRAWS,
@@ -26,7 +26,7 @@ HUMAN = RNG.integers(1, 6, 180) + 0.3 * SYSTEMS
 SCORES = HUMAN + RNG.normal(0, 2, 180) + np.repeat(RNG.normal(size=30), 6)
 
 
-def interval_of(responses: Responses, view: View, resamples: int = DRAWS, seed: int = 0) -> Figure:
+def interval_of(responses: ScoredResponses, view: View, resamples: int = DRAWS, seed: int = 0) -> Figure:
     return figure(responses, view, resamples=resamples, seed=seed)
 
 
@@ -40,7 +40,7 @@ def test_it_is_scipys_where_every_response_is_its_own_context() -> None:
         method="BCa",
         rng=np.random.default_rng(1),
     ).confidence_interval
-    interval = interval_of(Responses(x, y, np.arange(60)), PEARSON, resamples=20_000, seed=0)
+    interval = interval_of(ScoredResponses(x, y, np.arange(60)), PEARSON, resamples=20_000, seed=0)
     assert (interval.low, interval.high) == pytest.approx((theirs.low, theirs.high), abs=0.01)
 
 
@@ -90,14 +90,16 @@ def test_of_many_contexts_groups_are_left_out() -> None:
 @pytest.mark.parametrize("grouping", ["pooled", "system", "context"])
 def test_it_holds_its_statistic_and_repeats(measure: Any, grouping: Any) -> None:
     def interval(seed: int, order: Any = slice(None)) -> Any:
-        responses = Responses(SCORES[order], HUMAN[order], CONTEXTS[order], SYSTEMS[order])
+        responses = ScoredResponses(SCORES[order], HUMAN[order], CONTEXTS[order], SYSTEMS[order])
         return interval_of(responses, View(measure, "segment", grouping), resamples=300, seed=seed)
 
     one = interval(1)
     assert one.outcome == "ok", one.reason
     assert one.low < one.statistic < one.high
     assert (one.resamples, one.seed, one.confidence) == (300, 1, 0.95)
-    plain = agreement_at(Responses(SCORES, HUMAN, CONTEXTS, SYSTEMS), View(measure, "segment", grouping))
+    plain = agreement_at(
+        ScoredResponses(SCORES, HUMAN, CONTEXTS, SYSTEMS), View(measure, "segment", grouping)
+    )
     assert one.statistic == plain.statistic
     assert interval(1) == one and interval(2).low != one.low
     turned = interval(1, slice(None, None, -1))  # a context is a context wherever its responses stand
@@ -107,11 +109,11 @@ def test_it_holds_its_statistic_and_repeats(measure: Any, grouping: Any) -> None
 @pytest.mark.parametrize("measure", MEASURES)
 def test_system_level(measure: Any) -> None:
     view = View(measure, "system")
-    interval = interval_of(Responses(SCORES, HUMAN, CONTEXTS, SYSTEMS), view, resamples=400, seed=0)
+    interval = interval_of(ScoredResponses(SCORES, HUMAN, CONTEXTS, SYSTEMS), view, resamples=400, seed=0)
     assert interval.outcome == "ok"
     assert interval.low is not None and interval.low <= interval.statistic <= interval.high  # type: ignore[operator]
     few = SYSTEMS < 3
-    three = Responses(SCORES[few], HUMAN[few], CONTEXTS[few], SYSTEMS[few])
+    three = ScoredResponses(SCORES[few], HUMAN[few], CONTEXTS[few], SYSTEMS[few])
     refused = interval_of(three, view, seed=0)
     assert (refused.low, refused.outcome) == (None, "too_few_systems")
 
@@ -119,7 +121,7 @@ def test_system_level(measure: Any) -> None:
 @pytest.mark.parametrize("grouping", ["pooled", "system", "context"])
 def test_accuracy_keeps_the_epsilon_of_the_data(grouping: Any) -> None:
     human = np.round(HUMAN / 3)  # ties, which the scores must meet
-    responses, view = Responses(SCORES, human, CONTEXTS, SYSTEMS), View("accuracy", "segment", grouping)
+    responses, view = ScoredResponses(SCORES, human, CONTEXTS, SYSTEMS), View("accuracy", "segment", grouping)
     plain = agreement_at(responses, view)
     assert plain.epsilon is not None and plain.epsilon > 0.5
     interval = interval_of(responses, view, resamples=400, seed=0)
@@ -130,10 +132,10 @@ def test_accuracy_keeps_the_epsilon_of_the_data(grouping: Any) -> None:
 def test_responses_of_one_context_make_it_wider() -> None:
     # Every response six times over tells no more than once.
     x, y = SCORES[:40], HUMAN[:40]
-    once = interval_of(Responses(x, y, np.arange(40)), PEARSON, seed=0)
+    once = interval_of(ScoredResponses(x, y, np.arange(40)), PEARSON, seed=0)
     copied = [np.repeat(one, 6) for one in (x, y, np.arange(40))]
-    together = interval_of(Responses(*copied), PEARSON, seed=0)
-    alone = interval_of(Responses(*copied[:2], np.arange(240)), PEARSON, seed=0)
+    together = interval_of(ScoredResponses(*copied), PEARSON, seed=0)
+    alone = interval_of(ScoredResponses(*copied[:2], np.arange(240)), PEARSON, seed=0)
     assert (together.low, together.high) == pytest.approx((once.low, once.high), abs=1e-9)
     assert alone.high - alone.low < 0.6 * (together.high - together.low)  # type: ignore[operator]
 
@@ -147,7 +149,7 @@ def test_coverage() -> None:
         latent = np.sqrt(0.5) * shared + np.sqrt(0.5) * own
         y = latent[:, 0]
         x = 0.5 * y + np.sqrt(0.75) * latent[:, 1]
-        interval = interval_of(Responses(x, y, codes), PEARSON, resamples=400, seed=sample)
+        interval = interval_of(ScoredResponses(x, y, codes), PEARSON, resamples=400, seed=sample)
         assert interval.low is not None and interval.high is not None
         held += interval.low <= 0.5 <= interval.high
         naive = stats.pearsonr(x, y).confidence_interval()
@@ -159,18 +161,18 @@ def test_coverage() -> None:
 def test_what_has_no_interval_says_why() -> None:
     line = np.arange(60.0)
     codes = np.arange(60) // 2
-    perfect = interval_of(Responses(line, 2 * line, codes), View("spearman"), seed=0)
+    perfect = interval_of(ScoredResponses(line, 2 * line, codes), View("spearman"), seed=0)
     assert (perfect.statistic, perfect.low, perfect.high) == (pytest.approx(1), None, None)
     assert perfect.reason == "all resamples give the same figure"
-    straight = interval_of(Responses(line + 0.1, 0.3 * line, codes), PEARSON, seed=0)
+    straight = interval_of(ScoredResponses(line + 0.1, 0.3 * line, codes), PEARSON, seed=0)
     assert (straight.low, straight.reason) == (None, perfect.reason)  # all resamples are 1 but for rounding
-    constant = interval_of(Responses(np.ones(60), line, codes), PEARSON, seed=0)
+    constant = interval_of(ScoredResponses(np.ones(60), line, codes), PEARSON, seed=0)
     assert (constant.statistic, constant.outcome) == (None, "constant")
-    single = interval_of(Responses(line, line**2, np.zeros(60)), PEARSON, seed=0)
+    single = interval_of(ScoredResponses(line, line**2, np.zeros(60)), PEARSON, seed=0)
     assert (single.reason, single.low) == ("1 contexts to resample; 5 are needed", None)
     assert single.statistic is not None
     one_apart = np.where(line == 0, 1.0, 0.0)  # without the first context a side does not vary
-    alone = interval_of(Responses(one_apart, line, np.arange(60)), PEARSON, seed=0)
+    alone = interval_of(ScoredResponses(one_apart, line, np.arange(60)), PEARSON, seed=0)
     assert alone.low is None and "without one context" in alone.reason
 
 
@@ -184,4 +186,4 @@ def test_ends_are_refused_rather_than_infinite() -> None:
 
 def test_misuse_is_refused() -> None:
     with pytest.raises(ValueError, match="2 contexts do not fit"):
-        interval_of(Responses(SCORES, HUMAN, [1, 2]), PEARSON)
+        interval_of(ScoredResponses(SCORES, HUMAN, [1, 2]), PEARSON)

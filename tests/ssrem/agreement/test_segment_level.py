@@ -14,7 +14,7 @@ from scipy import stats
 from ssrem.agreement.correlate import (
     MEASURES,
     Figure,
-    Responses,
+    ScoredResponses,
     View,
     agreement_at,
     calibrated_accuracy,
@@ -38,7 +38,7 @@ def agreement_of(
         if grouping != "pooled"
         else {"contexts": ()}
     )
-    return agreement_at(Responses(scores, human, **labels), View(measure, "segment", grouping))
+    return agreement_at(ScoredResponses(scores, human, **labels), View(measure, "segment", grouping))
 
 
 def best_accuracy(x: Any, y: Any, groups: Any) -> tuple[float, float]:

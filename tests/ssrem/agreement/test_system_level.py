@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.correlate import MIN_SYSTEMS, Figure, Responses, View, agreement_at
+from ssrem.agreement.correlate import MIN_SYSTEMS, Figure, ScoredResponses, View, agreement_at
 from ssrem.agreement.resample import weighted_statistic
 
 RNG = np.random.default_rng(0)
@@ -20,7 +20,7 @@ SCORES = HUMAN + RNG.normal(0, 2, 120)
 
 def agreement_of(scores: Any, human: Any, systems: Any, *, measure: Any, force: bool = False) -> Figure:
     """At system level; every response has a context of its own."""
-    responses = Responses(scores, human, np.arange(len(scores)), systems)
+    responses = ScoredResponses(scores, human, np.arange(len(scores)), systems)
     return agreement_at(responses, View(measure, "system", force=force))
 
 
@@ -89,6 +89,6 @@ def test_equal_means_are_ties_in_whatever_order_they_are_summed(measure: Any) ->
     assert len(set(np.bincount(SYSTEMS, turned).tolist())) > 2, "their sums differ by rounding"
     figures = [agreement_of(SCORES, values, SYSTEMS, measure=measure).statistic for values in (human, turned)]
     assert figures[0] == figures[1]
-    responses = [Responses(SCORES, values, CONTEXTS, SYSTEMS) for values in (human, turned)]
+    responses = [ScoredResponses(SCORES, values, CONTEXTS, SYSTEMS) for values in (human, turned)]
     sums = [weighted_statistic(one, View(measure, "system"))(np.ones((1, 20))) for one in responses]
     assert [float(one[0]) for one in sums] == pytest.approx(figures)

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from ssrem.annotated_sets import read_set
-from ssrem.annotation.batch import Batch, Context, Plan, contexts_needed, draw_batch
+from ssrem.annotation.batch import Batch, BatchPlan, Context, contexts_needed, draw_batch
 from ssrem.annotation.review import annotated_rows, record, review
 from ssrem.annotation.sheets import ANSWERS_FORMAT, Answer, as_csv, read_answers
 from ssrem.errors import AnnotationError
 
-PLAN = Plan(contexts=6, raters=4, redundancy=4, checks=2)
+PLAN = BatchPlan(contexts=6, raters=4, redundancy=4, checks=2)
 Save = Callable[..., Path]
 
 
-def batch_of(plan: Plan) -> Batch:
+def batch_of(plan: BatchPlan) -> Batch:
     contexts = [
         Context(n, (("A", f"question {n}"),), "B", f"answer number {n}") for n in range(contexts_needed(plan))
     ]
@@ -201,4 +201,4 @@ def test_answers_to_the_second_question_are_a_second_criterion(tmp_path: Path) -
         assert len(row["annotations"]["overall"]) == 4
     assert record(batch, reviewed)["alpha_on_topic"]["value"] is not None
     with pytest.raises(AnnotationError, match="leave one of them out"):
-        Plan(criterion="on-topic", on_topic=True)
+        BatchPlan(criterion="on-topic", on_topic=True)

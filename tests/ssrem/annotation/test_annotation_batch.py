@@ -14,9 +14,9 @@ import pytest
 from ssrem.annotation.batch import (
     EDGES,
     Batch,
+    BatchPlan,
+    Bm25,
     Context,
-    Plan,
-    Retrieval,
     contexts_needed,
     draw_batch,
     gibberish,
@@ -33,7 +33,7 @@ def context(number: int, words: int, said: str | None = None) -> Context:
     return Context(number, turns, "A", " ".join([f"word{number}"] * words))
 
 
-def batch_of(plan: Plan) -> Batch:
+def batch_of(plan: BatchPlan) -> Batch:
     contexts = [context(number, 3 + number % 5) for number in range(contexts_needed(plan))]
     rated = contexts[: plan.contexts]
     said = {"bot<1>": [f"bot {c.response_id}" for c in rated], "echo": [c.truth for c in rated]}
@@ -41,14 +41,14 @@ def batch_of(plan: Plan) -> Batch:
 
 
 PLANS = [
-    Plan(contexts=12, raters=3, redundancy=3, checks=4),
-    Plan(contexts=11, raters=5, redundancy=2, checks=3, seed=7),
-    Plan(contexts=4, raters=1, redundancy=1, checks=0),
+    BatchPlan(contexts=12, raters=3, redundancy=3, checks=4),
+    BatchPlan(contexts=11, raters=5, redundancy=2, checks=3, seed=7),
+    BatchPlan(contexts=4, raters=1, redundancy=1, checks=0),
 ]
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_every_response_and_check_has_as_many_raters_and_sheets_are_as_long(plan: Plan) -> None:
+def test_every_response_and_check_has_as_many_raters_and_sheets_are_as_long(plan: BatchPlan) -> None:
     batch = batch_of(plan)
     seen = Counter(item for sheet in batch.sheets.values() for item in sheet)
     assert set(seen) == {item.id for item in batch.items}
@@ -74,7 +74,7 @@ def test_equal_responses_are_one_item_and_the_same_seed_draws_the_same() -> None
 
 
 def test_checks_are_spread_over_a_sheet() -> None:
-    batch = batch_of(Plan(contexts=40, checks=4))
+    batch = batch_of(BatchPlan(contexts=40, checks=4))
     checks = {item.id for item in batch.items if item.expected}
     for sheet in batch.sheets.values():
         at = [place for place, item in enumerate(sheet) if item in checks]
@@ -93,7 +93,7 @@ def test_the_page_tells_neither_systems_nor_checks() -> None:
 
 
 def test_what_people_wrote_ends_no_script_and_is_no_formula() -> None:
-    plan = Plan(contexts=1, checks=0)
+    plan = BatchPlan(contexts=1, checks=0)
     batch = draw_batch("c", "test", plan, [context(0, 1, "</script><b>")], {"x": ['=cmd("a")']})
     html = render(batch)
     assert "</script><b>" not in html
@@ -141,7 +141,7 @@ def test_checks_have_a_known_score() -> None:
 
 def test_bm25_finds_the_reply_to_the_most_similar_context() -> None:
     contexts = ["do you like pizza", "do you like the guitar", "???", "the guitar and the piano the guitar"]
-    chosen = Retrieval(contexts, ["yum", "strings", "what", "keys"])
+    chosen = Bm25(contexts, ["yum", "strings", "what", "keys"])
     assert chosen.respond("pizza tonight?") == "yum"
     assert chosen.respond("Piano!") == "keys"
     assert chosen.respond("zebra") is None

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ssrem.annotation.batch import Batch, Context, Plan, contexts_needed, draw_batch
+from ssrem.annotation.batch import Batch, BatchPlan, Context, contexts_needed, draw_batch
 from ssrem.annotation.sheets import Answer, read_answers, render
 from support.browser import CONTRAST, browser, opened
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 
 __all__ = ["browser"]
 
-PLAN = Plan(contexts=3, raters=2, redundancy=2, checks=1)
+PLAN = BatchPlan(contexts=3, raters=2, redundancy=2, checks=1)
 SAID = "A <b>bold</b> & 'quoted' answer \u2028 🙂 " + "w" * 90
 
 
@@ -179,7 +179,7 @@ def test_it_can_be_read_and_reached(browser: Any, address: str, scheme: str, wid
 
 
 def test_two_questions_are_answered_one_after_the_other(context: Any, tmp_path: Path) -> None:
-    plan = Plan(contexts=2, raters=1, redundancy=1, checks=0, on_topic=True)
+    plan = BatchPlan(contexts=2, raters=1, redundancy=1, checks=0, on_topic=True)
     contexts = [Context(n, (("A", f"question {n}"),), "B", f"answer {n}") for n in range(2)]
     batch = draw_batch("c", "test", plan, contexts, {})
     (tmp_path / "two.html").write_text(render(batch), encoding="utf-8")

@@ -81,7 +81,9 @@ def test_int8_is_near_the_map_and_reads_each_token_for_itself(
         with monkeypatch.context() as without:
             without.setattr("ssrem.encoders.layers._FAST_INT8", False)
             assert torch.equal(linear(inputs), rounded)
+            assert torch.equal(copy.deepcopy(linear)(inputs), rounded)
         # Large values of one sign: sums that would not fit if the weights had 8 bits.
+        del linear.packed
         linear.whole.fill_(63)
         linear.steps.fill_(1 / 63)
         linear.factors.fill_(1)

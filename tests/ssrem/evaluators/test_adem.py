@@ -19,9 +19,9 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem import Adem, AdemRef, AdemSettings, AdemUnref
 from ssrem.evaluators.adem_space import MATRICES, Dialogues, Encoded, Space, Vectors, context_rows, spanning
 from ssrem.evaluators.adem_training import (
-    Batch,
     GruNetwork,
     Labelled,
+    StretchBatch,
     Vhred,
     decoder_classes,
     divergence,
@@ -107,10 +107,10 @@ def test_divergence_against_torch() -> None:
     assert divergence((mean, log), (mean, log)).abs().max() < 1e-6
 
 
-def batch_of(encoder: WordAverage, *stretches: tuple[str, ...]) -> Batch:
+def batch_of(encoder: WordAverage, *stretches: tuple[str, ...]) -> StretchBatch:
     dialogues = Dialogues.of(stretches)
     words = Words.of(dialogues.texts, encoder)
-    return Batch(words, words.first(len(dialogues.texts), CONFIG.turn_words), dialogues.turns)
+    return StretchBatch(words, words.first(len(dialogues.texts), CONFIG.turn_words), dialogues.turns)
 
 
 def test_word_drop_hides_the_decoders_input(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ from ssrem.evaluators.blend import (
 from ssrem.evaluators.blend_learning import _groups, ridge, scales
 from ssrem.evaluators.language_model.likelihood import LmCoherence, LmPmi
 from ssrem.evaluators.language_model.models import LanguageModel, Tokens
-from ssrem.evaluators.metric import Metric, Scored
+from ssrem.evaluators.metric import Metric, MetricScores
 from ssrem.files import write_tensors
 from ssrem.samples import TEST, VALID, Candidates, Encode, Labelled, Labels, Sample, out_of_fold
 from ssrem.studies.behaviour import everyday_pairs
@@ -53,11 +53,11 @@ class Number(Metric):
     engine = "1"
     calls: ClassVar[list[int]] = []
 
-    def values(self, samples: Sequence[Sample]) -> Scored:
+    def values(self, samples: Sequence[Sample]) -> MetricScores:
         self.calls.append(len(samples))
         texts = [sample.response.split()[self.settings.position] for sample in samples]
         cut = np.array(["cut" in sample.response for sample in samples], dtype=bool)
-        return Scored(np.array([float(text) for text in texts]) * self.settings.times, cut)
+        return MetricScores(np.array([float(text) for text in texts]) * self.settings.times, cut)
 
 
 class Words(Metric):
@@ -68,8 +68,8 @@ class Words(Metric):
     source: ClassVar[str] = "here"
     engine = "1"
 
-    def values(self, samples: Sequence[Sample]) -> Scored:
-        return Scored(np.array([float(len(s.response.split())) for s in samples]))
+    def values(self, samples: Sequence[Sample]) -> MetricScores:
+        return MetricScores(np.array([float(len(s.response.split())) for s in samples]))
 
 
 class Same(Metric):
@@ -81,8 +81,8 @@ class Same(Metric):
     source: ClassVar[str] = "here"
     engine = "1"
 
-    def values(self, samples: Sequence[Sample]) -> Scored:
-        return Scored(np.array([float(sample.response == sample.reference) for sample in samples]))
+    def values(self, samples: Sequence[Sample]) -> MetricScores:
+        return MetricScores(np.array([float(sample.response == sample.reference) for sample in samples]))
 
 
 @pytest.fixture(autouse=True)

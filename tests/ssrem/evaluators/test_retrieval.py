@@ -22,7 +22,7 @@ from ssrem.evaluators.baselines import Cosine
 from ssrem.evaluators.blend import Blend
 from ssrem.evaluators.cross_encoder import Retrieval, RetrievalSettings
 from ssrem.evaluators.cross_encoder_network import CrossNet, logits
-from ssrem.evaluators.cross_encoder_training import Examples, calibrate, losses
+from ssrem.evaluators.cross_encoder_training import Groups, calibrate, losses
 from ssrem.samples import TEST, VALID, Candidates, Sample
 from support.tiny_transformer import SIZES, SPECIAL, WORDS, tokenizer
 from support.trained import KilledError, changed, check_candidates_score_as_samples, killed_at
@@ -251,7 +251,7 @@ def test_examples_are_groups_of_samples() -> None:
         def __len__(self) -> int:
             return 6
 
-    examples = Examples(Lengths(), np.zeros(6, dtype=np.float32), np.array([0, 3, 5]))  # type: ignore[arg-type]
+    examples = Groups(Lengths(), np.zeros(6, dtype=np.float32), np.array([0, 3, 5]))  # type: ignore[arg-type]
     assert examples.sizes.tolist() == [3, 2, 1]
 
 

@@ -13,7 +13,7 @@ import torch
 from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.ruber import COMBINATIONS, Ruber, RuberRef, RuberSettings, RuberUnref
-from ssrem.evaluators.ruber_training import Examples, RuberNet, lay_samples, losses, scores
+from ssrem.evaluators.ruber_training import LabelledPairs, RuberNet, lay_samples, losses, scores
 from ssrem.evaluators.similarity import pooled_cosine
 from ssrem.samples import TEST, VALID, Candidates, Rows, Sample
 from support.topical import topical_candidates, topical_encoder, topical_samples
@@ -198,12 +198,12 @@ def test_margin_loss_by_hand() -> None:
     laid, pairs = lay_samples(samples, encoder, config)
     high, low, unknown = scores(net, laid, pairs).tolist()
     assert unknown == 0.5
-    examples = Examples(pairs[:1, 0], np.array([[0, -1, 1, 2]]))
+    examples = LabelledPairs(pairs[:1, 0], np.array([[0, -1, 1, 2]]))
     for turn, other in ((0, low), (1, 0.5), (2, low)):
         loss, above = losses(net, laid, examples, np.array([0]), turn, 0.5)
         assert float(loss.detach()) == pytest.approx(max(0, 0.5 - high + other), abs=1e-6)
         assert float(above) == (high > other)
-    targets = Examples(pairs[:1, 0], pairs[:1, 1:], np.array([0.25], dtype=np.float32))
+    targets = LabelledPairs(pairs[:1, 0], pairs[:1, 1:], np.array([0.25], dtype=np.float32))
     loss, above = losses(net, laid, targets, np.array([0]), 0, 0.5)
     assert float(loss.detach()) == pytest.approx((high - 0.25) ** 2, abs=1e-6) and torch.isnan(above).all()
 
@@ -219,7 +219,7 @@ def test_a_response_is_told_from_all_others_of_its_batch() -> None:
     f = scores(net, laid, pairs).reshape(3, 4)
     # Texts 0, 1 and 2 are the true responses; their negatives are texts 3, 0 and 0. A text is not compared with itself.
     own = pairs[:, 1].reshape(3, 4)[0]
-    examples = Examples(pairs[::4, 0], np.column_stack([own[[0, 1, 2]], own[[3, 0, 0]]]))
+    examples = LabelledPairs(pairs[::4, 0], np.column_stack([own[[0, 1, 2]], own[[3, 0, 0]]]))
     loss, above = losses(net, laid, examples, np.arange(3), 0, 0.5)
     others = [[1, 2, 3], [0, 2, 3, 0, 0], [0, 1, 3, 0, 0]]
     expected = [

@@ -16,14 +16,14 @@ from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import load_evaluator
 from ssrem.evaluators.bilinear import SSREM
-from ssrem.evaluators.bilinear_inputs import Cases, TableSettings
+from ssrem.evaluators.bilinear_inputs import Cases, SSREMSettings
 from ssrem.evaluators.bilinear_training import TableObjective
 from ssrem.samples import TEST, TRAIN, VALID, Candidates, Rows, Sample
 from support.topical import topical_candidates, topical_encoder, topical_samples
 from support.trained import DAMAGES, Damage, check_damage_is_refused, other_topics
 
 TOPICS = 6
-CONFIG = TableSettings(epochs=12, batch_size=32, learning_rate=0.03, patience=12, share=1.0, seed=3)
+CONFIG = SSREMSettings(epochs=12, batch_size=32, learning_rate=0.03, patience=12, share=1.0, seed=3)
 SAMPLES = topical_samples(TOPICS)
 
 
@@ -161,7 +161,7 @@ def test_only_the_learned_rows_of_a_packaged_table_are_saved(tmp_path: Path) -> 
 
 def test_settings_and_encoders_that_it_cannot_have() -> None:
     with pytest.raises(EvaluatorError, match="share: input should be less than or equal to 1"):
-        TableSettings(share=1.5)
+        SSREMSettings(share=1.5)
     letters = load_encoder("glove-6b-50d+wordllama")
     with pytest.raises(EvaluatorError, match=r"has none: give --encoder wordllama.*or train ssrem-paper"):
         SSREM(encoder=letters)

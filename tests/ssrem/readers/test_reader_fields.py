@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssrem.errors import DumpError
-from ssrem.readers.fields import OF_RESPONSES, Layout, checked_mapping, turn_text
+from ssrem.readers.fields import OF_RESPONSES, FieldNames, checked_mapping, turn_text
 from ssrem.readers.rows import canonical_object, json_objects
 
 
@@ -49,7 +49,7 @@ def test_a_mapping_that_is_none_is_one_line(field: str, columns: str, says: str)
 
 
 def test_well_known_names_need_no_mapping_and_the_best_wins() -> None:
-    plan = Layout().plan(("Dialogue ID", "id", "Speaker", "utterance", "text", "mood"))
+    plan = FieldNames().plan(("Dialogue ID", "id", "Speaker", "utterance", "text", "mood"))
     assert plan.sources == {
         "conversation": ("Dialogue ID",),
         "id": ("id",),
@@ -58,11 +58,11 @@ def test_well_known_names_need_no_mapping_and_the_best_wins() -> None:
     }
     assert plan.metadata == ("mood", "utterance")
     assert plan.ambiguous
-    assert Layout().plan(("conv_id", "msg_id", "user")).sources["id"] == ("msg_id",)
+    assert FieldNames().plan(("conv_id", "msg_id", "user")).sources["id"] == ("msg_id",)
 
 
 def test_a_mapped_column_serves_no_other_field_and_no_metadata() -> None:
-    plan = Layout({"conversation": ("show", "id")}).plan(("show", "id", "speaker", "text"))
+    plan = FieldNames({"conversation": ("show", "id")}).plan(("show", "id", "speaker", "text"))
     assert plan.sources == {"conversation": ("show", "id"), "speaker": ("speaker",), "text": ("text",)}
     assert plan.metadata == ()
 
@@ -130,5 +130,5 @@ def test_whole_columns_give_the_same_json_as_single_rows(rows: list[dict[str, ob
 
 @pytest.mark.parametrize("columns", [("text", "TEXT"), ("TEXT", "text"), ("Text", "text", "TEXT")])
 def test_of_names_that_differ_in_case_the_exact_one_wins(columns: tuple[str, ...]) -> None:
-    plan = Layout().plan(("conversation", "speaker", *columns))
+    plan = FieldNames().plan(("conversation", "speaker", *columns))
     assert plan.sources["text"][0] == "text"

@@ -34,7 +34,7 @@ from ssrem.studies.attacks import (
     neighbours,
 )
 from ssrem.studies.behaviour import ALL, Pair, Pairs, behaviour, everyday_pairs
-from ssrem.studies.scored import Scored, distribution, length
+from ssrem.studies.scored import ScoredSet, distribution, length
 from ssrem.studies.study import Finding
 
 SAMPLES = [
@@ -152,11 +152,11 @@ def test_too_few_to_attack() -> None:
     assert findings["empty response"].n == 1
 
 
-def scored(n: int = 200, seed: int = 0) -> Scored:
+def scored(n: int = 200, seed: int = 0) -> ScoredSet:
     draw = np.random.default_rng(seed)
     words = draw.integers(1, 30, n).astype(float)
     human = draw.normal(size=n) + words / 10
-    return Scored(words + draw.normal(size=n), human, words)
+    return ScoredSet(words + draw.normal(size=n), human, words)
 
 
 def test_agreement_that_is_length_alone_goes_when_length_is_held_fixed() -> None:
@@ -177,14 +177,14 @@ def test_partial_correlation_is_that_of_residuals() -> None:
 
 def test_length_that_does_not_vary_controls_nothing() -> None:
     data = scored()
-    same = Scored(data.scores, data.human, np.full(200, 3.0))
+    same = ScoredSet(data.scores, data.human, np.full(200, 3.0))
     findings = by_name(length(same))
     assert findings["scores and length"].outcome == "constant"
     assert findings["agreement, length held fixed"].value == findings["agreement"].value
 
 
 def test_distribution() -> None:
-    data = Scored(np.array([0.0, 10, 10, 0]), np.full(4, 3.0), np.ones(4))
+    data = ScoredSet(np.array([0.0, 10, 10, 0]), np.full(4, 3.0), np.ones(4))
     findings = {(f.condition, f.measure): f for f in distribution(data)}
     assert findings["scores", "sd"].value == pytest.approx(np.std([0, 1, 1, 0], ddof=1))
     assert findings["scores", "q0.5"].value == 0.5
@@ -200,7 +200,7 @@ def rows(study: str, findings: Sequence[Finding]) -> list[dict[str, Any]]:
 DATA: dict[type, Any] = {
     Pairs: Pairs(everyday_pairs(), lambda samples: np.array([len(sample.response) for sample in samples])),
     TrueResponses: TrueResponses(SAMPLES, lambda samples: np.zeros(len(samples))),
-    Scored: scored(),
+    ScoredSet: scored(),
 }
 
 

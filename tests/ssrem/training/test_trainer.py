@@ -17,7 +17,7 @@ from ssrem.evaluators.base import Trained
 from ssrem.registry import registered
 from ssrem.samples import Candidates, Rows
 from ssrem.training.checkpoint import Checkpoint
-from ssrem.training.trainer import Group, Loss, Plan, Step, has_bf16, shuffled_epochs, train
+from ssrem.training.trainer import Group, Loss, Schedule, Step, has_bf16, shuffled_epochs, train
 from support.topical import topical_candidates, topical_encoder
 from support.trained import KilledError, killed_at, other_topics
 
@@ -57,27 +57,27 @@ def test_the_best_epoch_is_kept_and_training_stops_early() -> None:
         slopes.append(float(line.slope.detach()))
         calls.append((done, steps))
 
-    curve = train(line, Plan(9, 0, patience=2), progress=progress)
+    curve = train(line, Schedule(9, 0, patience=2), progress=progress)
     assert [entry["epoch"] for entry in curve.history] == [1, 2, 3, 4]
     assert curve.best_epoch == 2 and curve.best["valid_loss"] == 4.0
     assert float(line.slope.detach()) == slopes[5] != slopes[-1]  # three steps an epoch
     assert calls[-1] == (27, 27) and calls[-2] == (12, 27)
-    later = train(Line([5.0, 4.0, 4.5, 4.2, 1.0]), Plan(5, 0, patience=2, patience_from=3))
+    later = train(Line([5.0, 4.0, 4.5, 4.2, 1.0]), Schedule(5, 0, patience=2, patience_from=3))
     assert later.best_epoch == 5
 
 
 def test_epoch_0_can_be_the_best() -> None:
     line = Line([2.0, 3.0, 1.0])
     # Validates epochs 0, 1 and 2; the first takes the last value.
-    curve = train(line, Plan(2, 0, from_0=True))
+    curve = train(line, Schedule(2, 0, from_0=True))
     assert [entry["valid_loss"] for entry in curve.history] == [1.0, 2.0, 3.0]
     assert curve.best_epoch == 0 and float(line.slope.detach()) == 0
 
 
 def test_rates_rise_and_fall_or_fall_on_a_plateau() -> None:
-    curve = train(Line([3.0, 3.0, 3.0, 2.0]), Plan(4, 0, decay_patience=1))
+    curve = train(Line([3.0, 3.0, 3.0, 2.0]), Schedule(4, 0, decay_patience=1))
     assert [entry["learning_rate"] for entry in curve.history] == pytest.approx([0.1, 0.1, 0.1, 0.01])
-    curve = train(Line(), Plan(4, 0, warmup=0.5))  # 12 steps, 6 of them up
+    curve = train(Line(), Schedule(4, 0, warmup=0.5))  # 12 steps, 6 of them up
     assert [entry["learning_rate"] for entry in curve.history] == pytest.approx([0.05, 0.1, 0.4 / 6, 0.1 / 6])
 
 
@@ -85,7 +85,7 @@ def test_a_loss_that_is_not_finite_is_an_error() -> None:
     with pytest.raises(
         EvaluatorError, match=r"diverged in epoch 2 \(loss nan\); lower the learning rate, now 0.1"
     ):
-        train(Line([1.0, float("nan")]), Plan(3, 0))
+        train(Line([1.0, float("nan")]), Schedule(3, 0))
 
 
 def test_batches_are_shuffled_and_of_about_one_length() -> None:
@@ -103,8 +103,8 @@ def test_batches_are_shuffled_and_of_about_one_length() -> None:
 def test_bf16_where_the_processor_has_it() -> None:
     cpu = torch.device("cpu")
     plain, mixed = Line(), Line()
-    train(plain, Plan(2, 0))
-    train(mixed, Plan(2, 0, bf16=cpu))
+    train(plain, Schedule(2, 0))
+    train(mixed, Schedule(2, 0, bf16=cpu))
     assert plain.dtypes == {torch.float32}
     assert mixed.dtypes == {torch.bfloat16 if has_bf16(cpu) else torch.float32}
 
@@ -112,7 +112,7 @@ def test_bf16_where_the_processor_has_it() -> None:
 @pytest.mark.parametrize("step", [2, 5, 7])
 def test_a_training_that_was_broken_off_ends_as_an_unbroken_one(tmp_path: Path, step: int) -> None:
     """Killed before the first state is written, within an epoch, and after one."""
-    plan = Plan(4, 0, patience=3, warmup=0.2)
+    plan = Schedule(4, 0, patience=3, warmup=0.2)
     unbroken, broken = Line(), Line()
     expected = train(unbroken, plan)
 

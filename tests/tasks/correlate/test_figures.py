@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from ssrem.agreement.compare import perm_both
-from ssrem.agreement.correlate import Responses, View, agreement_at
+from ssrem.agreement.correlate import ScoredResponses, View, agreement_at
 from ssrem.agreement.raters import krippendorff_alpha
 from ssrem.errors import AnnotationError
 from ssrem.schemas import TABLES
@@ -46,7 +46,7 @@ def test_figures_are_those_of_the_correlations_and_the_library(made: Made) -> No
         "SELECT statistic, groups FROM agreement WHERE evaluator = 'ssrem' AND aggregation = 'mean' AND score = 'f' "
         "AND grouping = 'context' AND measure = 'pearson'"
     )
-    direct = agreement_at(Responses(x, y, contexts), View("pearson", grouping="context"))
+    direct = agreement_at(ScoredResponses(x, y, contexts), View("pearson", grouping="context"))
     assert (by_context, groups) == (pytest.approx(direct.statistic), direct.groups)
 
 
