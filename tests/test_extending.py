@@ -16,9 +16,12 @@ import numpy as np
 import pytest
 
 from ssrem.annotated_sets import read_set
+from ssrem.cli.main import main
 from ssrem.encoders import load_encoder, load_saved
-from ssrem.errors import EvaluatorError
+from ssrem.errors import EvaluatorError, SsremError
 from ssrem.evaluators import evaluator_class, load_evaluator
+from ssrem.evaluators.base import EvaluatorSettings
+from ssrem.evaluators.bilinear import SSREM
 from ssrem.negatives import load_generator
 from ssrem.readers import open_dump
 from ssrem.samples import Candidates, Sample
@@ -238,3 +241,23 @@ def test_a_score_outside_the_range_is_an_error(tmp_path: Path) -> None:
     says = "^new-words gave the score 0.333333, outside of its range from 0 to 0.25; correct the range"
     with pytest.raises(EvaluatorError, match=says):
         evaluator_class("new-words")().score([Sample(("we like tea",), "we like coffee")])
+
+
+@pytest.mark.usefixtures("build")
+def test_a_package_that_lacks_a_module_breaks_nothing_but_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edited(tmp_path / "page" / EXAMPLES["An evaluator"].path, "import numpy as np", "import nowhere")
+    with pytest.raises(SsremError, match=r"new_words:\w+ needs the module nowhere, which is not installed"):
+        evaluator_class("new-words")
+    assert main(["evaluators", "list", "--home", str(tmp_path / "home")]) == 0
+    said = capsys.readouterr()
+    assert "new-words is left out: " in said.err and "roberta-eval" in said.out
+
+
+def test_an_evaluator_that_learns_needs_a_seed() -> None:
+    class Seedless(SSREM):
+        settings_model = EvaluatorSettings
+
+    with pytest.raises(EvaluatorError, match="ssrem: EvaluatorSettings lacks the field seed"):
+        Seedless()

@@ -253,11 +253,11 @@ class Trained(Evaluator):
     def __init__(self, settings: Any = None, encoder: Encoder | None = None) -> None:
         """settings: of `settings_model`. EvaluatorError without the encoder that it needs, or with one that it does
         not take."""
+        if "seed" not in self.settings_model.model_fields:
+            raise EvaluatorError(f"{self.name}: {self.settings_model.__name__} lacks the field seed: int = 0")
         if (encoder is None) != (self.default_encoder is None):
             way = "needs an encoder; pass what load_encoder gives" if encoder is None else "takes no encoder"
             raise EvaluatorError(f"{self.name} {way}")
-        if "seed" not in self.settings_model.model_fields:
-            raise EvaluatorError(f"{self.name}: {self.settings_model.__name__} lacks the field seed: int = 0")
         self.settings: Any = settings or self.settings_model()
         self.encoder = encoder
         self.tensors: Mapping[str, NDArray[Any]] = {}

@@ -328,6 +328,16 @@ def test_a_model_scores_saves_and_loads(tmp_path: Path) -> None:
     assert ssrem.load(tmp_path / "judge").evaluator.signature == judge.evaluator.signature
 
 
+def test_a_saved_model_comes_before_what_is_packaged_under_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ssrem").mkdir()  # a folder that holds no model, as in a clone of the project
+    packaged = ssrem.load("ssrem").evaluator.signature
+    ssrem.load("retrieval").save("ssrem")
+    assert ssrem.load("ssrem").name == "retrieval" and packaged.startswith("ssrem|")
+
+
 def test_a_context_has_a_turn_a_line_as_in_ssrem_score(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(json.dumps([{"context": "Hi!\n\n Any pets?", "response": "A cat"}]))
     (row,) = read_responses(str(tmp_path / "x.json")).rows
@@ -388,6 +398,7 @@ def test_frames_are_scored() -> None:
         (lambda: ssrem.load("nowhere"), "nowhere"),
         (lambda: ssrem.load(None), "None is neither a folder nor a name; .* comes trained: .*ssrem"),  # type: ignore[arg-type]
         (lambda: ssrem.load("cosine"), r"cosine needs no training; use ssrem.Model\('cosine'\)"),
+        (lambda: ssrem.Model("blend", parts=["ruber"]).fit(TALKS), "ruber does not come trained"),
         (lambda: ssrem.load("ruber"), "ruber does not come trained; .* comes trained: .*ssrem"),
     ],
 )

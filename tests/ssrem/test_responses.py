@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from ssrem.annotated_sets import read_set
 from ssrem.errors import AnnotationError
 from ssrem.responses import ResponseRow, read_responses
 from ssrem.samples import Sample
@@ -99,6 +100,21 @@ def test_a_context_ends_before_the_response_that_is_in_it(tmp_path: Path, place:
     mapping = {"context": "messages", "response": f"messages.{place}.content"}
     (row,) = read_responses(str(tmp_path / "x.json"), mapping=mapping).rows
     assert row.sample == Sample(("Hi!", "How are you?"), "Fine")
+
+
+def test_messages_that_end_with_an_answer_are_a_context_and_a_response(tmp_path: Path) -> None:
+    said = [("system", "Be brief."), ("user", "Any pets?"), ("assistant", "Two cats")]
+    messages = [{"role": role, "content": text} for role, text in said]
+    turns = [{"from": "human", "value": "Any pets?"}, {"from": "gpt", "value": "Two cats"}]
+    for number, row in enumerate(({"messages": messages, "score": 4}, {"conversations": turns, "score": 4})):
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps([row, row]))
+        assert read_responses(str(path)).rows[0].sample == SAMPLES[1]
+        assert [one.response for one in read_set(path).rows] == ["Two cats"] * 2
+    asked = [{"messages": messages[:2], "score": 4}]
+    (tmp_path / "asked.jsonl").write_text(json.dumps(asked[0]))
+    with pytest.raises(AnnotationError, match="no column is known as context or response"):
+        read_responses(str(tmp_path / "asked.jsonl"))
 
 
 def test_messages_in_parts(tmp_path: Path) -> None:

@@ -59,6 +59,18 @@ def test_what_cannot_be_scored_is_null_with_a_reason(
     assert [line[2] == "" for line in table[1:]] == [row["score"] is None for row in rows]
 
 
+def test_where_not_all_have_a_reference_it_is_said_that_scores_are_f(
+    tmp_path: Path, monkeypatch: Patch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [{"context": "Any pets?", "response": "Two cats", "reference": one} for one in ("A dog", None)]
+    for given, says in ((rows, True), (rows[:1], False), (rows[1:], False)):
+        (tmp_path / "y.json").write_text(json.dumps(given))
+        assert main(["score", "y.json", "--evaluator", "ssrem"]) == 0
+        said = capsys.readouterr().err
+        assert ("their score is f, since only 1 have the reference that h needs" in said) is says
+
+
 @pytest.mark.usefixtures("responses")
 def test_standard_input(monkeypatch: Patch, capsys: Capture) -> None:
     with Path("x.json").open(encoding="utf-8") as pipe:

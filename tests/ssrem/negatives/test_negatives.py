@@ -70,10 +70,10 @@ def test_speaker_sets_skip_what_was_not_drawn() -> None:
 
 
 def test_missing_draws_are_named_before_the_first_batch() -> None:
-    with pytest.raises(EvaluatorError, match=r"sp: the candidates have 0 SP turns"):
+    with pytest.raises(EvaluatorError, match=r"sp: the speaker tables have 0 turns of SP for a response$"):
         load_generator("sp").generate(candidates(), seed=0)
-    with pytest.raises(EvaluatorError, match=r"random-5: the candidates have 4 Rand turns"):
-        load_generator("random-1+random-5").generate(candidates(), seed=0)
+    with pytest.raises(EvaluatorError, match=r"random-5: .* have 4 turns of Rand .*; use random-4$"):
+        load_generator("random-5+drop-golden").generate(candidates(), seed=0)
     with pytest.raises(EvaluatorError, match="outside the 4 responses"):
         load_generator("sc").generate(candidates(), [4], seed=0)
 
@@ -167,6 +167,8 @@ def test_a_mixture_is_its_parts_one_after_the_other() -> None:
     )
     with pytest.raises(EvaluatorError, match="sc is named twice"):
         load_generator("sc+sc-1")
+    with pytest.raises(EvaluatorError, match="random is named twice; name it once, as random-2"):
+        load_generator("random-1+random-2")
 
 
 @pytest.mark.parametrize(
@@ -200,8 +202,9 @@ def test_a_registered_name_loads_its_generator_and_takes_a_place_in_a_mixture(na
     settings = {"model": "none"} if needs_model(name) else {}
     generator = load_generator(name, **settings)
     assert generator.name.startswith(name) and generator.source and type(generator).__doc__
-    mixture = load_generator(f"{name}+random-3", **settings)
-    assert mixture.name == f"{generator.name}+random-3"
+    other = "sc-2" if name == "random" else "random-3"
+    mixture = load_generator(f"{name}+{other}", **settings)
+    assert mixture.name == f"{generator.name}+{other}"
 
 
 def conversations() -> Candidates:

@@ -12,16 +12,18 @@ import pytest
 
 from ssrem.errors import EvaluatorError, GateError, SsremError
 from ssrem.samples import TEST
+from ssrem.settings import TableSettings
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks import correlate as correlation
 from ssrem.tasks.correlate import correlate, correlate_landed
 from ssrem.tasks.promote import Challenge, challenges, decide, decide_all, promote, refused_in_a_row
 from ssrem.tasks.score import score_corpus
 from ssrem.tasks.settings import Margins
-from ssrem.tasks.stage.stage import Output
+from ssrem.tasks.stage.stage import Output, last_parameters
+from ssrem.tasks.tables import build, build_missing, without_tables
 from ssrem.tasks.train import retrain, train
 from ssrem.tasks.versions import outdated, promoted, stage_version, versions
-from ssrem.tasks.warehouse.catalog import PartitionKey
+from ssrem.tasks.warehouse.catalog import PartitionKey, of_turns
 from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import Made, annotated_rows, copied
 from support.stages import staging
@@ -231,6 +233,29 @@ def test_what_has_not_seen_a_corpus(copy: Warehouse, write_dump: Any) -> None:
     ]
     assert stale["ssrem"] and stale["ssrem"].set["seed"] == 0
     assert list(outdated(copy, ["rsrem"])) == ["rsrem"]
+
+
+def test_tables_with_other_settings_take_scores_along_and_are_learned_from_anew(
+    copy: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = str(copy.root)
+    of_corpus = (
+        "SELECT (SELECT count(*) FROM scores WHERE dataset = 'tiny'), (SELECT count(*) FROM identification)"
+    )
+    assert min(copy.query(of_corpus)[0]) > 0
+    settings = TableSettings(seed=1, similarity="none")
+    assert build("tiny", root, settings) and not build("tiny", root, settings)
+    assert copy.query(of_corpus) == [(0, 0)]
+    said = capsys.readouterr().err
+    assert "tiny: agreement, identification, scores of the tables before are gone; ssrem run" in said
+    assert set(outdated(copy)) == {"ssrem", "rsrem"}
+    # Missing tables are built as they were, not with default settings.
+    with staging(copy, "tables") as stage:
+        stage.publish([], retired=of_turns(stage.partitions, "tiny"))
+    build_missing(root, ["tiny"])
+    assert last_parameters(copy, "tiny", "tables")["seed"] == 1 and not without_tables(root, ["tiny"])
+    with pytest.raises(EvaluatorError, match="no evaluator 'ssrm'; did you mean ssrem"):
+        outdated(copy, ["ssrm"])
 
 
 def test_an_annotated_set_that_fails_stops_no_promotion(

@@ -16,13 +16,16 @@ from ssrem.cli.main import main
 from ssrem.errors import AnnotationError, EvaluatorError, GateError, HomeError, SsremError
 from ssrem.evaluators import load_evaluator, route
 from ssrem.evaluators.blend import Blend
+from ssrem.evaluators.judge.endpoint import Client
+from ssrem.evaluators.language_model.likelihood import LmPmi
 from ssrem.samples import TEST, TRAIN, VALID, Sample
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.annotated import annotated_file, human_scores
+from ssrem.tasks.endpoints import connected
 from ssrem.tasks.score import score_corpus
 from ssrem.tasks.settings import TrainSettings
 from ssrem.tasks.stage.stage import Stage
-from ssrem.tasks.train import train, train_all
+from ssrem.tasks.train import checked, train, train_all
 from ssrem.tasks.versions import SLOW, promoted
 from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import COMMON, Made
@@ -195,6 +198,24 @@ def test_what_cannot_be_trained(made: Made, labels: str) -> None:
     assert made.home.query("SELECT count(*) FROM evaluators WHERE evaluator = 'ruber-unref'") == [(0,)]
     with pytest.raises(SsremError, match="need --labels FILE"):
         TrainSettings(criterion="humour")
+
+
+def test_a_device_is_for_this_training_alone(copy: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("retrieval", "masked-lm"):
+        assert main(["train", name, "--device", "tpu", "--home", str(copy.root)]) == 1
+        assert "tpu" in capsys.readouterr().err.splitlines()[-1]
+    likelihood = LmPmi()
+    of_run = connected(likelihood, copy, Client(options={"device": "cpu", "batch_size": 3, "model": "other"}))
+    assert (likelihood.settings.device, likelihood.settings.batch_size) == ("cpu", 3)
+    assert of_run.settings.model_dump() == LmPmi().settings.model_dump()
+
+
+def test_an_encoder_is_said_to_change_nothing_where_none_is_taken(
+    copy: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checked(["retrieval", "ssrem"], TrainSettings(encoder="glove-6b-50d"), copy)
+    says = "ssrem: retrieval takes no encoder, so that --encoder glove-6b-50d does not change it\n"
+    assert capsys.readouterr().err == says
 
 
 def test_settings_go_to_those_that_have_them() -> None:
