@@ -49,7 +49,7 @@ def run(home: Path) -> None:
     """Run `ssrem run` in a process of its own, computing on one thread; CalledProcessError where it fails."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "SSREM_"))}
     subprocess.run(
-        [sys.executable, "-m", "ssrem.cli", "run", "--home", str(home)],
+        [sys.executable, "-m", "ssrem", "run", "--home", str(home)],
         env={**environment, "OMP_NUM_THREADS": "1"},
         cwd=ROOT,
         check=True,

@@ -49,7 +49,7 @@ def _reader(dump: str) -> str:
 
 def landed(dump: str, home: Path) -> Measured:
     """The whole command, into a new home folder, which is deleted."""
-    ours = measure(["-m", "ssrem.cli", "ingest", dump, "--home", str(home)])
+    ours = measure(["-m", "ssrem", "ingest", dump, "--home", str(home)])
     shutil.rmtree(home)
     return ours
 

@@ -42,7 +42,7 @@ class Row:
 
 def command(*arguments: str) -> Measured:
     """A whole `ssrem` command."""
-    return measure(["-m", "ssrem.cli", *arguments])
+    return measure(["-m", "ssrem", *arguments])
 
 
 def number(name: str, text: str) -> str:

@@ -16,6 +16,7 @@ from ssrem.encoders import DEFAULT_ENCODER, Encoder, load_encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import EVALUATORS, MANIFEST, evaluator_class, load_evaluator, packaged, route
 from ssrem.in_memory import Conversations, conversations
+from ssrem.registry import did_you_mean
 from ssrem.samples import Floats, Sample
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ class Model:
         if not kind.learns_from:
             self._evaluator = kind.create(settings, _Provider(None, self._spec, 0))
 
-    def _set(self, name: str, settings: Mapping[str, Any], encoder: str | None = None) -> None:
+    def _set(self, name: str, settings: Mapping[str, Any] | None, encoder: str | None = None) -> None:
+        """settings: None for what was loaded, which is not trained again."""
         self.name, self.settings = name, settings
         self._spec = encoder or evaluator_class(name).default_encoder or DEFAULT_ENCODER
         self._evaluator = None
@@ -67,6 +69,10 @@ class Model:
         if "candidates" not in kind.learns_from:
             what = "human ratings alone: ssrem train --labels" if kind.learns_from else "nothing; call score"
             raise EvaluatorError(f"{self.name} learns from {what}")
+        if self.settings is None:
+            raise EvaluatorError(
+                f"this {self.name} was loaded, and is trained; call fit of a new ssrem.Model({self.name!r}, …)"
+            )
         known = data if isinstance(data, Conversations) else conversations(data)
         settings = kind.settings_model(**self.settings)
         evaluator = kind.create(self.settings, _Provider(known, self._spec, settings.seed))
@@ -77,7 +83,8 @@ class Model:
         return self
 
     def score(self, responses: Iterable[Any]) -> Floats:
-        """A score for each response, float64 (n,); NaN where what the evaluator needs is missing, such as a reference.
+        """A score for each response, float64 (n,); NaN where what the evaluator needs is missing, such as a reference,
+        or the response is null.
 
         responses: `(context, response)` or `(context, response, reference)`, or dicts with these keys, or a frame with
         these columns. A context is a text with one turn per line, or a list of turns, oldest first; as in `ssrem score`
@@ -109,14 +116,22 @@ def load(where: Path | str = "ssrem") -> Model:
     """
     if not isinstance(where, str | Path):
         raise EvaluatorError(f"{where!r:.60} is neither a folder nor a name; {_trained()}")
+    if Path(where).is_file():
+        raise EvaluatorError(
+            f"{where} is a file; ssrem evaluators import {where} --home HOME adds what was exported, and "
+            "ssrem.load('HOME/models/NAME/VERSION') loads it"
+        )
+    if where not in EVALUATORS and not Path(where).exists():
+        near = did_you_mean(str(where), packaged())
+        raise EvaluatorError(f"{where} is neither a folder nor a name{near or f'; {_trained()}'}")
     if where in EVALUATORS and where not in packaged() and not Path(where).exists():
         if evaluator_class(str(where)).learns_from:
             raise EvaluatorError(f"{where} does not come trained; {_trained()}")
         raise EvaluatorError(f"{where} needs no training; use ssrem.Model({where!r})")
     # A folder that save wrote comes before what is packaged under the same name.
     evaluator = load_evaluator(Path(where) if (Path(where) / MANIFEST).is_file() else where)
-    model = Model.__new__(Model)  # what is ready needs no settings
-    model._set(evaluator.name, {})
+    model = Model.__new__(Model)
+    model._set(evaluator.name, None)
     model._evaluator = evaluator
     return model
 
@@ -179,8 +194,10 @@ def _sample(item: Any, where: str) -> Sample:
         before = turns(_listed(context))
     except ValueError:
         raise _shape(f"{where}: the context is {context!r:.60}") from None
-    if isinstance(reference, float) and math.isnan(reference):
-        reference = None
+    reference, response = (
+        default if value is None or (isinstance(value, float) and math.isnan(value)) else value
+        for value, default in ((reference, None), (response, ""))
+    )
     if not isinstance(response, str) or not isinstance(reference, str | None):
         raise _shape(f"{where}: the response and reference are {response!r:.60} and {reference!r:.60}")
     return Sample(before, response, reference)

@@ -224,7 +224,8 @@ class _DumpLanding:
             listed = "NAME, as the dump writes it," if hidden else shlex.join(names)
             return f"--not-people {listed} --replace"
 
-        self._say(*people_notes(stage, scope, reader.named_not_people, not_people))
+        hidden = self.key is not None
+        self._say(*people_notes(stage, scope, reader.named_not_people, not_people, hidden=hidden))
         if sentence := one_sided(stage):
             way_out = (
                 "name who says each message with --map speaker=COLUMN"

@@ -120,10 +120,10 @@ def _usable(kind: Study[Any], versions: Sequence[Version]) -> list[Version]:
         learn = {"labels", "candidates+labels"}
         usable = [version for version in versions if evaluator_class(version[0]).learns_from & learn]
         way_out = "train roberta-eval, blend, adem or ruber, and name it with --evaluator"
-        why = f"learns nothing from human scores, which {kind.name} is about; {way_out}"
+        why = f"{kind.name} needs evaluators that learn from human scores; {way_out}"
     elif kind.data is not ScoredSet:
         usable = [version for version in versions if "f" in evaluator_class(version[0]).parts]
-        why = f"scores by the true response, which {kind.name} keeps back; name others with --evaluator"
+        why = f"{kind.name} keeps back the true response, by which these score; name others with --evaluator"
     if not usable:
         raise EvaluatorError(f"{', '.join(name for name, _ in versions)}: {why}")
     return usable

@@ -418,6 +418,10 @@ def export_evaluator(home: Warehouse, name: str, version: int | None, file: Path
     version: None for the promoted one. file: None for NAME-VERSION.ssrem in the current folder. Raises EvaluatorError
     if there is no such version.
     """
+    if name in packaged() and not versions(home, name):
+        raise EvaluatorError(
+            f"{name} comes with ssrem, and has no version of its own in {home.root} to export"
+        )
     version = known_version(home, name, promoted(home, [name])[0][1] if version is None else version)
     target = file or Path(f"{name}-{version}.ssrem")
     with progress(f"writing {target}"):

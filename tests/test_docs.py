@@ -136,7 +136,7 @@ class Desk:
         if SHELL.search(line) or not line.startswith("ssrem "):
             shims = self.folder / "bin"
             shims.mkdir(exist_ok=True)
-            for name, module in (("ssrem", "-m ssrem.cli "), ("python", "")):
+            for name, module in (("ssrem", "-m ssrem "), ("python", "")):
                 (shims / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {module}"$@"\n')
                 (shims / name).chmod(0o755)
             path = {

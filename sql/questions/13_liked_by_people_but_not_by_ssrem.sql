@@ -1,17 +1,23 @@
 -- Which responses did people like that ssrem did not?
 -- A place is a rank within the annotated set: 0 is its lowest response, 1 its highest. Ground truth is left out, as
--- in correlations. Reverse the order for responses that ssrem likes and people do not.
+-- in correlations. The score is h where no fewer responses have it than f, else f, else g. Reverse the order for
+-- responses that ssrem likes and people do not.
 WITH judged AS (
     SELECT
         h.dataset,
         h.criterion,
         h.response_id,
         h.score AS human,
-        coalesce(s.f, s.g) AS score
+        CASE
+            WHEN count(s.h) OVER whole >= greatest(count(s.f) OVER whole, 1) THEN s.h
+            WHEN count(s.f) OVER whole > 0 THEN s.f
+            ELSE s.g
+        END AS score
     FROM human_scores AS h
     INNER JOIN scores AS s ON h.dataset = s.dataset AND h.response_id = s.response_id
     INNER JOIN evaluators AS e ON s.evaluator = e.evaluator AND s.version = e.version
     WHERE h.aggregation = 'mean' AND s.kind = 'response' AND s.evaluator = 'ssrem' AND e.promoted
+    WINDOW whole AS (PARTITION BY s.dataset, h.criterion)
 ),
 
 placed AS (

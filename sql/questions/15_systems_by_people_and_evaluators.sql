@@ -1,6 +1,6 @@
 -- Which systems do people put first, and do the evaluators agree?
 -- One row is a system under one criterion and one evaluator: its mean human score, the evaluator's mean, and its
--- place by each. With few systems, compare the places instead of correlating the means.
+-- place by each, ground truth left out. With few systems, compare the places instead of correlating the means.
 WITH human AS (
     SELECT h.dataset, h.criterion, a.system, avg(h.score) AS human, count(*) AS responses
     FROM human_scores AS h
@@ -10,12 +10,19 @@ WITH human AS (
 ),
 
 evaluated AS (
-    SELECT s.dataset, s.evaluator, a.system, avg(coalesce(s.f, s.g)) AS score
+    SELECT
+        s.dataset, s.evaluator, a.system,
+        CASE
+            WHEN sum(count(s.h)) OVER whole >= greatest(sum(count(s.f)) OVER whole, 1) THEN avg(s.h)
+            WHEN sum(count(s.f)) OVER whole > 0 THEN avg(s.f)
+            ELSE avg(s.g)
+        END AS score
     FROM scores AS s
     INNER JOIN evaluators AS e ON s.evaluator = e.evaluator AND s.version = e.version
     INNER JOIN rated_responses AS a ON s.dataset = a.dataset AND s.response_id = a.response_id
-    WHERE s.kind = 'response' AND e.promoted AND a.system IS NOT NULL
+    WHERE s.kind = 'response' AND e.promoted AND a.system IS NOT NULL AND NOT a.ground_truth
     GROUP BY s.dataset, s.evaluator, a.system
+    WINDOW whole AS (PARTITION BY s.dataset, s.evaluator)
 )
 
 SELECT

@@ -1,9 +1,9 @@
 -- One row is a source of responses under an evaluator in use, or under people (evaluator 'people'): quantiles of the
--- scores. Sources: systems of an annotated set, by its criterion overall or else its first; kinds of candidates of a
--- test split.
+-- scores, in which a response that is its own reference has no place if they are h. Sources: systems of an annotated
+-- set, by its criterion overall or else its first; kinds of candidates of a test split.
 WITH of_set AS (
     SELECT
-        s.evaluator, s.version, s.dataset, a.system AS source, s.f, s.g, s.h,
+        s.evaluator, s.version, s.dataset, a.system AS source, s.f, s.g, s.h, a.response = a.reference AS same,
         count(s.h) OVER whole >= greatest(count(s.f) OVER whole, 1) AS by_h, count(s.f) OVER whole > 0 AS by_f
     FROM scores AS s
     INNER JOIN evaluators AS e USING (evaluator, version)
@@ -16,7 +16,7 @@ scored AS (
     SELECT
         evaluator, version, dataset, NULL AS criterion, source,
         CASE WHEN by_h THEN h WHEN by_f THEN f ELSE g END AS score
-    FROM of_set
+    FROM of_set WHERE NOT coalesce(by_h AND same, FALSE)
     UNION ALL
     SELECT s.evaluator, s.version, s.dataset, NULL AS criterion, s.kind AS source, s.f AS score
     FROM scores AS s INNER JOIN evaluators AS e USING (evaluator, version)

@@ -269,7 +269,8 @@ def _show(result: Validation, verdict: str, page: Path) -> None:
     }
     output.tables({title: rows for title, rows in titled.items() if rows})
     if result.more_labels:
-        print(f"{result.more_labels:,} more labels would halve the interval of spearman")
+        more = f"{result.more_labels:,} more labels, of {result.more_contexts:,} more contexts,"
+        print(f"{more} would halve the interval of spearman")
     whys = [f"no threshold for {one.aim}: {one.reason}" for one in result.passing.thresholds if one.reason]
     whys += [f"no thresholds: {result.passing.reason}"] if result.passing.reason else []
     output.sentences([*whys, verdict])

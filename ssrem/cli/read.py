@@ -14,6 +14,9 @@ from ssrem.errors import SsremError, printable, say
 from ssrem.files import resolved
 from ssrem.settings import Natural, Seconds
 
+_SHOWN = 1_000
+"""Rows of an answer that a table shows: it is laid out as a whole, which takes milliseconds a row."""
+
 
 @Verb
 def report(call: Writer, *, open_: bool = False, figures: Path | None = None, raw: Raw = False) -> None:
@@ -77,7 +80,9 @@ def sql(
     if output.answered(call, found):
         return
     if found:
-        output.tables({output.count(len(found), "row"): found}, raw=True)
+        output.tables({output.count(len(found), "row"): found[:_SHOWN]}, raw=True)
+        if len(found) > _SHOWN:
+            say(f"shown are the first {_SHOWN:,} of {len(found):,} rows; --csv and --json give them all")
     else:
         print(printable(f"no rows ({', '.join(columns)})"))
 

@@ -146,7 +146,8 @@ def _scored(evaluator: Evaluator, rows: Sequence[ResponseRow]) -> list[dict[str,
         if parts["score"] is None:
             reason = f"malformed row: {row.fault}" if row.sample is None else reason or "no score"
         id = {"id": row.id} if identified else {}
-        scored.append({"row": number + 1, **id, **parts, "reason": reason or None})
+        cut = bool(scores.truncated[number])
+        scored.append({"row": number + 1, **id, **parts, "truncated": cut, "reason": reason or None})
     return scored
 
 
@@ -159,7 +160,7 @@ def _text(scored: Sequence[dict[str, Any]], *, alone: bool) -> str:
     if alone:
         (row,) = scored
         return f"{cell(row['score']) or 'no score: ' + row['reason']}\n"
-    hidden = () if any(row["reason"] for row in scored) else ("reason",)
+    hidden = ("truncated",) if any(row["reason"] for row in scored) else ("truncated", "reason")
     names = [name for name in scored[0] if name not in hidden]
     lines = [names, *([cell(row[name]) for name in names] for row in scored)]
     return "".join("\t".join(line) + "\n" for line in lines)
@@ -171,6 +172,8 @@ def _summary(scored: Sequence[dict[str, Any]], rows: Sequence[ResponseRow], of: 
     line = f"scored {len(scored) - reasons.total():,} of {output.count(len(scored), 'response')} of {of}"
     if reasons:
         line += f"; without a score: {', '.join(f'{reason} {n:,}' for reason, n in reasons.items())}"
+    if cut := sum(row["truncated"] for row in scored):
+        line += f"; not read to the end, as they are too long: {cut:,}"
     mixed = sum(row["h"] is not None for row in scored)
     if 0 < mixed < len(scored) - reasons.total():
         line += f"; their score is f, since only {mixed:,} have the reference that h needs"

@@ -16,7 +16,7 @@ from pydantic import Field, field_validator
 from ssrem import trusted_sources
 from ssrem.encoders import Encoder
 from ssrem.encoders.base import Vectors
-from ssrem.encoders.hub import MPNET
+from ssrem.encoders.hub import MINILM, MPNET
 from ssrem.encoders.transformer import AdaptedTransformer, Transformer
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import check_name, comes_packaged, evaluator_class, load_evaluator, packaged
@@ -95,11 +95,12 @@ _RETRIEVAL = Part(evaluator="retrieval", weight=2)
 _LENGTH = Part(evaluator="length", weight=0)
 
 
-def _mostly_cosine(*more: Part, **settings: str) -> tuple[Part, ...]:
-    """The parts of the packaged blends. more: those that read context and response together; settings: of those that
-    read a sentence encoder as it comes."""
+def _mostly_cosine(*more: Part, join: str = "vectors", encoder: str = MPNET) -> tuple[Part, ...]:
+    """The parts of the packaged blends. more: those that read context and response together; join: how `cosine` reads
+    the last two turns; encoder: of the parts that read a sentence encoder as it comes."""
+    settings = {"encoder": encoder}
     return (
-        Part(evaluator="cosine", settings={**settings, "join": "vectors"}, weight=6),
+        Part(evaluator="cosine", settings={**settings, "join": join}, weight=6),
         Part(evaluator="ssrem-minilm", weight=2),
         Part(evaluator="repetition", settings=settings, weight=12),
         Part(evaluator="fluency"),
@@ -118,7 +119,6 @@ class BlendSettings(EvaluatorSettings):
             Part(evaluator="lm-pmi", weight=2),
             _PMI_SUM.model_copy(update={"weight": 2}),
             Part(evaluator="lm-coherence", weight=0),
-            encoder=MPNET,
         ),
         min_length=1,
     )
@@ -193,7 +193,7 @@ class BlendFastSettings(BlendSettings):
     is the untrained cosine's.
     """
 
-    parts: tuple[Part, ...] = Field(_mostly_cosine(), min_length=1)
+    parts: tuple[Part, ...] = Field(_mostly_cosine(join="mean", encoder=MINILM), min_length=1)
     contexts: Count = 1500
     valid_contexts: Count = 500
 
@@ -201,7 +201,7 @@ class BlendFastSettings(BlendSettings):
 class BlendBaseSettings(BlendFastSettings):
     """Settings of `blend-base`: those of `blend-fast`, with all-mpnet-base-v2."""
 
-    parts: tuple[Part, ...] = Field(_mostly_cosine(_RETRIEVAL, encoder=MPNET), min_length=1)
+    parts: tuple[Part, ...] = Field(_mostly_cosine(_RETRIEVAL), min_length=1)
 
 
 class BlendRefSettings(BlendSettings):
@@ -326,10 +326,13 @@ class Blend(Trained):
         rows: list[tuple[Floats, bool, str]] = []
         for first in range(0, len(visible), _CHUNK):
             chunk = visible[first : first + _CHUNK]
-            self._known |= self._scored([one for one in dict.fromkeys(chunk) if one not in self._known])
-            rows += [self._known[sample] for sample in chunk]
+            # Other threads may forget what is known meanwhile.
+            known = {one: row for one in dict.fromkeys(chunk) if (row := self._known.get(one))}
+            known |= self._scored([one for one in dict.fromkeys(chunk) if one not in known])
+            rows += [known[sample] for sample in chunk]
+            self._known |= known
             for sample in list(self._known)[: max(0, len(self._known) - _REMEMBERED)]:
-                del self._known[sample]
+                self._known.pop(sample, None)
         values = np.array([row[0] for row in rows]).reshape(-1, len(self.members))
         return values, np.array([row[1] for row in rows], dtype=bool), [row[2] for row in rows]
 
@@ -339,9 +342,9 @@ class Blend(Trained):
             return {}
         columns: dict[str, Floats] = {}
         truncated, reasons = np.zeros(len(samples), dtype=bool), [""] * len(samples)
-        # What is adapted from an encoder is asked after that one, since its vectors are then known.
+        # What is adapted from an encoder is asked before that one, some of whose vectors are then known.
         for name in sorted(
-            self.members, key=lambda one: isinstance(self.members[one].encoder, AdaptedTransformer)
+            self.members, key=lambda one: not isinstance(self.members[one].encoder, AdaptedTransformer)
         ):
             scores = self.members[name].compute(samples)
             columns[name] = scores.score if self.referenced else scores.f
@@ -457,17 +460,15 @@ def _in_full(part: Part, member: Any) -> Part:
 class Memory:
     """An encoder's cache: each text is encoded once for all parts that read it through this encoder.
 
-    given: the parts' encoder. start: the memory of the encoder that it was adapted from. What that one is asked for
-    both then encode together, since the layers below the first adapter are the same. int8: a transformer on the CPU
-    computes by products of whole numbers, unless its name asks for others.
+    given: the parts' encoder; read: whether a part reads it. start: the memory of the encoder that it was adapted from;
+    if that is read, too, both encode together what is asked of this one, since the layers below the first adapter are
+    the same. int8: a transformer on the CPU computes by products of whole numbers, unless its name asks for others.
     """
 
     def __init__(self, given: Encoder, start: Memory | None, *, int8: bool) -> None:
         self.given, self.start, self.int8 = given, start, int8
-        self.adapted: Memory | None = None
+        self.read = False
         self.known: dict[str, Vectors] = {}
-        if start is not None:
-            start.adapted = self
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -486,17 +487,17 @@ class Memory:
         return given
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
-        new = [text for text in dict.fromkeys(texts) if text not in self.known]
-        if self.adapted is not None and isinstance(self.adapted.encoder, AdaptedTransformer):
-            before, after = self.adapted.encoder.encode_both(new)
-            self.known |= zip(new, before, strict=True)
-            self.adapted.known |= zip(new, after, strict=True)
+        known = self.known  # which another thread may replace, but not empty
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if self.start is not None and self.start.read and isinstance(self.encoder, AdaptedTransformer):
+            before, after = self.encoder.encode_both(new)
+            self.start.known |= zip(new, before, strict=True)
+            known |= zip(new, after, strict=True)
         else:
-            self.known |= zip(new, self.encoder.compute(new), strict=True)
-        vectors = np.stack([self.known[text] for text in texts])
-        if len(self.known) > _TEXTS:
-            self.known.clear()
-        return vectors
+            known |= zip(new, self.encoder.compute(new), strict=True)
+        if len(known) > _TEXTS:
+            self.known = {}
+        return np.stack([known[text] for text in texts])
 
 
 def _share_encoders(members: Iterable[Evaluator], *, int8: bool) -> None:
@@ -512,3 +513,4 @@ def _share_encoders(members: Iterable[Evaluator], *, int8: bool) -> None:
     for member in members:
         if (encoder := member.encoder) is not None:
             encoder.cache = memory(encoder)
+            encoder.cache.read = True

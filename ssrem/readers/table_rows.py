@@ -143,7 +143,8 @@ class TableFile:
         inside = list(value.values())
         lists = [of for of in inside if isinstance(of, list) and of and isinstance(of[0], dict)]
         alike = len(lists) == 1 or (len(lists) == len(inside) and len({tuple(of[0]) for of in lists}) == 1)
-        if {"context", "response"} & value.keys() or (lists and not alike):
+        messages = any({"role", "from"} & of[0].keys() for of in lists)  # of one row
+        if {"context", "response"} & value.keys() or (lists and not alike) or messages:
             return [value]
         responses = {*ALIASES["response"]}
         by_id = inside and all(isinstance(one, dict) and responses & {*map(normalise, one)} for one in inside)

@@ -167,7 +167,9 @@ def _canvas(height: float) -> tuple[Figure, Axes]:
 def _lines(names: Sequence[str], axis: str, more: float = 0.0) -> tuple[Figure, Axes]:
     """An empty figure with a line for each name, and `more` inches below; axis: label of the x axis."""
     figure, axes = _canvas(0.8 + 0.22 * len(names) + more)
-    axes.set_yticks(range(len(names)), [one if len(one) <= 24 else f"{one[:23]}…" for one in names])
+    axes.set_yticks(
+        range(len(names)), [one if len(one) <= 24 else f"{one[:11]}…{one[-12:]}" for one in names]
+    )
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(axis="x")
     axes.margins(x=0.08)
@@ -218,7 +220,8 @@ def forest(correlations: Rows, title: Namer) -> list[Panel]:
             interval = (row["spearman"], row["spearman_low"], row["spearman_high"])
             marks.append((title(row["evaluator"], row["version"]), *interval, COLOURS["accent"]))
         legend = [(f"{name} {fixed(at)}", at, *look) for name, at, *look in lines]
-        figure, _ = _marks(marks, "Spearman correlation with people", legend)
+        figure, axes = _marks(marks, "Spearman correlation with people", legend)
+        axes.set_xlim(min(axes.get_xlim()[0], -0.02))
         values = ", ".join(f"{name} {real(at)}" for name, at, *_ in (*marks, *lines))
         label = f"Spearman correlation with 95% intervals: {values}"
         file, note = file_name("agreement", dataset, criterion), f"{criterion}, n = {rows[0]['n']:,}"
@@ -248,7 +251,9 @@ def chance(rows: Rows, title: Namer) -> list[Panel]:
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0%", "25%", "50%", "75%", "100%"])
         values = ", ".join(f"{name} {percent(share)}" for name, share, *_ in marks)
         label = f"Share of true responses ranked above {kind}, chance 50%: {values}"
-        note = f"test split of {corpus}, n = {max(row['n'] for row in measured):,}"
+        sizes = [row["n"] for row in measured]
+        fewest = f"{min(sizes):,} to " if min(sizes) < max(sizes) else ""
+        note = f"test split of {corpus}, n = {fewest}{max(sizes):,}"
         for names in sorted({row["learned_from"] for row in measured if learned_elsewhere(row)}):
             note += f"; learned from {names}"
         file = file_name("true-above", corpus, kind)
@@ -264,11 +269,10 @@ def _means(rows: Rows) -> str:
 @styled()
 def identification(rows: Rows, title: Namer) -> list[Panel]:
     """Mean f of true and false responses with 95% intervals (SSREM paper, Figures 3 and 5): a panel per evaluator and
-    corpus, where those of a corpus share their axis. A kind's label has the share of cases in which the ground truth
-    ranks above it."""
+    corpus, each with an axis of its own, as evaluators have their own scales. A kind's label has the share of cases in
+    which the ground truth ranks above it."""
     drawn = []
     for (corpus,), of_corpus in grouped(rows, "corpus").items():
-        ends = [row[end] for row in of_corpus for end in ("mean", "low", "high") if is_figure(row[end])]
         for (evaluator, version), group in grouped(of_corpus, "evaluator", "version").items():
             measured = _measured(group)
             if not measured:
@@ -279,9 +283,7 @@ def identification(rows: Rows, title: Namer) -> list[Panel]:
                 share = f" {percent(row['gt_above'])}" if is_figure(row["gt_above"]) else ""
                 colour = colours.get(row["kind"], COLOURS["second"])
                 marks.append((f"{row['kind']}{share}", row["mean"], row["low"], row["high"], colour))
-            figure, axes = _marks(marks, "mean f")
-            margin = 0.08 * (max(ends) - min(ends)) or 0.05
-            axes.set_xlim(min(ends) - margin, max(ends) + margin)
+            figure, _ = _marks(marks, "mean f")
             note = f"test split of {corpus}"
             if learned_elsewhere(group[0]):
                 note += f"; learned from {group[0]['learned_from']}"
@@ -375,7 +377,7 @@ def learning(rows: Rows, title: Namer) -> list[Panel]:
         axes.grid(axis="y")
         axes.set_xlabel("epoch")
         axes.set_ylabel("loss")
-        axes.legend(loc="upper right")
+        axes.legend(loc="best")
         heading = title(evaluator, version)
         file = file_name("learning", heading)
         drawn.append(Panel(file, heading, note, label, group, figure))

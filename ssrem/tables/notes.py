@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from ssrem.readers.people import NONE
+from ssrem.registry import did_you_mean
 from ssrem.sql import statement
 from ssrem.tables.builder import TableBuilder
 from ssrem.tables.landing import Landed
@@ -69,9 +70,15 @@ def order_note(tables: TableBuilder) -> str | None:
 
 
 def people_notes(
-    tables: TableBuilder, scope: str, named: Sequence[str], option: Callable[[Sequence[str]], str]
+    tables: TableBuilder,
+    scope: str,
+    named: Sequence[str],
+    option: Callable[[Sequence[str]], str],
+    *,
+    hidden: bool = False,
 ) -> list[str]:
-    """Notes on the speakers of the `utterances` that do not count as people, and on those that probably are not.
+    """Notes on the speakers of the `utterances` that do not count as people, on names of such that nobody has unless
+    pseudonyms have `hidden` them, and on those that probably are not people.
 
     Each gives the counts and, by `option`, how to choose names. named: the names that were chosen; if they say that
     everyone is a person, nobody is suspected. scope: person or conversation, as `corpora` have it.
@@ -84,6 +91,13 @@ def people_notes(
         notes.append(
             f"not counted as people, so their turns are context alone: {_listed(counts)}; "
             f"{option([NONE])} counts everyone"
+        )
+    found = {NONE, *(speaker.lower() for speaker, _ in excluded)}
+    if not hidden and (absent := [name for name in named if name.lower() not in found]):
+        speakers = "SELECT speaker FROM utterances GROUP BY 1 ORDER BY count(*) DESC LIMIT 5_000"
+        near = did_you_mean(absent[0], (name for (name,) in tables.connection.execute(speakers).fetchall()))
+        notes.append(
+            f"nobody is called {_listed([*map(repr, absent)])}, as was said of who is no person{near}"
         )
     if NONE not in named and (
         rows := tables.connection.execute(statement("1_ingest/probably_not_people"), values).fetchall()

@@ -61,7 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ssrem(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SSREM_")}
     return subprocess.run(
-        [sys.executable, "-m", "ssrem.cli", *arguments, "--home", "home"],
+        [sys.executable, "-m", "ssrem", *arguments, "--home", "home"],
         cwd=folder,
         env=environment,
         capture_output=True,

@@ -359,6 +359,8 @@ def test_frames_are_scored() -> None:
     for data in (pd.DataFrame(rows), arrays, pl.DataFrame(rows), pa.table(rows), arrays.to_numpy()):
         assert np.array_equal(model.score(data), [np.nan, 1], equal_nan=True)
     assert np.isnan(model.score([("Hi!", "Yes", float("nan"))])).all()
+    unanswered = pd.DataFrame({"context": ["Hi!", "Hi!"], "response": ["Yes", None]})
+    assert np.isnan(ssrem.Model("length").score(unanswered)).tolist() == [False, True]
     assert model.score(pd.Series([("Hi!", "Yes", "Yes")])).tolist() == [1]
     assert np.isnan(model.score(pl.DataFrame(rows).drop("reference"))).all()
 
@@ -395,7 +397,13 @@ def test_frames_are_scored() -> None:
             "a column of the frame holds values of several types",
         ),
         (lambda: ssrem.Model("length").save(__file__), "py cannot be written .*; give the path of a folder"),
-        (lambda: ssrem.load("nowhere"), "nowhere"),
+        (lambda: ssrem.load("nowhere"), "nowhere is neither a folder nor a name; .* comes trained: .*ssrem"),
+        (lambda: ssrem.load("ssremm"), r"ssremm is neither a folder nor a name; did you mean ssrem"),
+        (lambda: ssrem.load(__file__), "is a file; ssrem evaluators import .* --home HOME adds"),
+        (
+            lambda: ssrem.load("ssrem").fit(TALKS),
+            r"this ssrem was loaded, .* of a new ssrem.Model\('ssrem', …\)",
+        ),
         (lambda: ssrem.load(None), "None is neither a folder nor a name; .* comes trained: .*ssrem"),  # type: ignore[arg-type]
         (lambda: ssrem.load("cosine"), r"cosine needs no training; use ssrem.Model\('cosine'\)"),
         (lambda: ssrem.Model("blend", parts=["ruber"]).fit(TALKS), "ruber does not come trained"),

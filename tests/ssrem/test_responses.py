@@ -108,8 +108,10 @@ def test_messages_that_end_with_an_answer_are_a_context_and_a_response(tmp_path:
     turns = [{"from": "human", "value": "Any pets?"}, {"from": "gpt", "value": "Two cats"}]
     for number, row in enumerate(({"messages": messages, "score": 4}, {"conversations": turns, "score": 4})):
         path = tmp_path / f"{number}.json"
+        (tmp_path / "one.jsonl").write_text(json.dumps(row))
         path.write_text(json.dumps([row, row]))
-        assert read_responses(str(path)).rows[0].sample == SAMPLES[1]
+        for file in (path, tmp_path / "one.jsonl"):
+            assert read_responses(str(file)).rows[0].sample == SAMPLES[1]
         assert [one.response for one in read_set(path).rows] == ["Two cats"] * 2
     asked = [{"messages": messages[:2], "score": 4}]
     (tmp_path / "asked.jsonl").write_text(json.dumps(asked[0]))

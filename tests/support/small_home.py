@@ -88,7 +88,7 @@ def command(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, as a user starts it; `more` goes to its environment."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "SSREM_"))}
     return subprocess.run(
-        [sys.executable, "-m", "ssrem.cli", *arguments],
+        [sys.executable, "-m", "ssrem", *arguments],
         capture_output=True,
         text=True,
         timeout=300,

@@ -112,6 +112,18 @@ def test_names_are_added_or_replace_those_of_the_format(
     assert nobodies(home) == expected
 
 
+def test_a_name_that_nobody_has_is_told(
+    home: Warehouse, write_dump: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    land(
+        write_dump(chatter(70, "fact bot")),
+        str(home.root),
+        DumpSettings(not_people=["Fact Bot", "fact bott"]),
+    )
+    said = capsys.readouterr().err
+    assert "nobody is called 'fact bott', as was said of who is no person; did you mean fact bot?" in said
+
+
 def test_irc_slack_discord_and_telegram_know_their_own(tmp_path: Path, home: Warehouse) -> None:
     log = b"[10:00] <ann> hello\n[10:01] <chanserv> welcome\n[10:02] <bob> ann: hi\n[10:03] <ubottu> bob: a fact\n"
     land(str(write_dump({"": log}, tmp_path / "channel.log")), str(home.root))

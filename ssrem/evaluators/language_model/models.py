@@ -128,15 +128,16 @@ class LanguageModel(Pretrained, ABC):
         keys = [(item.context, item.response) for item in items]
         if len(self._known) > _REMEMBERED:
             self.forget()
-        new = {key: item for key, item in zip(keys, items, strict=True) if key not in self._known}
+        known = self._known  # which another thread may replace, but not empty
+        new = {key: item for key, item in zip(keys, items, strict=True) if key not in known}
         with torch.inference_mode(), self.precision():
             sums = self._log_likelihoods(list(new.values()), batch_size)
-        self._known.update(zip(new, sums.tolist(), strict=True))
-        return np.array([self._known[key] for key in keys], dtype=np.float64)
+        known.update(zip(new, sums.tolist(), strict=True))
+        return np.array([known[key] for key in keys], dtype=np.float64)
 
     def forget(self) -> None:
         """Drop the cached results."""
-        self._known.clear()
+        self._known = {}
 
     @abstractmethod
     def _log_likelihoods(self, items: Sequence[Tokens], batch_size: int) -> Floats:

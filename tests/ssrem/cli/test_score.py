@@ -71,6 +71,16 @@ def test_where_not_all_have_a_reference_it_is_said_that_scores_are_f(
         assert ("their score is f, since only 1 have the reference that h needs" in said) is says
 
 
+def test_texts_that_are_cut_are_counted(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [{"context": "Any pets?", "response": text} for text in ("Two cats", "Two cats " * 300)]
+    (tmp_path / "y.json").write_text(json.dumps(rows))
+    assert main(["score", "y.json", "--evaluator", "cosine", "--json"]) == 0
+    said = capsys.readouterr()
+    assert [json.loads(line)["truncated"] for line in said.out.splitlines()] == [False, True]
+    assert "with cosine; not read to the end, as they are too long: 1" in said.err
+
+
 @pytest.mark.usefixtures("responses")
 def test_standard_input(monkeypatch: Patch, capsys: Capture) -> None:
     with Path("x.json").open(encoding="utf-8") as pipe:

@@ -94,7 +94,7 @@ def test_a_signal_is_one_line_whatever_error_becomes_of_it(run: str, number: int
 
 
 def test_a_pipe_that_nobody_reads_ends_a_command_in_silence() -> None:
-    with started("-m", "ssrem.cli", "evaluators", "--home", "none") as running:
+    with started("-m", "ssrem", "evaluators", "--home", "none") as running:
         assert running.stdout is not None
         running.stdout.close()
         assert running.wait(timeout=60) == 141
@@ -116,7 +116,7 @@ def test_a_run_that_is_stopped_after_a_stage(
     write_conversations(tmp_path / "tiny.jsonl")
     status, says = ENDS[signal.Signals(number)]
     run = ["run", str(tmp_path / "tiny.jsonl"), "--evaluator", "rsrem", "--home", str(home.root)]
-    with started("-m", "ssrem.cli", *run) as running:
+    with started("-m", "ssrem", *run) as running:
         wait_until(lambda: home.catalog.exists() and table in published(home), running)
         children = psutil.Process(running.pid).children(recursive=True)
         running.send_signal(number)

@@ -156,7 +156,7 @@ def test_encoding_with_the_transformer_before_runs_the_layers_below_once(
     assert np.array_equal(encoder.encode_both(texts)[1], alone[1])
 
 
-def test_a_blend_encodes_together_what_both_encoders_read(
+def test_a_blend_encodes_by_both_encoders_what_the_adapted_one_reads(
     fitted: SSREMMiniLM, bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cosine = Cosine(encoder=f"hf:{bert}", context_turns=1)
@@ -172,7 +172,7 @@ def test_a_blend_encodes_together_what_both_encoders_read(
     monkeypatch.setattr(AdaptedTransformer, "encode_both", noted)
     values = blend.part_scores([*SAMPLES, *SAMPLES])[0]
     fitted.encoder.cache = None
-    assert sorted(read) == sorted({text for s in SAMPLES for text in (s.context[-1], s.response)})
+    assert sorted(read) == sorted({text for s in SAMPLES for text in (*s.context, s.response)})
     np.testing.assert_allclose(values[:, ::-1], np.transpose(expected), atol=1e-3)
     int8 = Blend(members=blend.members)
     near = int8.part_scores(SAMPLES)[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -404,6 +405,9 @@ def test_scores_do_not_depend_on_neighbours(monkeypatch: pytest.MonkeyPatch) -> 
     assert np.abs(blend.score(SAMPLES[::-1])[::-1] - together).max() < 1e-9
     assert np.abs(blend.score(SAMPLES + SAMPLES)[40:] - together).max() < 1e-9
     assert len(blend._known) == 3
+    with ThreadPoolExecutor(4) as threads:  # as in a service
+        every = threads.map(blend.score, [SAMPLES] * 20)
+    assert all(np.abs(scores - together).max() < 1e-9 for scores in every)
     assert blend.score([]).shape == (0,)
 
 

@@ -78,6 +78,6 @@ def test_a_name_that_is_taken_is_refused(installed: Path, tmp_path: Path) -> Non
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1\n")
     (about / "entry_points.txt").write_text("[ssrem.readers]\njsonl = other:Reader\n")
-    done = _python(tmp_path, "-m", "ssrem.cli", "ingest", "x.jsonl", "--home", str(tmp_path / "home"))
+    done = _python(tmp_path, "-m", "ssrem", "ingest", "x.jsonl", "--home", str(tmp_path / "home"))
     assert done.returncode == 1
     assert "the package other adds 'jsonl' to ssrem.readers, which has one; uninstall it" in done.stderr

@@ -124,7 +124,7 @@ def test_the_forest_has_a_row_an_evaluator_and_lines_for_baselines_and_one_rater
     assert (overall.title, overall.note) == ("persona", "overall, n = 812")
     axes, labels = overall.figure.axes[0], overall.label
     assert labels.endswith("much too long for an axis 0.300, the ssrem 0.200, one rater 0.600, cosine 0.410")
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["the name that is much t…", "the ssrem"]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["the name th… for an axis", "the ssrem"]
     assert [line.get_xdata()[0] for line in axes.lines if line.get_label()[0] != "_"] == [0.6, 0.41]
     assert style.label == "Spearman correlation with 95% intervals: the ssrem 0.100, cosine −0.100"
     (alone,) = forest(rows[2:3], called)  # a baseline alone has a row

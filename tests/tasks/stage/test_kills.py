@@ -55,7 +55,7 @@ def undisturbed(
 
 def start(command: list[str], home: Warehouse) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "ssrem.cli", *command, "--home", str(home.root)],
+        [sys.executable, "-m", "ssrem", *command, "--home", str(home.root)],
         cwd=ROOT,
         env={**os.environ, **QUIET},
         stdout=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""`python -m ssrem.cli` is the `ssrem` command."""
+"""`python -m ssrem` is the `ssrem` command."""
 
 import sys
 
