@@ -29,14 +29,6 @@ VARIABLE = "SSREM_WAIT"
 """Environment variable: how long writers in this process and its children wait for the lock, such as 90, 30m or 6h."""
 
 
-PATIENCE = "6h"
-"""How long a process waits that has held the lock before, unless VARIABLE says otherwise: a run of many stages is not
-given up because another command wrote between two of them."""
-
-_HELD: set[Path] = set()
-"""The home folders whose lock this process has held and released."""
-
-
 def utc_now() -> datetime:
     """The current time in UTC, without a zone: the form that tables store."""
     return datetime.now(UTC).replace(tzinfo=None)
@@ -81,8 +73,7 @@ class Warehouse:
     def lock(self, what: str) -> Iterator[None]:
         """Hold the write lock of the home folder, which is created for its owner alone: it will hold people's words.
 
-        what: shown to others that want it. Waits up to $SSREM_WAIT, or PATIENCE, for another writer, then raises
-        HomeError naming it.
+        what: shown to others that want it. Waits up to $SSREM_WAIT for another writer, then raises HomeError naming it.
         """
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -101,13 +92,11 @@ class Warehouse:
             try:
                 yield
             finally:
-                _HELD.add(self.root)
                 handle.truncate(0)  # whoever holds the lock next may not be ssrem
 
     def _acquire(self, handle: TextIO) -> None:
         try:
-            usual = PATIENCE if self.root in _HELD else "0"
-            limit = cast(float, seconds(os.environ.get(VARIABLE) or usual))
+            limit = cast(float, seconds(os.environ.get(VARIABLE) or "0"))
         except ValueError as error:
             raise HomeError(f"${VARIABLE}: {error}") from None
         waiting, deadline = False, time.monotonic() + limit

@@ -8,7 +8,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -115,22 +114,6 @@ def test_waiting_ends_and_does_not_look_at_the_clock(
         pass
     assert now[0] == pytest.approx(1090)
     assert capsys.readouterr().err.count("waiting for process") == 1
-
-
-def test_a_command_waits_for_another_that_writes_between_its_stages(
-    home: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
-    with home.lock("ingest"):
-        pass
-    other = ExitStack()
-    other.enter_context(home.lock("forget"))
-    monkeypatch.setattr(time, "sleep", lambda duration: other.close())
-    with home.lock("tables"):
-        assert not home_module._HELD.isdisjoint({home.root})
-    monkeypatch.setenv(VARIABLE, "0")  # as by --wait 0
-    with home.lock("train"), pytest.raises(HomeError, match="is in use by"), home.lock("ingest"):
-        pass
 
 
 def test_threads_of_one_process_wait_for_each_other(home: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
