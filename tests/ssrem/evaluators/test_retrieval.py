@@ -387,7 +387,7 @@ def test_negatives_are_a_setting(bert: Path, tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match="set negatives_model") as error:
         retrieval(negatives="random-1+mask-and-fill")
     assert "\n" not in str(error.value)
-    with pytest.raises(EvaluatorError, match="have 2 Rand turns"):
+    with pytest.raises(EvaluatorError, match="have 2 turns of Rand"):
         retrieval(negatives="random-3").fit(coloured())
     masked = write_masked(tmp_path / "masked")
     filled = retrieval(negatives="random-1+select-random", negatives_model=str(masked))
