@@ -52,17 +52,15 @@ class Gates:
         self.count += 1
         search = "SET search_path = 'main,published'"
         connect = {"creator": lambda: ConnectionWrapper(connection.cursor().execute(search))}
-        sources, named = self.context.data_sources, {"name": f"gate {self.count}"}
-        source = sources.add_sql(**named, connection_string="duckdb://", kwargs=connect)
+        about = {"name": f"gate {self.count}", "connection_string": "duckdb://", "kwargs": connect}
+        source = self.context.data_sources.add_sql(**about)
         broken = {}
         for table, some in groupby(enumerate(rules), key=lambda numbered: numbered[1].table):
             name = f"{table} {self.count}"  # a stage checks a table at several gates
             suite = self.context.suites.add(gx.ExpectationSuite(name))
             for number, rule in some:
-                query, meta = (
-                    f"{rule.offending}\n/* {{batch}} */",
-                    {"rule": number},
-                )  # it warns without the batch
+                query = f"{rule.offending}\n/* {{batch}} */"  # it warns without the batch
+                meta = {"rule": number}
                 suite.add_expectation(NoRows(unexpected_rows_query=query, description=rule.says, meta=meta))
             batch = source.add_table_asset(table, table_name=table).add_batch_definition_whole_table("all")
             validation = gx.ValidationDefinition(name=name, data=batch, suite=suite)

@@ -194,13 +194,14 @@ def _sample(item: Any, where: str) -> Sample:
         before = turns(_listed(context))
     except ValueError:
         raise _shape(f"{where}: the context is {context!r:.60}") from None
-    reference, response = (
-        default if value is None or (isinstance(value, float) and math.isnan(value)) else value
-        for value, default in ((reference, None), (response, ""))
-    )
+    reference, response = None if _is_null(reference) else reference, "" if _is_null(response) else response
     if not isinstance(response, str) or not isinstance(reference, str | None):
         raise _shape(f"{where}: the response and reference are {response!r:.60} and {reference!r:.60}")
     return Sample(before, response, reference)
+
+
+def _is_null(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _listed(value: Any) -> Any:

@@ -26,14 +26,7 @@ from ssrem.tasks.caches import cached_vectors, shard_ranges
 from ssrem.tasks.endpoints import asks, connected
 from ssrem.tasks.settings import Resources
 from ssrem.tasks.stage.progress import progress
-from ssrem.tasks.stage.stage import (
-    Built,
-    Output,
-    Recipe,
-    Stage,
-    candidate_sources,
-    run_stage,
-)
+from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, candidate_sources, run_stage
 from ssrem.tasks.tables import build_missing
 from ssrem.tasks.versions import SLOW, Version, registered, test_sample
 from ssrem.tasks.warehouse.catalog import PartitionKey

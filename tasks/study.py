@@ -30,14 +30,7 @@ from ssrem.tasks.endpoints import connected
 from ssrem.tasks.score import score_samples
 from ssrem.tasks.settings import Resources, StudySettings
 from ssrem.tasks.stage.progress import progress
-from ssrem.tasks.stage.stage import (
-    Built,
-    Recipe,
-    Stage,
-    candidate_sources,
-    run_stage,
-    sources,
-)
+from ssrem.tasks.stage.stage import Built, Recipe, Stage, candidate_sources, run_stage, sources
 from ssrem.tasks.versions import Version, check_not_learned_from, promoted
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus, records
 

@@ -25,14 +25,7 @@ from ssrem.tasks.promote import challenges, decide_all
 from ssrem.tasks.score import score_corpus
 from ssrem.tasks.settings import Margins, Resources, TrainSettings
 from ssrem.tasks.stage.progress import progress
-from ssrem.tasks.stage.stage import (
-    Built,
-    Output,
-    Recipe,
-    Stage,
-    candidate_sources,
-    run_stage,
-)
+from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, candidate_sources, run_stage
 from ssrem.tasks.tables import build, build_missing, without_tables
 from ssrem.tasks.versions import (
     DECIDED,

@@ -1,5 +1,5 @@
 -- One row is a source of responses under an evaluator in use, or under people (evaluator 'people'): quantiles of the
--- scores, in which a response that is its own reference has no place if they are h. Sources: systems of an annotated
+-- scores. Responses that are their own reference are left out where the score is h. Sources: systems of an annotated
 -- set, by its criterion overall or else its first; kinds of candidates of a test split.
 WITH of_set AS (
     SELECT

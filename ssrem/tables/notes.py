@@ -77,11 +77,12 @@ def people_notes(
     *,
     hidden: bool = False,
 ) -> list[str]:
-    """Notes on the speakers of the `utterances` that do not count as people, on names of such that nobody has unless
-    pseudonyms have `hidden` them, and on those that probably are not people.
+    """Notes on the speakers of the `utterances` that do not count as people, on chosen names that no speaker has, and
+    on speakers that probably are not people.
 
     Each gives the counts and, by `option`, how to choose names. named: the names that were chosen; if they say that
-    everyone is a person, nobody is suspected. scope: person or conversation, as `corpora` have it.
+    everyone is a person, nobody is suspected. scope: person or conversation, as `corpora` have it. hidden: whether ids
+    are pseudonyms, with which names cannot be compared.
     """
     notes, values = [], {"speaker_scope": scope}
     if excluded := tables.connection.execute(statement("1_ingest/not_people"), values).fetchall():
