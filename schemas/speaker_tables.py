@@ -41,7 +41,8 @@ TURNS = Table(
         text_hash="UBIGINT: hash of the lower-cased, trimmed text: equal hashes are the same text",
         messages="BIGINT: number of messages",
         started="TIMESTAMP?: time of the first message, UTC",
-        split="VARCHAR: train, valid or test: a hash of the conversation's id, 80/10/10",
+        split="VARCHAR: train, valid or test: a hash of the conversation's id, 80/10/10; after 1,000 turns of a "
+        "conversation, each 100 have a split of their own",
     ),
     expectations=(
         NotEmpty(),
@@ -91,7 +92,7 @@ def _set_table(name: str, grain: str) -> Table:
     )
 
 
-SC = _set_table("sc", "One row is a member of SC_A: A's turns in one conversation.")
+SC = _set_table("sc", "One row is a member of SC_A: A's turns in one conversation in a split.")
 SP = _set_table(
     "sp",
     "One row is a member of SP_A: A's turns towards one partner; with --addressees stated those alone that state their "

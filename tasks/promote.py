@@ -212,9 +212,9 @@ def _comparisons(
     # Together: a small corpus alone can never show that a challenger is not worse.
     splits = []
     for corpus in challenge.corpora:
-        *shares, conversations = columns("shares_above", "conversation_id", dataset=corpus)
-        if len(conversations):
-            splits.append((corpus, [*shares, np.char.add(f"{corpus}/", conversations)]))
+        *shares, units = columns("shares_above", "unit", dataset=corpus)
+        if len(units):
+            splits.append((corpus, [*shares, np.char.add(f"{corpus}/", units)]))
     if splits:
         pool = [np.concatenate(column) for column in zip(*(split for _, split in splits), strict=True)]
         dataset = splits[0][0] if len(splits) == 1 else f"{len(splits)} corpora"

@@ -1,4 +1,4 @@
--- One row is a member of SC_A: A's turns in one conversation. Grain: set_id, position.
+-- One row is a member of SC_A: A's turns in one conversation in a split. Grain: set_id, position.
 SELECT
     $corpus AS corpus,
     sc_set AS set_id,

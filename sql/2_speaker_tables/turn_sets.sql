@@ -57,13 +57,14 @@ SELECT
     greatest(count(*) OVER whole_ss, 8)::INTEGER AS rand_size
 FROM numbered
 WINDOW
-    sc AS (PARTITION BY conversation, speaker_no ORDER BY turn_id),
+    sc AS (PARTITION BY conversation, speaker_no, split_no ORDER BY turn_id),
     whole_sc AS (
-        PARTITION BY conversation, speaker_no ORDER BY turn_id
+        PARTITION BY conversation, speaker_no, split_no ORDER BY turn_id
         ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
     ),
     near AS (
-        PARTITION BY conversation, speaker_no ORDER BY turn_id RANGE BETWEEN $context_turns PRECEDING AND 1 PRECEDING
+        PARTITION BY conversation, speaker_no, split_no ORDER BY turn_id
+        RANGE BETWEEN $context_turns PRECEDING AND 1 PRECEDING
     ),
     sp AS (PARTITION BY speaker_no, addressee_no, split_no ORDER BY turn_id),
     whole_sp AS (
@@ -71,7 +72,7 @@ WINDOW
         ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
     ),
     addressed_near AS (
-        PARTITION BY conversation, speaker_no, addressee_no ORDER BY turn_id
+        PARTITION BY conversation, speaker_no, addressee_no, split_no ORDER BY turn_id
         RANGE BETWEEN $context_turns PRECEDING AND 1 PRECEDING
     ),
     ss AS (PARTITION BY speaker_no, split_no ORDER BY turn_id),

@@ -9,8 +9,7 @@ conversation_starts AS (
         count(*) > max(turn) + 1 AS has_joined_turns,
         (sum(max(turn) + 1) OVER (ORDER BY conversation_no) - max(turn) - 1)::BIGINT AS first_turn_id,
         -- md5, since DuckDB's own hash may change between versions, and splits must not.
-        CASE md5_number_lower(any_value(conversation_id)) % 10 WHEN 8 THEN 'valid' WHEN 9 THEN 'test' ELSE 'train' END
-            AS split
+        (md5_number_lower(any_value(conversation_id)) % 10)::INTEGER AS tenth
     FROM messages
     GROUP BY conversation_no
 ),
@@ -93,7 +92,10 @@ SELECT
     ) AS text_hash,
     j.messages,
     j.started,
-    s.split
+    -- After 1,000 turns each 100 are a unit of their own: a channel of a chat program is one endless conversation.
+    CASE (s.tenth + CASE WHEN j.turn < 1_000 THEN 0 ELSE j.turn // 100 END) % 10
+        WHEN 8 THEN 'valid' WHEN 9 THEN 'test' ELSE 'train'
+    END AS split
 FROM joined AS j
 INNER JOIN conversation_starts AS s ON j.conversation_no = s.conversation_no
 LEFT JOIN speakers AS before

@@ -1,5 +1,5 @@
 -- One row is a response of a test split that two versions scored, with the share of its negatives that score below the
--- true turn under each version; ties count half. Grain: response_id.
+-- true turn under each version; ties count half. unit: what the split takes as a whole, see turns. Grain: response_id.
 WITH scored AS (
     SELECT version, response_id, kind, k, f
     FROM scores
@@ -20,10 +20,10 @@ shares AS (
 
 SELECT
     r.response_id,
-    r.conversation_id,
+    r.conversation_id || CASE WHEN r.turn < 1_000 THEN '' ELSE '/' || r.turn // 100 END AS unit,
     old.share AS champion,
     new.share AS challenger
-FROM (SELECT * FROM responses WHERE corpus = $dataset) AS r
+FROM (SELECT turn_id AS response_id, turn, conversation_id FROM turns WHERE corpus = $dataset) AS r
 INNER JOIN
     (SELECT response_id, share FROM shares WHERE version = $champion) AS old
     ON r.response_id = old.response_id::BIGINT

@@ -67,8 +67,14 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
         *("created_utc", "sent_at", "tstamp", "timestamp_ms", "ts", "date_time", "sent_on", "published_at"),
         "created_date_time",
     ),
-    "context": ("context", "history", "dialogue_context", "prompt", "question", "query"),
-    "response": ("response", "reply", "completion", "answer"),
+    "context": (
+        *("context", "history", "dialogue_context", "prompt", "question", "query"),
+        *("user_message", "user_input", "instruction", "input"),
+    ),
+    "response": (
+        *("response", "reply", "completion", "answer"),
+        *("bot_response", "bot_message", "model_response", "output"),
+    ),
     "score": ("score", "rating", "overall"),
     "criterion": ("criterion", "dimension", "aspect"),
     "rater": (
@@ -112,6 +118,8 @@ ROLES = HOLDERS.union(
 SILENT_ROLES = ("system", "developer", "tool", "function")
 """Roles of messages of chat logs that nobody said."""
 
+_SAID = {*ALIASES["text"], *ALIASES["context"], *ALIASES["response"]}
+"""Last words of the names of columns that hold what one side said, such as `user_message`."""
 _MOST_LISTED, _MOST_NAMED = 30, 10
 _VAGUE = ("recipient", "to")
 """Names of columns that may hold something else than the person addressed, such as a channel."""
@@ -303,10 +311,13 @@ def unknown_columns(
     """The error of a table in which no column is known as the `missing` fields. example: one of its rows."""
     way_out = f", or {WITHOUT_CONVERSATIONS}" if "conversation" in missing and error is DumpError else ""
     row = "" if example is None else f"; a row is {short_repr(example, 300)}"
-    inner = " or KEY.KEY" if kind == "key" else ""
+    example_of = f"{missing[0]}={kind.upper()}{' or KEY.KEY' if kind == 'key' else ''}"
+    said = [name for name in header if by_words(name).rpartition("_")[2] in _SAID]
+    if error is DumpError and "text" in missing and len(said) == 2:
+        example_of = f"text={'+'.join(said)}, if a row holds what both sides said"
     return error(
         f"{path}: no {kind} is known as {' or '.join(missing)}; the {kind}s are {listed(header)}{row}; "
-        f"say which is which with --map, for example --map {missing[0]}={kind.upper()}{inner}{way_out}"
+        f"say which is which with --map, for example --map {example_of}{way_out}"
     )
 
 

@@ -145,6 +145,9 @@ def row_values(row: object, layout: FieldNames) -> dict[str, object]:
             extras[columns[0]] = written
             if field == "speaker" and written.get("bot") is True:
                 values["is_person"] = False
+            match [one for one in written.values() if one is not None]:
+                case [dict() as only]:  # as in Microsoft Graph: {"application": null, "user": {…}}
+                    written = only
             written = next((written[id] for id in IDS_OF_PEOPLE if written.get(id) is not None), written)
         values[FIELDS[field]] = written if type(written) is str else joined_text({"": written}, ("",), field)
     if extras:

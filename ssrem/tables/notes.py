@@ -98,7 +98,7 @@ def people_notes(
         speakers = "SELECT speaker FROM utterances GROUP BY 1 ORDER BY count(*) DESC LIMIT 5_000"
         near = did_you_mean(absent[0], (name for (name,) in tables.connection.execute(speakers).fetchall()))
         notes.append(
-            f"nobody is called {_listed([*map(repr, absent)])}, as was said of who is no person{near}"
+            f"not counted as people, but no speaker is called so: {_listed([*map(repr, absent)])}{near}"
         )
     if NONE not in named and (
         rows := tables.connection.execute(statement("1_ingest/probably_not_people"), values).fetchall()

@@ -165,6 +165,18 @@ def test_splits_are_eighty_ten_ten_and_stay(home: Warehouse) -> None:
     assert shares == pytest.approx([0.8, 0.1, 0.1], abs=0.025)
 
 
+def test_an_endless_conversation_is_in_every_split(home: Warehouse) -> None:
+    rng = random.Random(0)
+    said = [(rng.choice("ABC"), rng.choice([*WORDS, f"x {i}"])) for i in range(3300)]
+    turns = turns_of(rows := messages({"channel": said}))
+    with built(home, rows) as stage:
+        stored = fetch(stage, "SELECT turn, split FROM turns ORDER BY 1")
+        assert stored == [(t.rank, t.split) for t in turns]
+        assert {split for turn, split in stored if turn < 1000} == {split_of("channel")}
+        assert {split for turn, split in stored if turn >= 1000} == {"train", "valid", "test"}
+        check_draws(stage, turns, "person", 5)
+
+
 def test_one_text_everywhere_leaves_nothing_to_draw(home: Warehouse) -> None:
     talk = {f"c{i}": [("A", "lol"), ("B", "LOL "), ("A", " lol"), ("B", "Lol")] for i in range(30)}
     with built(home, messages(talk)) as stage:

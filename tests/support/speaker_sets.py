@@ -36,17 +36,18 @@ class Turn:
 
     @property
     def split(self) -> str:
-        return split_of(self.conversation)
+        return split_of(self.conversation, self.rank)
 
     @property
     def says(self) -> str:
         return self.text.strip(" ").lower()
 
 
-def split_of(conversation: str) -> str:
-    """80/10/10 by the last eight bytes of the md5 of the conversation's id."""
+def split_of(conversation: str, turn: int = 0) -> str:
+    """80/10/10 by the last eight bytes of the md5 of the conversation's id; after 1,000 turns 100 by 100."""
     digest = int.from_bytes(hashlib.md5(conversation.encode()).digest()[8:], "little")
-    return {8: "valid", 9: "test"}.get(digest % 10, "train")
+    block = turn // 100 if turn >= 1000 else 0
+    return {8: "valid", 9: "test"}.get((digest + block) % 10, "train")
 
 
 def context_of(turns: Sequence[Turn], turn: Turn, most: int) -> list[int]:
@@ -70,7 +71,7 @@ def own_sets(turns: Sequence[Turn], scope: str, addressees: str = "all") -> dict
     """Kind → who and where → turn ids of people, in order."""
     sets: dict[str, dict[Any, list[int]]] = {kind: defaultdict(list) for kind in ("SC", "SP", "SS")}
     for t in (t for t in turns if t.is_person):
-        sets["SC"][t.conversation, t.speaker].append(t.id)
+        sets["SC"][t.conversation, t.speaker, t.split].append(t.id)
         if scope == "person":
             sets["SS"][t.speaker, t.split].append(t.id)
             if (partner := partner_of(turns, t, addressees)) is not None:
@@ -133,7 +134,7 @@ def check_draws(
             assert turn_id == response_id
             continue
         members = {
-            "SC": sets["SC"].get((r.conversation, r.speaker), ()),
+            "SC": sets["SC"].get((r.conversation, r.speaker, r.split), ()),
             "SP": sets["SP"].get((r.speaker, partner_of(turns, r, addressees), r.split), ()),
             "SS": sets["SS"].get((r.speaker, r.split), ()),
             "Rand": others[r.speaker, r.split],

@@ -121,7 +121,7 @@ def test_a_name_that_nobody_has_is_told(
         DumpSettings(not_people=["Fact Bot", "fact bott"]),
     )
     said = capsys.readouterr().err
-    assert "nobody is called 'fact bott', as was said of who is no person; did you mean fact bot?" in said
+    assert "not counted as people, but no speaker is called so: 'fact bott'; did you mean fact bot?" in said
 
 
 def test_irc_slack_discord_and_telegram_know_their_own(tmp_path: Path, home: Warehouse) -> None:

@@ -70,6 +70,31 @@ def test_a_dialogue_of_user_and_system_has_seats(write: Write, home: Warehouse) 
     ]
 
 
+def test_messages_of_microsoft_teams(write: Write, home: Warehouse) -> None:
+    rows = [
+        {
+            "id": str(n),
+            "chatId": f"19:{n // 4}",
+            "from": {"application": None, "device": None, "user": {"id": f"u{n % 3}", "displayName": "Ann"}},
+            "body": {"contentType": "text", "content": f"message {n}"},
+        }
+        for n in range(8)
+    ]
+    dump = write({"@odata.count": 8, "value": rows})
+    assert "no key is known as text" in refusal(dump, home)
+    land(dump, str(home.root), DumpSettings(map={"text": "body.content"}))
+    assert spoken(home) == [(f"19:{n // 4}", f"u{n % 3}", f"message {n}") for n in range(8)]
+
+
+def test_a_table_of_what_both_sides_said(write: Write, home: Warehouse) -> None:
+    dump = write(table("session_id,user_message,bot_response", ("s", "hi", "hello"), ("s", "how?", "well")))
+    told = refusal(dump, home)
+    assert "for example --map text=user_message+bot_response, if a row holds what both sides said" in told
+    settings = DumpSettings(map={"text": "user_message+bot_response"}, speakers="conversation")
+    land(dump, str(home.root), settings)
+    assert [text for *_, text in spoken(home)] == ["hi", "hello", "how?", "well"]
+
+
 def test_the_person_beside_a_role_holds_the_seat_of_a_user(write: Write, home: Warehouse) -> None:
     rows = [(f"s{n}", f"client{n % 3}", who, f"{who} {n}") for n in range(6) for who in ("Customer", "Agent")]
     dump = write(table("session_id,user_id,sender,message", *rows))

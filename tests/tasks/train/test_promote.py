@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 
 from ssrem.errors import EvaluatorError, GateError, SsremError
 from ssrem.samples import TEST
 from ssrem.settings import TableSettings
+from ssrem.sql import statement
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks import correlate as correlation
 from ssrem.tasks.correlate import correlate, correlate_landed
@@ -316,3 +319,20 @@ def test_refusals_in_a_row_are_told_with_their_reason(
     assert "ssrem evaluators promote ssrem 2 overrules" in said
     promote("ssrem", 2, str(scored.root))
     assert refused_in_a_row(scored) == []
+
+
+def test_an_endless_conversation_is_compared_part_by_part() -> None:
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE turns AS SELECT 'chat' AS corpus, turn_id, turn_id AS turn, 'general' AS conversation_id "
+            "FROM range(1_250) AS t (turn_id)"
+        )
+        connection.execute(
+            "CREATE TABLE scores AS SELECT 'ssrem' AS evaluator, 'chat' AS dataset, version, "
+            "turn_id::VARCHAR AS response_id, kind, 0 AS k, 0.5 AS f "
+            "FROM turns, (VALUES (1), (2)) AS v (version), (VALUES ('GT'), ('SC')) AS k (kind)"
+        )
+        names = {"evaluator": "ssrem", "dataset": "chat", "champion": 1, "challenger": 2}
+        found = connection.execute(statement("4_promotion/shares_above"), names).fetchall()
+    units = Counter(unit for _, unit, *_ in found)
+    assert units == {"general": 1_000, "general/10": 100, "general/11": 100, "general/12": 50}
