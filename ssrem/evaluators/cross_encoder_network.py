@@ -19,10 +19,12 @@ from ssrem.encoders.layers import add_adapters, divided, freeze, layers, merge_a
 from ssrem.encoders.transformer import DOWN, UP, SentenceModel, pool
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.baselines import Cosine
-from ssrem.samples import Floats, Rows, Sample
+from ssrem.samples import Floats, Progress, Rows, Sample
 
 _MOST_HELD = 1 << 30
 """Limit in bytes of the frozen layers' output that is kept in memory; above it, the layers are run for every batch."""
+_COSINES = 1_024
+"""Samples whose cosines are computed between two calls of `progress`."""
 _TOKENS_AT_ONCE = {"cpu": 2_048, "mps": 8_192, "cuda": 65_536}
 
 
@@ -106,10 +108,11 @@ class Base:
         """Hashes of the weights and of the tokenizer."""
         return f"{pretrained.weights_hash(self.model)}+{pretrained.tokenizer_hash(self.tokenizer)}"
 
-    def read(self, samples: Sequence[Sample]) -> Inputs:
+    def read(self, samples: Sequence[Sample], progress: Progress | None = None) -> Inputs:
         """[CLS] turn [SEP] … turn [SEP] response [SEP] with the last turns that are not blank.
 
         Of a sample that is too long, the oldest tokens of the context are dropped first, then the response's last ones.
+        progress: called with the cosines that are computed and all of them.
         """
         before, between, after = self.frame
         room = self.max_tokens - len(before) - len(between) - len(after)
@@ -130,8 +133,12 @@ class Base:
             first[at] = len(before) + len(context_ids) + len(between)
             truncated[at] = len(context_ids) < len(context) or len(response_ids) < len(all_ids)
         if self.cosine is not None:
-            output = self.cosine.compute(samples)
-            prior, truncated = output.f.astype(np.float32), truncated | output.truncated
+            for start in range(0, len(samples), _COSINES):
+                part = slice(start, start + _COSINES)
+                output = self.cosine.compute(samples[part])
+                prior[part], truncated[part] = output.f, truncated[part] | output.truncated
+                if progress is not None:
+                    progress(len(samples[: part.stop]), len(samples))
         return Inputs(tuple(rows), first, prior, truncated)
 
     def batch(self, inputs: Inputs, rows: Rows) -> dict[str, torch.Tensor]:

@@ -253,7 +253,8 @@ def _examples(
 ) -> Groups:
     """`count` responses of the split, drawn once, each with its negatives; responses without one are left out.
 
-    progress, folder: for `negatives_by_response`, as mask-and-fill takes as long as the training.
+    progress: of the negatives, and then of the prior's cosines; folder: for `negatives_by_response`. Either can take as
+    long as the training.
     """
     rows, seed = candidates.rows(split), net.settings.seed
     rows = rows[candidates.context_stop[rows] > candidates.context_start[rows]]
@@ -268,4 +269,4 @@ def _examples(
         samples += [true, *(Sample(true.context, negative.text) for negative in negatives)]
     targets = np.zeros(len(samples), dtype=np.float32)
     targets[starts] = 1.0
-    return Groups(net.base.read(samples), targets, np.array(starts, dtype=np.int64))
+    return Groups(net.base.read(samples, progress), targets, np.array(starts, dtype=np.int64))

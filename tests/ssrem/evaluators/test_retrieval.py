@@ -152,7 +152,8 @@ def test_a_prior_that_nothing_improves_is_kept(bert: Path) -> None:
     assert training.best_epoch == 0 and [entry["epoch"] for entry in training.history] == [0, 1, 2]
     trained = [call for call in calls if call[1] == 75]
     assert trained[-1] == (75, 75) and len(trained) == 31  # two epochs, and the end
-    assert calls[: -len(trained)] == [(240, 240), (40, 40)]  # responses that have got their negatives
+    # Responses that have got their negatives, then cosines of both; first of what is learned from.
+    assert calls[: -len(trained)] == [(240, 240), (480, 480), (40, 40), (80, 80)]
     assert "prior alone" in training.notes[0]
     assert not evaluator.tensors["outer.weight"].any()
     assert np.corrcoef(evaluator.score(SAMPLES), Cosine(encoder=f"hf:{bert}").score(SAMPLES))[0, 1] > 0.99
