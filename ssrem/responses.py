@@ -79,7 +79,7 @@ def _read(file: TableFile, format: str | None, mapping: Mapping[str, str]) -> Re
     rows = tuple(_row(row, columns) for row in table.rows)
     if all(row.sample is None for row in rows):
         raise AnnotationError(
-            f"{file.name}: none of the {len(rows):,} rows can be read as {chosen} ({FORMATS[chosen]}); the first: "
+            f"{file.name}: none of its rows ({len(rows):,}) can be read as {chosen} ({FORMATS[chosen]}); the first: "
             f"{rows[0].where}: {rows[0].fault}; --format names another format: {', '.join(FORMATS)}"
         )
     true = columns.fields.get("reference", ("",))[0] if columns else ""

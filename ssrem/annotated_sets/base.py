@@ -16,7 +16,7 @@ from ssrem.annotated_sets.columns import WORDS, Values, as_text, more_references
 from ssrem.errors import AnnotationError, short_repr
 from ssrem.readers.fields import FEW, normalise
 from ssrem.readers.files.streams import encodable
-from ssrem.readers.table_rows import NOT_UTF8, TableFile
+from ssrem.readers.table_rows import TableFile
 
 _ABSENT = re.compile(r"(?:#?n/?a\b.*|nan|none|null|-+|\?|\.)?", re.IGNORECASE | re.DOTALL)
 """How files write that a rater gave no score: nothing, N/A with or without a reason, or a table's word for null."""
@@ -134,8 +134,7 @@ class Source:
         """The header, and the place and the values of each row; AnnotationError for a row that cannot be read."""
         table = self._file.table(format)
         if fault := next((row for row in table.rows if row.fault), None):
-            way_out = "; save the file as UTF-8" if fault.fault == NOT_UTF8 else ""
-            raise AnnotationError(f"{self.path}, {fault.where}: {fault.fault}{way_out}")
+            raise AnnotationError(f"{self.path}, {fault.where}: {fault.fault}")
         return table.header, [(f"{self.path}, {row.where}", row.values) for row in table.rows]
 
     def objects(self) -> list[Place]:

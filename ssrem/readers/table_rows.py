@@ -28,7 +28,7 @@ FORMATS = {
 }
 """Format → what it is. `text` is never guessed here, since it looks like `tsv`."""
 
-NOT_UTF8 = "not UTF-8"
+NOT_UTF8 = "not UTF-8; save the file as UTF-8"
 _OF_CELLS = {
     "undecodable": NOT_UTF8,
     "malformed_row": "a quote that is not closed, or out of place",

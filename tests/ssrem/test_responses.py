@@ -156,7 +156,7 @@ def test_the_first_of_several_references_is_read_and_said(
                 "line 3": "not a JSON object",
                 "line 4": "context is neither text nor a list of turns",
                 "line 5": "response is not text",
-                "line 6": "not UTF-8",
+                "line 6": "not UTF-8; save the file as UTF-8",
             },
         ),
         (
@@ -165,7 +165,7 @@ def test_the_first_of_several_references_is_read_and_said(
             {
                 "line 3": "1 cells, the header has 2",
                 "line 4": "a quote that is not closed, or out of place",
-                "line 6": "not UTF-8",
+                "line 6": "not UTF-8; save the file as UTF-8",
             },
         ),
         (
@@ -174,7 +174,7 @@ def test_the_first_of_several_references_is_read_and_said(
             {
                 "line 2": "0 tabs, expected one, between context and response",
                 "line 3": "2 tabs, expected one, between context and response",
-                "line 4": "not UTF-8",
+                "line 4": "not UTF-8; save the file as UTF-8",
                 "line 5": "context is neither text nor a list of turns",
             },
         ),
@@ -198,7 +198,7 @@ def test_what_cannot_be_read_is_kept_with_its_place(
         ("x.json", b"[]", "holds no response"),
         ("x.json", b'[{"context": "a"', "line 1: not JSON"),
         ("x.json", b'{"a": 1}', "no column is known as context or response"),
-        ("x.json", b"[1, 2]", "none of the 2 rows can be read as json"),
+        ("x.json", b"[1, 2]", "none of its rows .2. can be read as json"),
         ("x.csv", b"a,b,c\n1,2,3\n", "no column is known as context or response; the columns are a, b, c"),
         ("x.txt", b"just a line\nand another\n", "is of no format that is read"),
         ("x.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is of no format that is read"),
@@ -217,7 +217,7 @@ def test_a_file_in_the_wrong_format_is_refused_in_one_line(
 
 def test_a_format_that_is_not_the_contents(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("context,response\na,b\n")
-    with pytest.raises(AnnotationError, match=r"none of the 2 rows can be read as text .*line 1: 0 tabs"):
+    with pytest.raises(AnnotationError, match=r"none of its rows \(2\) can be read as text .*line 1: 0 tabs"):
         read_responses(str(tmp_path / "x"), "text")
 
 
