@@ -95,13 +95,15 @@ _RETRIEVAL = Part(evaluator="retrieval", weight=2)
 _LENGTH = Part(evaluator="length", weight=0)
 
 
-def _mostly_cosine(*more: Part, join: str = "vectors", encoder: str = MPNET) -> tuple[Part, ...]:
+def _mostly_cosine(
+    *more: Part, join: str = "mean", encoder: str = MPNET, minilm: float = 2
+) -> tuple[Part, ...]:
     """The parts of the packaged blends. more: those that read context and response together; join: how `cosine` reads
-    the last two turns; encoder: of the parts that read a sentence encoder as it comes."""
+    the last two turns; encoder: what the parts read that take it as it comes; minilm: the weight of ssrem-minilm."""
     settings = {"encoder": encoder}
     return (
         Part(evaluator="cosine", settings={**settings, "join": join}, weight=6),
-        Part(evaluator="ssrem-minilm", weight=2),
+        Part(evaluator="ssrem-minilm", weight=minilm),
         Part(evaluator="repetition", settings=settings, weight=12),
         Part(evaluator="fluency"),
         *more,
@@ -119,6 +121,7 @@ class BlendSettings(EvaluatorSettings):
             Part(evaluator="lm-pmi", weight=2),
             _PMI_SUM.model_copy(update={"weight": 2}),
             Part(evaluator="lm-coherence", weight=0),
+            join="vectors",
         ),
         min_length=1,
     )
@@ -193,7 +196,7 @@ class BlendFastSettings(BlendSettings):
     is the untrained cosine's.
     """
 
-    parts: tuple[Part, ...] = Field(_mostly_cosine(join="mean", encoder=MINILM), min_length=1)
+    parts: tuple[Part, ...] = Field(_mostly_cosine(encoder=MINILM), min_length=1)
     contexts: Count = 1500
     valid_contexts: Count = 500
 
@@ -201,7 +204,7 @@ class BlendFastSettings(BlendSettings):
 class BlendBaseSettings(BlendFastSettings):
     """Settings of `blend-base`: those of `blend-fast`, with all-mpnet-base-v2."""
 
-    parts: tuple[Part, ...] = Field(_mostly_cosine(_RETRIEVAL), min_length=1)
+    parts: tuple[Part, ...] = Field(_mostly_cosine(_RETRIEVAL, minilm=1), min_length=1)
 
 
 class BlendRefSettings(BlendSettings):

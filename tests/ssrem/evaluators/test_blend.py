@@ -473,7 +473,7 @@ def test_parts_by_name_as_tables_and_in_toml(tmp_path: Path) -> None:
         "length": 0,
     }
     assert (21 * BlendFastSettings().prior).round(6).tolist() == [6, 2, 12, 1, 0]
-    assert (23 * BlendBaseSettings().prior).round(6).tolist() == [6, 2, 12, 1, 2, 0]
+    assert (22 * BlendBaseSettings().prior).round(6).tolist() == [6, 1, 12, 1, 2, 0]
     assert LmSumSettings().prior.tolist() == [0.5, 0.5]
 
 
