@@ -124,7 +124,7 @@ def test_a_training_that_was_broken_off_ends_as_an_unbroken_one(tmp_path: Path, 
     steps: list[int] = []
     curve = train(broken, plan, progress=lambda done, _: steps.append(done), checkpoint=checkpoint())
     assert steps[0] == {2: 1, 5: 5, 7: 7}[step]
-    assert float(broken.slope) == float(unbroken.slope)
+    assert broken.slope.item() == unbroken.slope.item()
     drop = {"seconds": 0}
     assert [entry | drop for entry in curve.history] == [entry | drop for entry in expected.history]
     assert (curve.earlier > 0) == (step > 2)  # in the time of the whole training
