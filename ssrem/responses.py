@@ -11,7 +11,7 @@ from pathlib import Path
 from ssrem.annotated_sets.columns import Columns, as_text, cell, more_references, turns
 from ssrem.errors import AnnotationError, say
 from ssrem.files import temporary_folder
-from ssrem.readers.fields import ALIASES, SIGNS, normalise
+from ssrem.readers.fields import ALIASES, SIGNS, listed, normalise
 from ssrem.readers.table_rows import FORMATS, TableFile, TableRow
 from ssrem.samples import Sample
 
@@ -78,9 +78,12 @@ def _read(file: TableFile, format: str | None, mapping: Mapping[str, str]) -> Re
         columns = Columns.of(Path(file.name), table.header, values, mapping, names, FIELDS)
     rows = tuple(_row(row, columns) for row in table.rows)
     if all(row.sample is None for row in rows):
+        way_out = f"--format names another format: {', '.join(FORMATS)}"
+        if columns and not table.rows[0].fault:
+            way_out = f"--map names other columns, or KEY.KEY within them; there are {listed(table.header)}"
         raise AnnotationError(
             f"{file.name}: none of its rows ({len(rows):,}) can be read as {chosen} ({FORMATS[chosen]}); the first: "
-            f"{rows[0].where}: {rows[0].fault}; --format names another format: {', '.join(FORMATS)}"
+            f"{rows[0].where}: {rows[0].fault}; {way_out}"
         )
     true = columns.fields.get("reference", ("",))[0] if columns else ""
     if several := sum(more_references(cell(row.values, true)) > 0 for row in table.rows):
