@@ -92,7 +92,8 @@ SELECT
     ) AS text_hash,
     j.messages,
     j.started,
-    -- After 1,000 turns each 100 are a unit of their own: a channel of a chat program is one endless conversation.
+    -- A channel of a chat program is one endless conversation, so after 1,000 turns each 100 are split by themselves
+    -- (conversations_stay_in_one_split and shares_above divide it alike).
     CASE (s.tenth + CASE WHEN j.turn < 1_000 THEN 0 ELSE j.turn // 100 END) % 10
         WHEN 8 THEN 'valid' WHEN 9 THEN 'test' ELSE 'train'
     END AS split

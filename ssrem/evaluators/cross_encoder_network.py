@@ -138,7 +138,7 @@ class Base:
                 output = self.cosine.compute(samples[part])
                 prior[part], truncated[part] = output.f, truncated[part] | output.truncated
                 if progress is not None:
-                    progress(len(samples[: part.stop]), len(samples))
+                    progress(min(part.stop, len(samples)), len(samples))
         return Inputs(tuple(rows), first, prior, truncated)
 
     def batch(self, inputs: Inputs, rows: Rows) -> dict[str, torch.Tensor]:

@@ -81,8 +81,8 @@ def people_notes(
     on speakers that probably are not people.
 
     Each gives the counts and, by `option`, how to choose names. named: the names that were chosen; if they say that
-    everyone is a person, nobody is suspected. scope: person or conversation, as `corpora` have it. hidden: whether ids
-    are pseudonyms, with which names cannot be compared.
+    everyone is a person, nobody is suspected. scope: person or conversation, as `corpora` have it. hidden: whether
+    speakers have landed under pseudonyms, which cannot be compared with the chosen names.
     """
     notes, values = [], {"speaker_scope": scope}
     if excluded := tables.connection.execute(statement("1_ingest/not_people"), values).fetchall():

@@ -14,6 +14,7 @@ from scipy.stats import chisquare
 
 from ssrem.errors import SsremError
 from ssrem.settings import TableSettings
+from ssrem.sql import checks
 from ssrem.tables.speaker_sets import DRAWS, KIND_CODES, create_tables, draw, seed_hash
 from ssrem.tasks.settings import Resources
 from ssrem.tasks.tables import SET_TABLES
@@ -175,6 +176,11 @@ def test_an_endless_conversation_is_in_every_split(home: Warehouse) -> None:
         assert {split for turn, split in stored if turn < 1000} == {split_of("channel")}
         assert {split for turn, split in stored if turn >= 1000} == {"train", "valid", "test"}
         check_draws(stage, turns, "person", 5)
+        (check,) = (check for check in checks("tables") if check.name == "conversations_stay_in_one_split")
+        assert fetch(stage, check.query) == []
+        moved = "CASE WHEN turn = 1050 THEN if(split = 'train', 'test', 'train') ELSE split END AS split"
+        leaky = check.query.replace("FROM turns", f"FROM (SELECT * REPLACE ({moved}) FROM turns)")
+        assert len(fetch(stage, leaky)) == 1
 
 
 def test_one_text_everywhere_leaves_nothing_to_draw(home: Warehouse) -> None:

@@ -1,5 +1,11 @@
 -- table: turns
--- A conversation in two splits would leak its content from one to the other.
-SELECT corpus, conversation_id, first_split, last_split
-FROM compared_conversations
-WHERE first_split <> last_split
+-- A conversation in two splits would leak its content from one to the other; of an endless one that holds for its first
+-- 1,000 turns, and for each 100 after them.
+SELECT
+    corpus,
+    conversation_id,
+    min(split) AS first_split,
+    max(split) AS last_split
+FROM turns
+GROUP BY corpus, conversation_id, CASE WHEN turn < 1_000 THEN 0 ELSE turn // 100 END
+HAVING min(split) <> max(split)

@@ -333,6 +333,6 @@ def test_an_endless_conversation_is_compared_part_by_part() -> None:
             "FROM turns, (VALUES (1), (2)) AS v (version), (VALUES ('GT'), ('SC')) AS k (kind)"
         )
         names = {"evaluator": "ssrem", "dataset": "chat", "champion": 1, "challenger": 2}
-        found = connection.execute(statement("4_promotion/shares_above"), names).fetchall()
-    units = Counter(unit for _, unit, *_ in found)
-    assert units == {"general": 1_000, "general/10": 100, "general/11": 100, "general/12": 50}
+        rows = connection.execute(statement("4_promotion/shares_above"), names).fetchall()
+    responses_of_units = Counter(unit for _response, unit, _old, _new in rows)
+    assert responses_of_units == {"general": 1_000, "general/10": 100, "general/11": 100, "general/12": 50}

@@ -4,9 +4,6 @@ SELECT
     conversation_id,
     count(*) AS turns,
     sum(messages) AS messages,
-    -- Later turns are in several splits.
-    min(split) FILTER (WHERE turn < 1_000) AS first_split,
-    max(split) FILTER (WHERE turn < 1_000) AS last_split,
     min(turn) AS first_turn,
     max(turn) AS last_turn,
     min(turn_id - turn) AS lowest_start,
