@@ -1,42 +1,56 @@
-"""Writes ssrem/packaged/wordllama-minilm: WordLlama's table, moved towards the packaged sentence encoder.
+"""Makes the packaged encoders that were moved towards a larger one, from turns of the default corpus.
 
-python -m benchmarks.distil [--texts 32768] [--epochs 4] [--vectors FOLDER]
+python -m benchmarks.distil wordllama-minilm [--vectors FOLDER]   # in seconds once the vectors are there
+python -m benchmarks.distil minilm-mpnet [--vectors FOLDER]       # with ssrem[base], in minutes on a GPU
 
-The texts are turns of the training split of the default corpus, drawn once; --vectors keeps the sentence encoder's
-vectors of them, which take an hour on two cores, for the next time. What is learned are the rows of tokens that occur
-five times or more. The loss of a batch is 1 - r, Pearson's r between the cosines of all pairs of its texts by the table
-and by the sentence encoder. 2,048 texts are held out and choose the epoch.
+The larger encoder, all-minilm-l6-v2 or all-mpnet-base-v2, is the teacher. --vectors keeps its vectors, which take an
+hour or more on two cores, for the next time. Texts are read to their 64th token. Of wordllama-minilm the rows of tokens
+that occur five times or more are learned, of minilm-mpnet adapters of all layers.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn.functional import kl_div, normalize
 
 from benchmarks.encoders import read_turns
 from ssrem.encoders import load_encoder
-from ssrem.encoders.hub import MINILM
+from ssrem.encoders.base import padded
+from ssrem.encoders.hub import MINILM, MPNET
+from ssrem.encoders.layers import add_adapters, layers
 from ssrem.encoders.store import VectorStore
 from ssrem.encoders.tables import DISTILLED, LearnedTable, packaged_tokens
-from ssrem.encoders.transformer import Transformer
+from ssrem.encoders.transformer import DOWN, MOVED, UP, AdaptedTransformer, Transformer, pool
 from ssrem.evaluators import PACKAGED
 from ssrem.evaluators.bilinear_training import LearnedRows, Texts
-from ssrem.samples import TRAIN, Rows
+from ssrem.in_memory import conversations
+from ssrem.samples import TRAIN, VALID, Candidates, Rows
 from ssrem.training.trainer import Group, Loss, Schedule, Step, has_bf16, shuffled_epochs, train
 
-BATCH, HELD_OUT, MIN_COUNT, TOKENS = 512, 2_048, 5, 64
+CORPUS, TOKENS, BATCH = "chitchat", 64, 512
+TEXTS, HELD_OUT, MIN_COUNT = 32_768, 2_048, 5
+"""Of wordllama-minilm: turns, drawn once; how many of them choose the epoch; how often a learned token occurs."""
+RANK, NEIGHBOURS, TEMPERATURE, SQUARES = 32, 8, 0.05, 100.0
+"""Of minilm-mpnet: rank of the adapters; responses of a conversation that are in one batch; of the cosines in the
+cross-entropy; weight of the squared error."""
 
 
-class Similarity:
-    """The rows of the table, learned from the vectors (n, d) that a teacher gives the texts (n)."""
+class Table:
+    """The rows of the table, learned from the vectors (n, d) that a teacher gives the texts (n).
+
+    The loss of a batch is 1 - r, Pearson's r between the cosines of all pairs of its texts by the table and by the
+    teacher.
+    """
 
     def __init__(self, texts: Sequence[str], teacher: NDArray[np.float32]) -> None:
-        self.teacher = torch.nn.functional.normalize(torch.from_numpy(teacher), dim=1)
+        self.teacher = normalize(torch.from_numpy(teacher), dim=1)
         self.count = len(texts) - HELD_OUT
         self.rows = LearnedRows(
             packaged_tokens(), Texts(packaged_tokens(), texts), np.arange(self.count), MIN_COUNT
@@ -65,36 +79,144 @@ class Similarity:
         return 1 - torch.corrcoef(cosines)[0, 1]
 
 
-def teacher_vectors(texts: Sequence[str], folder: Path | None) -> NDArray[np.float32]:
-    """The sentence encoder's vectors of the texts, of their first tokens; `folder` has those of an earlier time."""
-    encoder = load_encoder(MINILM)
-    assert isinstance(encoder, Transformer)
-    encoder.max_length = TOKENS
-    with torch.autocast("cpu", torch.bfloat16, enabled=has_bf16(torch.device("cpu"))):
-        return VectorStore(folder).encode(encoder, texts) if folder else encoder.encode(texts)
+class Adapters:
+    """Adapters of a sentence encoder, learned from the vectors (n, d) that a teacher gives the texts (n).
+
+    learned, valid (m, 3): rows of the texts that `cosine` reads of a response: the last turn, the last two joined, the
+    response. The loss of a batch is the squared error of the cosines of all pairs of its texts, and for each text the
+    Kullback-Leibler divergence of softmax(cosine / temperature) over the others from the teacher's (as Hinton et al.
+    2015, section 2). Responses that follow each other stay together, so that a batch has pairs of one topic.
+    """
+
+    def __init__(
+        self,
+        start: Transformer,
+        texts: Sequence[str],
+        teacher: NDArray[np.float32],
+        learned: Rows,
+        valid: Rows,
+    ) -> None:
+        self.learned, self.valid, self.tokens = learned, valid, start.tokens(texts, TOKENS)
+        self.model = copy.deepcopy(start.model).requires_grad_(False)
+        self.adapters = add_adapters(*layers(self.model), rank=RANK, freeze=0, seed=0)
+        self.device = start.model.device
+        self.teacher = normalize(torch.from_numpy(teacher), dim=1)
+
+    def groups(self) -> Sequence[Group]:
+        names = dict(self.model.named_parameters())
+        return [Group({name: value for name, value in names.items() if value.requires_grad}, 1e-3)]
+
+    def epochs(self) -> Iterator[Sequence[Rows]]:
+        """Batches of stretches of neighbours; the last responses, which fill no stretch, are left out."""
+        stretches = np.arange(len(self.learned) // NEIGHBOURS * NEIGHBOURS).reshape(-1, NEIGHBOURS)
+        for epoch in shuffled_epochs(len(stretches), BATCH // NEIGHBOURS, [1]):
+            yield [stretches[rows].ravel() for rows in epoch]
+
+    def loss(self, rows: Rows, step: Step) -> Loss:
+        self.model.train()
+        return Loss.averaged(self._distance(self.learned[rows]), len(rows))
+
+    @torch.no_grad()
+    def validate(self, epoch: int) -> dict[str, float]:
+        self.model.eval()
+        parts = np.array_split(self.valid, max(1, len(self.valid) // BATCH))
+        return {"valid_loss": float(np.mean([float(self._distance(rows)) for rows in parts]))}
+
+    def factors(self) -> dict[str, NDArray[np.float16]]:
+        """What `AdaptedTransformer` takes."""
+        return {
+            name + side: value.detach().cpu().numpy().astype(np.float16)
+            for name, adapter in self.adapters.items()
+            for side, value in ((UP, adapter.up), (DOWN, adapter.down))
+        }
+
+    def _distance(self, rows: Rows) -> torch.Tensor:
+        texts = np.unique(rows)
+        lengths = np.array([len(self.tokens[text]) for text in texts])
+        ids = torch.from_numpy(padded([self.tokens[text] for text in texts])).to(self.device)
+        mask = torch.from_numpy(np.arange(ids.shape[1]) < lengths[:, None]).to(self.device)
+        states = self.model(input_ids=ids, attention_mask=mask.long()).last_hidden_state
+        with torch.autocast(self.device.type, enabled=False):
+            vectors = normalize(pool(states.float(), "mean", mask), dim=1)
+            teacher = self.teacher[torch.from_numpy(texts)].to(self.device)
+            own, wanted = vectors @ vectors.T, teacher @ teacher.T
+            itself = torch.eye(len(texts), dtype=torch.bool, device=self.device)
+            shares = [
+                (cosines / TEMPERATURE).masked_fill(itself, -1e4).log_softmax(1) for cosines in (own, wanted)
+            ]
+            divergence = kl_div(*shares, log_target=True, reduction="batchmean")
+            return SQUARES * (own - wanted)[~itself].square().mean() + divergence
 
 
 def main() -> None:
-    """Learn the table and write it."""
+    """Learn an encoder and write it."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--texts", type=int, default=32_768)
-    parser.add_argument("--epochs", type=int, default=4)
-    parser.add_argument("--vectors", type=Path)
+    parser.add_argument("encoder", choices=[DISTILLED, MOVED])
+    parser.add_argument("--vectors", type=Path, metavar="FOLDER")
+    parser.add_argument("--responses", type=int, help="of minilm-mpnet, of each split (default: all)")
     options = parser.parse_args()
-    turns = read_turns("chitchat")
+    made = (
+        _table(options.vectors)
+        if options.encoder == DISTILLED
+        else _adapted(options.vectors, options.responses)
+    )
+    made.save(PACKAGED / options.encoder)
+    print(made.signature)
+
+
+def _table(folder: Path | None) -> LearnedTable:
+    turns = read_turns(CORPUS)
     distinct = sorted({text for text, split in zip(turns.text, turns.split, strict=True) if split == TRAIN})
-    drawn = np.random.default_rng(0).permutation(len(distinct))[: options.texts]
+    drawn = np.random.default_rng(0).permutation(len(distinct))[:TEXTS]
     texts = [distinct[at] for at in drawn.tolist()]
-    objective = Similarity(texts, teacher_vectors(texts, options.vectors))
-    curve = train(objective, Schedule(options.epochs, 0, clip=None, from_0=True))
-    for epoch in curve.history:
-        print({name: round(value, 4) for name, value in epoch.items()})
+    objective = Table(texts, _teacher_vectors(MINILM, texts, folder))
+    _train(objective, Schedule(4, 0, clip=None, from_0=True))
     rows, vectors = objective.rows.learned()
-    table = LearnedTable.of(packaged_tokens(), rows, vectors)
-    table.save(PACKAGED / DISTILLED)
-    print(table.signature)
+    return LearnedTable.of(packaged_tokens(), rows, vectors)
+
+
+def _adapted(folder: Path | None, count: int | None) -> AdaptedTransformer:
+    candidates, row = conversations(CORPUS).candidates, dict[str, int]()
+    learned, valid = (
+        cosine_texts(candidates, candidates.rows(split)[:count], row) for split in (TRAIN, VALID)
+    )
+    start = load_encoder(MINILM)
+    assert isinstance(start, Transformer)
+    texts = list(row)
+    objective = Adapters(start, texts, _teacher_vectors(MPNET, texts, folder), learned, valid)
+    _train(objective, Schedule(12, 0, warmup=0.06, bf16=objective.device, one_thread=False))
+    return AdaptedTransformer(start, objective.factors())
+
+
+def cosine_texts(candidates: Candidates, rows: Rows, row: dict[str, int]) -> Rows:
+    """What `cosine` reads of the responses (m, 3), as rows of the texts, to which new ones are added."""
+    read = []
+    for response, first, last in zip(
+        *(column[rows].tolist() for column in (candidates.response, candidates.context_start, candidates.context_stop)),
+        strict=True,
+    ):  # fmt: skip
+        turns = [turn for turn in candidates.texts[first:last] if turn.strip()][-2:]
+        if turns:
+            texts = (turns[-1], " ".join(turns), candidates.texts[response])
+            read.append([row.setdefault(text, len(row)) for text in texts])
+    return np.array(read, dtype=np.int64)
+
+
+def _teacher_vectors(name: str, texts: Sequence[str], folder: Path | None) -> NDArray[np.float32]:
+    """The teacher's vectors of the texts; `folder` has those of an earlier time."""
+    encoder = load_encoder(name)
+    assert isinstance(encoder, Transformer)
+    encoder.max_length = TOKENS
+    device = encoder.model.device
+    with torch.autocast(device.type, torch.bfloat16, enabled=has_bf16(device)):
+        return VectorStore(folder).encode(encoder, texts) if folder else encoder.encode(texts)
+
+
+def _train(objective: Table | Adapters, schedule: Schedule) -> None:
+    for epoch in train(objective, schedule).history:
+        print({name: round(value, 4) for name, value in epoch.items()})
 
 
 if __name__ == "__main__":

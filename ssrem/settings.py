@@ -153,8 +153,8 @@ class TableSettings(Settings):
     context_turns: Count = 5
     """turns of a context at most"""
     encoder: str = DEFAULT_ENCODER
-    """encoder of the set similarity: wordllama, word2vec, glove-6b-50d, all-minilm-l6-v2, all-mpnet-base-v2, a vectors
-    file, a transformer's folder or hf:NAME, a gensim.downloader name, or A+B"""
+    """encoder of the set similarity: wordllama, word2vec, glove-6b-50d, all-minilm-l6-v2, minilm-mpnet,
+    all-mpnet-base-v2, a vectors file, a transformer's folder or hf:NAME, a gensim.downloader name, or A+B"""
     addressees: Literal["all", "stated"] = "all"
     """turns in SP, the same-partner sets: all, or only those whose addressee the dump states or that reply to a message
     (the addressee of the others is the previous speaker)"""

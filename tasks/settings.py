@@ -85,8 +85,8 @@ class TrainSettings(Settings):
     device: str | None = None
     """cpu, cuda or mps (default: the best available)"""
     encoder: str | None = None
-    """wordllama, word2vec, glove-6b-50d, all-minilm-l6-v2, all-mpnet-base-v2, a vectors file, a transformer's folder or
-    hf:NAME, a gensim.downloader name, or A+B (default: each evaluator's own)"""
+    """wordllama, word2vec, glove-6b-50d, all-minilm-l6-v2, minilm-mpnet, all-mpnet-base-v2, a vectors file, a
+    transformer's folder or hf:NAME, a gensim.downloader name, or A+B (default: each evaluator's own)"""
     labels: tuple[str, ...] = ()
     """annotated sets whose human scores to learn from, too; blends learn from several, tested on each without it"""
     map: Columns | None = None

@@ -78,7 +78,7 @@ def _head(sets: Mapping[str, Labels]) -> list[str]:
         "Rows learned from the training split of the packaged corpus (chitchat), except transformers, which learned",
         f"from {CONTEXTS:,} responses to contexts of DailyDialog (DailyDialog++, Sai et al. 2020), each with one or",
         "two negatives, once (the papers: BERT-base, all of DailyDialog). MiniLM learned on two cores, with the lowest",
-        "two layers as they were; *mpnet*, all-mpnet-base-v2 of BERT-base's size, on a GPU (one H100), in all layers,",
+        "two layers as they were; *mpnet*, all-mpnet-base-v2 of BERT-base's size, on a GPU (H100, H200), all layers,",
         "but the second seed of its mask-and-fill on two cores, in 83 minutes. *All responses* are the 37,400 of the",
         "training split. From these responses learned the masked language model of mask-and-fill and its ablations, in",
         f"{MASKED_SETTINGS.steps:,} steps of {MASKED_SETTINGS.batch_size} (for mpnet's rows 1,250 of 64, at twice the",

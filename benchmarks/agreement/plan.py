@@ -251,10 +251,15 @@ def _labelled() -> Iterator[Entry]:
     for name, minutes in (("blend-fast", 3), ("blend", 30)):
         yield Entry("labels", f"{name}-labels", f"`{name}`", name, learn="labels", minutes=minutes)
     yield Entry("labels", "blend-ref-labels", "`blend-ref`", "blend-ref", learn="labels", minutes=30)
-    for learn, more, source in (("labels", "", CHITCHAT), ("both", ", after the corpus", RESPONSES)):
+    base = {**_BASE, "prior": "none"}
+    for name, label, settings, learn, source, minutes in (
+        ("labels", "(MiniLM)", _PLAIN, "labels", CHITCHAT, 60),
+        ("labels-mpnet", "(mpnet)", base, "labels", CHITCHAT, 7),
+        ("both", "(MiniLM), after the corpus", _PLAIN, "both", RESPONSES, 60),
+    ):
         yield Entry(
-            "labels", f"roberta-eval-{learn}", f"`roberta-eval` (MiniLM){more}", "roberta-eval", _PLAIN, None, learn,
-            source, minutes=60, paper=ZHAO["roberta-eval"],
+            "labels", f"roberta-eval-{name}", f"`roberta-eval` {label}", "roberta-eval", settings, None, learn, source,
+            minutes=minutes, paper=ZHAO["roberta-eval"],
         )  # fmt: skip
     adem = ZHAO["adem"]
     yield Entry(

@@ -31,10 +31,10 @@ def load_encoder(spec: str, *, train_texts: Sequence[str] | None = None, seed: i
     wordllama: the packaged table of token vectors · wordllama-minilm: the same, moved towards the packaged sentence
     encoder · word2vec: trained on `train_texts` · glove-6b-50d: packaged GloVe · file:PATH or an existing path: a file
     in GloVe or word2vec format, or the folder of a transformer · all-minilm-l6-v2: the packaged sentence encoder ·
-    all-mpnet-base-v2: a larger one, of the extra base or the hub · hf:NAME_OR_PATH: any other transformer, by its name
-    on the hub or its folder; ":bf16" after any of the three: products of bfloat16, in less time where the processor has
-    them; ":int8": of whole numbers, in less time on any processor · a name known to gensim's downloader · A+B: the
-    vectors of both, concatenated.
+    minilm-mpnet: the same, moved towards the next · all-mpnet-base-v2: a larger one, of the extra base or the hub ·
+    hf:NAME_OR_PATH: any other transformer, by its name on the hub or its folder; ":bf16" after any of these but
+    minilm-mpnet: products of bfloat16, in less time where the processor has them; ":int8": of whole numbers, in less
+    time on any processor · a name known to gensim's downloader · A+B: the vectors of both, concatenated.
     After a spec of word vectors, ":uniform" selects the unweighted mean of the words and ":sif" (the default) gives
     frequent words less weight; without a corpus, rows are assumed to be sorted from frequent to rare.
     Raises EvaluatorError with the nearest names for an unknown spec.

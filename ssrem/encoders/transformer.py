@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.encoders import hub, pretrained
-from ssrem.encoders.base import Encoder, Vectors, as_float16_values, short_hash, unit_length
+from ssrem.encoders.base import Encoder, short_hash, unit_length
 from ssrem.errors import EvaluatorError, one_line
 from ssrem.files import read_tensors, write_tensors
 
@@ -24,6 +24,9 @@ _CHUNK = 16_384
 # Tokens in a batch, by type of device.
 _BATCH_TOKENS = {"cpu": 4_096, "mps": 16_384, "cuda": 65_536}
 _MODES = ("mean", "cls", "max")
+MOVED = "minilm-mpnet"
+"""The packaged sentence encoder, moved towards all-mpnet-base-v2."""
+_MOVED_FOLDER = Path(__file__).parents[1] / "packaged" / MOVED
 # Older versions of sentence-transformers wrote flags such as pooling_mode_mean_tokens instead of "pooling_mode".
 _FLAG = "pooling_mode_"
 UP, DOWN = ".up", ".down"
@@ -214,20 +217,10 @@ class Transformer(Encoder):
         return np.array([len(ids) > self.max_length for chunk in chunks for ids in chunk], dtype=bool)
 
     def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
-        (vectors,) = self.vectors(texts, lambda **inputs: [self.model(**inputs).last_hidden_state])
-        return np.asarray(vectors)
-
-    def vectors(
-        self, texts: Sequence[str], states: Callable[..., Sequence[Any]], count: int = 1
-    ) -> NDArray[Any]:
-        """Pooled vectors (count, n, d) of the texts by `count` models at once.
-
-        states: gives their token vectors, a tensor (b, t, d) each, for `input_ids` (b, t) and `attention_mask`.
-        """
         import torch
 
         # Zero for a text to which the tokenizer adds no token and in which it finds none.
-        result = np.zeros((count, len(texts), self.dimensions), dtype=np.float32)
+        result = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         budget = _BATCH_TOKENS.get(self.model.device.type, _BATCH_TOKENS["cpu"])
         # The precision is set around all batches, so that the weights are rounded once.
         with torch.inference_mode(), self._pretrained.precision():
@@ -239,12 +232,11 @@ class Transformer(Encoder):
                     if not known.any():
                         continue
                     inputs = torch.from_numpy(ids[known]).to(self.model.device)
-                    by_model = states(input_ids=inputs, attention_mask=torch.ones_like(inputs))
-                    for at, token_vectors in enumerate(by_model):
-                        pooled = pool(token_vectors, self.pooling.mode)
-                        if self.pooling.unit:
-                            pooled = torch.nn.functional.normalize(pooled, dim=1)
-                        result[at, start + rows[known]] = pooled.float().cpu().numpy()
+                    states = self.model(input_ids=inputs, attention_mask=torch.ones_like(inputs))
+                    pooled = pool(states.last_hidden_state, self.pooling.mode)
+                    if self.pooling.unit:
+                        pooled = torch.nn.functional.normalize(pooled, dim=1)
+                    result[start + rows[known]] = pooled.float().cpu().numpy()
         if not np.isfinite(result).all():
             raise EvaluatorError(f"encoder {self.name}: its vectors are not finite; its weights are broken")
         return result
@@ -280,9 +272,13 @@ class AdaptedTransformer(Encoder):
     Hu et al. 2022, section 4.1. start: the transformer before. factors: for a matrix (o, i) of its model the two
     tensors NAME.up (o, r) and NAME.down (r, i). Only these are saved; the products are added once, so that encoding
     takes as long as before.
+
+    The spec minilm-mpnet is the packaged sentence encoder, adapted so that turns are about as similar as to
+    all-mpnet-base-v2; `python -m benchmarks.distil minilm-mpnet` made it from turns of the default corpus.
     """
 
     kind: ClassVar[str] = "adapted-transformer"
+    specs: ClassVar[tuple[str, ...]] = (MOVED,)
     saved: ClassVar[tuple[str, ...]] = ("start", "start_signature", "sha256")
 
     def __init__(self, start: Transformer, factors: Mapping[str, NDArray[np.float16]]) -> None:
@@ -302,6 +298,19 @@ class AdaptedTransformer(Encoder):
                 except (KeyError, RuntimeError) as error:
                     raise EvaluatorError(f"adapters of {name} do not fit {start.signature}") from error
         self.adapted = start.with_model(model, self.name)
+        self._origin: str | None = None
+
+    @classmethod
+    def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> Self | None:
+        if spec != MOVED:
+            return None
+        encoder = cls.load(_MOVED_FOLDER)
+        encoder._origin = MOVED
+        return encoder
+
+    @property
+    def origin(self) -> str | None:
+        return self._origin
 
     @cached_property
     def signature(self) -> str:
@@ -311,36 +320,11 @@ class AdaptedTransformer(Encoder):
     def truncated(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         return self.start.truncated(texts)
 
-    def encode_both(self, texts: Sequence[str]) -> tuple[Vectors, Vectors]:
-        """What `start` and this encoder compute for the texts; the layers below the first adapted one run once."""
-        if not texts or self._parts is None:
-            return self.start.compute(texts), self.compute(texts)
-        below, *above = self._parts
-
-        def states(attention_mask: Any, **inputs: Any) -> list[Any]:
-            shared = below(attention_mask=attention_mask, **inputs).last_hidden_state
-            return [
-                part(inputs_embeds=shared, attention_mask=attention_mask).last_hidden_state for part in above
-            ]
-
-        plain, adapted = self.start.vectors(texts, states, len(above))
-        return as_float16_values(plain), as_float16_values(unit_length(adapted))
-
-    @cached_property
-    def _parts(self) -> tuple[Any, Any, Any] | None:
-        """The layers that both models have, those above in `start` and those above here; None without such layers."""
-        from ssrem.encoders.layers import divided, layers
-
-        prefix = f"{layers(self.adapted.model)[0]}."
-        numbers = [
-            int(name.removeprefix(prefix).split(".")[0]) if name.startswith(prefix) else 0
-            for name in self.factors
-        ]
-        first = min(numbers, default=0)
-        parts = [divided(model, first) for model in (self.start.model, self.adapted.model)]
-        if parts[0] is None or parts[1] is None:
-            return None
-        return *parts[0], parts[1][1]
+    def in_int8(self) -> Self:
+        """The same encoder with products of whole numbers, and the same signature."""
+        other = copy.copy(self)
+        other.adapted = self.adapted.in_int8()
+        return other
 
     def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
         return unit_length(self.adapted._encode(texts))

@@ -20,10 +20,9 @@ class CosineSettings(EncoderSettings):
 
     context_turns: Count = 2
     """how many of the last turns are read"""
-    join: Literal["mean", "text", "vectors"] = "mean"
+    join: Literal["mean", "text"] = "mean"
     """text: the cosine with those turns joined to one text by a space; mean: the mean of that and of the cosine with
-    the last turn only; vectors: like mean, with the mean of the turns' vectors in place of the joined text's, so that
-    no text is encoded but the turns, which other parts of a blend read too"""
+    the last turn only"""
 
 
 class Cosine(EncodedMetric):
@@ -49,26 +48,22 @@ class Cosine(EncodedMetric):
             (at, query) for at, sample in enumerate(samples) for query in self._queries(sample.context)
         ]
         position = np.array([at for at, _ in queries], dtype=np.int64)
-        sizes = np.array([len(query) for _, query in queries], dtype=np.int64)
-        read = np.array(
-            [row.setdefault(text, len(row)) for _, query in queries for text in query], dtype=np.int64
-        )
+        read = np.array([row.setdefault(query, len(row)) for _, query in queries], dtype=np.int64)
         vectors, long = self.encoder.encode(list(row)), self.encoder.truncated(list(row))
-        context = np.add.reduceat(vectors[read], np.cumsum(sizes) - sizes, axis=0)
-        cosines = np.clip(row_cosines(context, vectors[responses[position]]), -1, 1)
+        cosines = np.clip(row_cosines(vectors[read], vectors[responses[position]]), -1, 1)
         totals = np.bincount(position, weights=cosines, minlength=len(samples))
         counts = np.bincount(position, minlength=len(samples))
         cut = long[responses]
-        np.logical_or.at(cut, np.repeat(position, sizes), long[read])
+        np.logical_or.at(cut, position, long[read])
         return MetricScores(totals / np.maximum(counts, 1), cut)
 
-    def _queries(self, context: Sequence[str]) -> list[list[str]]:
-        """What to compare the response with, each the texts whose vectors are added up; none if there is no turn."""
+    def _queries(self, context: Sequence[str]) -> list[str]:
+        """The texts to compare the response with; none if there is no turn."""
         turns = [turn for turn in context if turn.strip()][-self.settings.context_turns :]
         if not turns:
             return []
-        joined = turns if self.settings.join == "vectors" else [" ".join(turns)]
-        return [joined] if self.settings.join == "text" else [turns[-1:], joined]
+        joined = " ".join(turns)
+        return [joined] if self.settings.join == "text" else [turns[-1], joined]
 
 
 class Length(Metric):

@@ -16,8 +16,8 @@ from pydantic import Field, field_validator
 from ssrem import trusted_sources
 from ssrem.encoders import Encoder
 from ssrem.encoders.base import Vectors
-from ssrem.encoders.hub import MINILM, MPNET
-from ssrem.encoders.transformer import AdaptedTransformer, Transformer
+from ssrem.encoders.hub import MPNET
+from ssrem.encoders.transformer import MOVED, AdaptedTransformer, Transformer
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import check_name, comes_packaged, evaluator_class, load_evaluator, packaged
 from ssrem.evaluators.base import Bounds, Evaluator, EvaluatorSettings, Provider, Scores, Trained
@@ -95,15 +95,13 @@ _RETRIEVAL = Part(evaluator="retrieval", weight=2)
 _LENGTH = Part(evaluator="length", weight=0)
 
 
-def _mostly_cosine(
-    *more: Part, join: str = "mean", encoder: str = MPNET, minilm: float = 2
-) -> tuple[Part, ...]:
-    """The parts of the packaged blends. more: those that read context and response together; join: how `cosine` reads
-    the last two turns; encoder: what the parts read that take it as it comes; minilm: the weight of ssrem-minilm."""
+def _mostly_cosine(*more: Part, encoder: str = MPNET) -> tuple[Part, ...]:
+    """The parts of the packaged blends. more: those that read context and response together; encoder: what the parts
+    read that take it as it comes."""
     settings = {"encoder": encoder}
     return (
-        Part(evaluator="cosine", settings={**settings, "join": join}, weight=6),
-        Part(evaluator="ssrem-minilm", weight=minilm),
+        Part(evaluator="cosine", settings={**settings, "join": "mean"}, weight=6),
+        Part(evaluator="ssrem-minilm"),
         Part(evaluator="repetition", settings=settings, weight=12),
         Part(evaluator="fluency"),
         *more,
@@ -121,7 +119,6 @@ class BlendSettings(EvaluatorSettings):
             Part(evaluator="lm-pmi", weight=2),
             _PMI_SUM.model_copy(update={"weight": 2}),
             Part(evaluator="lm-coherence", weight=0),
-            join="vectors",
         ),
         min_length=1,
     )
@@ -192,11 +189,11 @@ def _shares(parts: Iterable[Part]) -> list[float]:
 class BlendFastSettings(BlendSettings):
     """Settings of `blend-fast`: without a language model, it can learn from more responses.
 
-    Learning takes a sentence encoder's vectors away from what holds for other conversations, so that most of the weight
-    is the untrained cosine's.
+    Learning to tell responses apart takes a sentence encoder's vectors away from what holds for other conversations, so
+    that most of the weight is the cosine's by an encoder that did not learn it.
     """
 
-    parts: tuple[Part, ...] = Field(_mostly_cosine(encoder=MINILM), min_length=1)
+    parts: tuple[Part, ...] = Field(_mostly_cosine(encoder=MOVED), min_length=1)
     contexts: Count = 1500
     valid_contexts: Count = 500
 
@@ -204,7 +201,7 @@ class BlendFastSettings(BlendSettings):
 class BlendBaseSettings(BlendFastSettings):
     """Settings of `blend-base`: those of `blend-fast`, with all-mpnet-base-v2."""
 
-    parts: tuple[Part, ...] = Field(_mostly_cosine(_RETRIEVAL, minilm=1), min_length=1)
+    parts: tuple[Part, ...] = Field(_mostly_cosine(_RETRIEVAL), min_length=1)
 
 
 class BlendRefSettings(BlendSettings):
@@ -345,11 +342,8 @@ class Blend(Trained):
             return {}
         columns: dict[str, Floats] = {}
         truncated, reasons = np.zeros(len(samples), dtype=bool), [""] * len(samples)
-        # What is adapted from an encoder is asked before that one, some of whose vectors are then known.
-        for name in sorted(
-            self.members, key=lambda one: not isinstance(self.members[one].encoder, AdaptedTransformer)
-        ):
-            scores = self.members[name].compute(samples)
+        for name, member in self.members.items():
+            scores = member.compute(samples)
             columns[name] = scores.score if self.referenced else scores.f
             unscored = ~np.isfinite(columns[name])
             if broken := int((unscored & (scores.reasons == "")).sum()):
@@ -463,41 +457,27 @@ def _in_full(part: Part, member: Any) -> Part:
 class Memory:
     """An encoder's cache: each text is encoded once for all parts that read it through this encoder.
 
-    given: the parts' encoder; read: whether a part reads it. start: the memory of the encoder that it was adapted from;
-    if that is read, too, both encode together what is asked of this one, since the layers below the first adapter are
-    the same. int8: a transformer on the CPU computes by products of whole numbers, unless its name asks for others.
+    given: the parts' encoder; int8: a transformer on the CPU computes by products of whole numbers, unless its name
+    asks for others.
     """
 
-    def __init__(self, given: Encoder, start: Memory | None, *, int8: bool) -> None:
-        self.given, self.start, self.int8 = given, start, int8
-        self.read = False
+    def __init__(self, given: Encoder, *, int8: bool) -> None:
+        self.given, self.int8 = given, int8
         self.known: dict[str, Vectors] = {}
 
     @cached_property
     def encoder(self) -> Encoder:
         """What computes the vectors, made for the first text."""
         given = self.given
-        if self.start is not None and isinstance(given, AdaptedTransformer):
-            start: Any = self.start.encoder
-            return given if start is self.start.given else AdaptedTransformer(start, given.factors)
-        if (
-            self.int8
-            and isinstance(given, Transformer)
-            and not given.form
-            and given.model.device.type == "cpu"
-        ):
-            return given.in_int8()
-        return given
+        if not self.int8 or not isinstance(given, Transformer | AdaptedTransformer):
+            return given
+        start = given.start if isinstance(given, AdaptedTransformer) else given
+        return given if start.form or start.model.device.type != "cpu" else given.in_int8()
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
         known = self.known  # which another thread may replace, but not empty
         new = [text for text in dict.fromkeys(texts) if text not in known]
-        if self.start is not None and self.start.read and isinstance(self.encoder, AdaptedTransformer):
-            before, after = self.encoder.encode_both(new)
-            self.start.known |= zip(new, before, strict=True)
-            known |= zip(new, after, strict=True)
-        else:
-            known |= zip(new, self.encoder.compute(new), strict=True)
+        known |= zip(new, self.encoder.compute(new), strict=True)
         if len(known) > _TEXTS:
             self.known = {}
         return np.stack([known[text] for text in texts])
@@ -506,14 +486,6 @@ class Memory:
 def _share_encoders(members: Iterable[Evaluator], *, int8: bool) -> None:
     """Give members that have equal encoders one `Memory` between them."""
     shared: dict[str, Memory] = {}
-
-    def memory(encoder: Encoder) -> Memory:
-        if encoder.signature not in shared:
-            start = memory(encoder.start) if isinstance(encoder, AdaptedTransformer) else None
-            shared[encoder.signature] = Memory(encoder, start, int8=int8)
-        return shared[encoder.signature]
-
     for member in members:
         if (encoder := member.encoder) is not None:
-            encoder.cache = memory(encoder)
-            encoder.cache.read = True
+            encoder.cache = shared.setdefault(encoder.signature, Memory(encoder, int8=int8))

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModel, AutoTokenizer, T5Config, T5Model
 
-from ssrem.encoders import hub, load_encoder, load_saved, pretrained
+from ssrem.encoders import hub, load_again, load_encoder, load_saved, pretrained
 from ssrem.encoders.base import Concatenation
 from ssrem.encoders.transformer import Transformer
 from ssrem.encoders.words import WordAverage
@@ -107,6 +107,24 @@ def test_the_packaged_minilm_is_the_unit_mean_of_its_tokens() -> None:
     assert np.abs(encoder.encode(TEXTS) - expected).max() < 1e-3
     assert encoder.truncated(["cat " * 254, "cat " * 255]).tolist() == [False, True]
     assert "-l256-d384-" in encoder.signature
+
+
+def test_minilm_mpnet_is_the_packaged_minilm_with_adapters(tmp_path: Path) -> None:
+    encoder, start = load_encoder("minilm-mpnet"), load_encoder(hub.MINILM)
+    assert (encoder.origin, encoder.dimensions) == ("minilm-mpnet", 384)
+    texts = ["Where do you live?", "I live in Berlin, near the river.", "", "I am a dentist."]
+    vectors, before = encoder.encode(texts), start.encode(texts)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 1, 0, 1], abs=1e-3)
+    moved = (vectors * before).sum(axis=1)[[0, 1, 3]]
+    assert (moved > 0.5).all() and (moved < 0.99).all()  # other vectors, in the neighbourhood of the first
+    assert vectors[0] @ vectors[1] > vectors[0] @ vectors[3] + 0.2
+    # It is saved by its name alone.
+    saved = encoder.save_unless_named(tmp_path / "encoder")
+    assert saved["origin"] == "minilm-mpnet" and not (tmp_path / "encoder").exists()
+    assert load_again(saved["origin"], saved["signature"], tmp_path).signature == encoder.signature
+    assert load_encoder("minilm-mpnet+wordllama").origin == "minilm-mpnet+wordllama"
+    with pytest.raises(EvaluatorError, match="did you mean minilm-mpnet"):
+        load_encoder("minilm-mpnett")
 
 
 @pytest.mark.parametrize("unknown", ["", " \n", "🙂", "这是什么", "[UNK] [PAD]", "whatever"])

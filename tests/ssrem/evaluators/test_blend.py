@@ -461,9 +461,9 @@ def test_parts_by_name_as_tables_and_in_toml(tmp_path: Path) -> None:
     shown = {
         part.key: weight for part, weight in zip(BlendSettings().parts, BlendSettings().prior, strict=True)
     }
-    assert {name: round(float(27 * weight), 6) for name, weight in shown.items()} == {
+    assert {name: round(float(26 * weight), 6) for name, weight in shown.items()} == {
         "cosine": 6,
-        "ssrem-minilm": 2,
+        "ssrem-minilm": 1,
         "repetition": 12,
         "fluency": 1,
         "retrieval": 2,
@@ -472,7 +472,7 @@ def test_parts_by_name_as_tables_and_in_toml(tmp_path: Path) -> None:
         "lm-coherence": 0,
         "length": 0,
     }
-    assert (21 * BlendFastSettings().prior).round(6).tolist() == [6, 2, 12, 1, 0]
+    assert (20 * BlendFastSettings().prior).round(6).tolist() == [6, 1, 12, 1, 0]
     assert (22 * BlendBaseSettings().prior).round(6).tolist() == [6, 1, 12, 1, 2, 0]
     assert LmSumSettings().prior.tolist() == [0.5, 0.5]
 

@@ -17,7 +17,7 @@ from support.metric_checks import ODD, check_independent, check_parts, check_sav
 from support.tiny_transformer import write_bert
 
 BLUE_GREEN = 0.8
-BOTH_GREEN = 7 / (5 * np.sqrt(2))  # (½, ½), the mean of red and blue, against (3, 4)
+BOTH_GREEN = 7 / (5 * np.sqrt(2))  # (½, ½), of red and blue, against (3, 4)
 
 
 def one(evaluator: Cosine, *context: str, response: str = "green") -> float:
@@ -37,10 +37,6 @@ def test_two_turns_by_hand(colours: str) -> None:
     assert one(Cosine(encoder=colours, context_turns=3, join="text"), "blue", "red", "red") == pytest.approx(
         (2 * 3 + 4) / (5 * np.sqrt(5)), **near
     )
-    # Each turn counts once, however long it is, where in the joined text each word does.
-    vectors, longer = Cosine(encoder=colours, join="vectors"), ("red red red", "blue")
-    assert one(vectors, *longer) == pytest.approx((BLUE_GREEN + BOTH_GREEN) / 2, **near)
-    assert one(mean, *longer) < one(vectors, *longer)
 
 
 def test_blank_turns_are_passed_over(colours: str) -> None:
@@ -64,7 +60,7 @@ def odd_contexts() -> list[Sample]:
     ]
 
 
-@pytest.mark.parametrize("settings", [{}, {"join": "text", "context_turns": 3}, {"join": "vectors"}])
+@pytest.mark.parametrize("settings", [{}, {"join": "text", "context_turns": 3}])
 def test_every_text_has_a_score(colours: str, tmp_path: Path, settings: dict[str, object]) -> None:
     evaluator = Cosine(encoder=colours, **settings)
     check_independent(evaluator, odd_contexts())
@@ -133,9 +129,9 @@ def test_nothing_depends_on_what_is_held_at_a_time(colours: str, monkeypatch: py
 def test_signature_follows_settings_and_encoder(colours: str) -> None:
     evaluators = [
         Cosine(encoder=colours, **settings)
-        for settings in ({}, {"join": "text"}, {"join": "vectors"}, {"context_turns": 1}, {"join": "mean"})
+        for settings in ({}, {"join": "text"}, {"context_turns": 1}, {"join": "mean"})
     ]
-    assert len({evaluator.signature for evaluator in evaluators}) == 4
+    assert len({evaluator.signature for evaluator in evaluators}) == 3
     assert (
         evaluators[0].signature
         == f"cosine|context_turns:2|encoder:{colours}|join:mean|{evaluators[0].encoder.signature}"
@@ -148,7 +144,7 @@ def test_signature_follows_settings_and_encoder(colours: str) -> None:
         ({"turns": 1}, "no setting turns; there are encoder, context_turns, join"),
         ({"context_turns": 0}, "context_turns: input should be greater than or equal to 1, not 0"),
         ({"context_turns": True}, "context_turns: input should be a valid integer, not True"),
-        ({"join": "max"}, "join: input should be 'mean', 'text' or 'vectors', not 'max'"),
+        ({"join": "max"}, "join: input should be 'mean' or 'text', not 'max'"),
         ({"encoder": None}, "encoder: input should be a valid string, not None"),
         ({"encoder": "all-minilm-l6"}, "did you mean all-minilm-l6-v2"),
     ],
