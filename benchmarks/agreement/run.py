@@ -31,6 +31,7 @@ from ssrem.encoders.pretrained import BF16
 from ssrem.errors import EvaluatorError, SsremError
 from ssrem.evaluators import evaluator_class, load_evaluator, packaged
 from ssrem.evaluators.base import Evaluator
+from ssrem.evaluators.blend import Blend
 from ssrem.evaluators.language_model import fine_tune as language
 from ssrem.negatives import tied_head as masked
 from ssrem.samples import TRAIN, Candidates, Floats, Labelled, Labels, folds_by_context, out_of_fold
@@ -60,6 +61,8 @@ class Bench:
     say: Say
     fitted: dict[str, tuple[Any, float]] = field(default_factory=dict)
     """What was learned from the corpus and in how many seconds, for rows that only differ in what comes after."""
+    known: dict[Any, Any] = field(default_factory=dict)
+    """What blends' parts gave for samples, by those parts."""
     held: list[Any] = field(default_factory=list)
     """The evaluator of the last row: while it lives, the next row shares its models and their likelihoods."""
 
@@ -86,6 +89,7 @@ class _Read(dict[str, Candidates]):
 def run_of(entry: Entry, seed: int, bench: Bench) -> dict[str, Any]:
     """Figures of an entry on every annotated set that it is tested on, its signature, its gains and its time."""
     evaluator, fitted = _fitted(entry, seed, bench)
+    _remember(evaluator, bench)
     training = evaluator.training if entry.learn in ("corpus", "both") else None
     run: dict[str, Any] = {"seed": seed, "fit_seconds": round(fitted, 1), "gains": []}
     if training is not None:
@@ -110,7 +114,7 @@ def run_of(entry: Entry, seed: int, bench: Bench) -> dict[str, Any]:
         seconds, scored = seconds + time.perf_counter() - began, scored + len(scores)
         results[name] = _figures(scores, labels)
         if entry.learn in ("labels", "both"):
-            run["gains"].append(_gain_of_labels(entry, evaluator, scores, labels))
+            run["gains"].append(_gain_of_labels(entry, evaluator, scores, labels, bench))
         kept_scores[name] = [float(f"{score:.5g}") for score in scores]
     bench.held[:] = [evaluator]  # only now, as models are loaded when they are first used
     known = entry.learn not in ("labels", "both")
@@ -129,6 +133,13 @@ def difference(one: Floats, other: Floats, labels: Labels) -> dict[str, Any]:
     contexts = [" ".join(sample.context) for sample in labels.samples]
     compared = paired_bootstrap(one, other, labels.human, contexts, view=View(), seed=0)
     return {name: getattr(compared, name) for name in ("first", "second", "difference", "low", "high", "p")}
+
+
+def _remember(evaluator: Evaluator, bench: Bench) -> None:
+    """Let a blend know, and add to, what blends with the same parts have scored for other rows."""
+    if isinstance(evaluator, Blend):
+        parts = evaluator.settings.products, *(member.signature for member in evaluator.members.values())
+        evaluator.known = bench.known.setdefault(parts, evaluator.known)
 
 
 def _gain_of_fit(training: Any) -> list[dict[str, Any]]:
@@ -150,7 +161,9 @@ def _gains_over_prior(above: Mapping[str, Floats], prior: Evaluator, responses: 
     ]
 
 
-def _gain_of_labels(entry: Entry, evaluator: Any, scores: Floats, labels: Labels) -> dict[str, Any]:
+def _gain_of_labels(
+    entry: Entry, evaluator: Any, scores: Floats, labels: Labels, bench: Bench
+) -> dict[str, Any]:
     """Of Spearman with human scores that were not learned from, over the same evaluator before it learned from any.
 
     That is the version fitted on the corpus, or the packaged one; without either, scores that say nothing.
@@ -158,6 +171,7 @@ def _gain_of_labels(entry: Entry, evaluator: Any, scores: Floats, labels: Labels
     before = evaluator if entry.learn == "both" or (entry.sources == "*" and not entry.settings) else None
     if before is None and entry.evaluator in packaged() and not entry.settings:
         before = load_evaluator(entry.evaluator)
+        _remember(before, bench)
     what = f"Spearman, {labels.criterion}, out of fold"
     if before is None:
         rank = spearman(scores, labels.human)

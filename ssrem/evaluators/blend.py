@@ -243,8 +243,9 @@ class Blend(Trained):
     wording and length; like `length` it is a control.
 
     members: part → evaluator, in order. A sample's reference is not read. Parts with one encoder share its vectors,
-    parts with one language model its passes, and the latest scores are remembered, so that a cross-validation scores
-    each sample once. Saved are weights, centre and spread, float64 (m,), and offset (1,).
+    parts with one language model its passes, and what the parts gave for the latest samples is remembered in `known`,
+    so that a cross-validation scores each sample once. Saved are weights, centre and spread, float64 (m,), and offset
+    (1,).
     """
 
     name: ClassVar[str] = "blend"
@@ -273,7 +274,7 @@ class Blend(Trained):
         for part, member in self.members.items():
             if not self.referenced and "f" not in member.parts:
                 raise EvaluatorError(f"part {part} needs a reference; leave it out, or use blend-ref")
-        self._known: dict[Sample, tuple[Floats, bool, str]] = {}
+        self.known: dict[Sample, tuple[Floats, bool, str]] = {}
         int8 = self.settings.products == "int8"
         _share_encoders(self.members.values(), int8=int8)
         for member in self.members.values():
@@ -327,12 +328,12 @@ class Blend(Trained):
         for first in range(0, len(visible), _CHUNK):
             chunk = visible[first : first + _CHUNK]
             # Other threads may forget what is known meanwhile.
-            known = {one: row for one in dict.fromkeys(chunk) if (row := self._known.get(one))}
+            known = {one: row for one in dict.fromkeys(chunk) if (row := self.known.get(one))}
             known |= self._scored([one for one in dict.fromkeys(chunk) if one not in known])
             rows += [known[sample] for sample in chunk]
-            self._known |= known
-            for sample in list(self._known)[: max(0, len(self._known) - _REMEMBERED)]:
-                self._known.pop(sample, None)
+            self.known |= known
+            for sample in list(self.known)[: max(0, len(self.known) - _REMEMBERED)]:
+                self.known.pop(sample, None)
         values = np.array([row[0] for row in rows]).reshape(-1, len(self.members))
         return values, np.array([row[1] for row in rows], dtype=bool), [row[2] for row in rows]
 

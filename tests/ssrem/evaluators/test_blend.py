@@ -404,7 +404,7 @@ def test_scores_do_not_depend_on_neighbours(monkeypatch: pytest.MonkeyPatch) -> 
     assert np.abs(alone - together).max() < 1e-9
     assert np.abs(blend.score(SAMPLES[::-1])[::-1] - together).max() < 1e-9
     assert np.abs(blend.score(SAMPLES + SAMPLES)[40:] - together).max() < 1e-9
-    assert len(blend._known) == 3
+    assert len(blend.known) == 3
     with ThreadPoolExecutor(4) as threads:  # as in a service
         every = threads.map(blend.score, [SAMPLES] * 20)
     assert all(np.abs(scores - together).max() < 1e-9 for scores in every)
