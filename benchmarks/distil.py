@@ -27,7 +27,7 @@ from ssrem.encoders.hub import MINILM, MPNET
 from ssrem.encoders.layers import add_adapters, layers
 from ssrem.encoders.store import VectorStore
 from ssrem.encoders.tables import DISTILLED, LearnedTable, packaged_tokens
-from ssrem.encoders.transformer import DOWN, MOVED, UP, AdaptedTransformer, Transformer, pool
+from ssrem.encoders.transformer import MOVED, AdaptedTransformer, Transformer, adapter_factors, pool
 from ssrem.evaluators import PACKAGED
 from ssrem.evaluators.bilinear_training import LearnedRows, Texts
 from ssrem.in_memory import conversations
@@ -38,8 +38,8 @@ CORPUS, TOKENS, BATCH = "chitchat", 64, 512
 TEXTS, HELD_OUT, MIN_COUNT = 32_768, 2_048, 5
 """Of wordllama-minilm: turns, drawn once; how many of them choose the epoch; how often a learned token occurs."""
 RANK, NEIGHBOURS, TEMPERATURE, SQUARES = 32, 8, 0.05, 100.0
-"""Of minilm-mpnet: rank of the adapters; responses of a conversation that are in one batch; of the cosines in the
-cross-entropy; weight of the squared error."""
+"""Of minilm-mpnet: rank of the adapters; responses that follow each other in a batch; what cosines are divided by
+before the softmax; weight of the squared error."""
 
 
 class Table:
@@ -103,8 +103,7 @@ class Adapters:
         self.teacher = normalize(torch.from_numpy(teacher), dim=1)
 
     def groups(self) -> Sequence[Group]:
-        names = dict(self.model.named_parameters())
-        return [Group({name: value for name, value in names.items() if value.requires_grad}, 1e-3)]
+        return [Group(adapter_factors(self.adapters), 1e-3)]
 
     def epochs(self) -> Iterator[Sequence[Rows]]:
         """Batches of stretches of neighbours; the last responses, which fill no stretch, are left out."""
@@ -124,11 +123,8 @@ class Adapters:
 
     def factors(self) -> dict[str, NDArray[np.float16]]:
         """What `AdaptedTransformer` takes."""
-        return {
-            name + side: value.detach().cpu().numpy().astype(np.float16)
-            for name, adapter in self.adapters.items()
-            for side, value in ((UP, adapter.up), (DOWN, adapter.down))
-        }
+        factors = adapter_factors(self.adapters)
+        return {name: value.detach().cpu().numpy().astype(np.float16) for name, value in factors.items()}
 
     def _distance(self, rows: Rows) -> torch.Tensor:
         texts = np.unique(rows)
@@ -155,19 +151,14 @@ def main() -> None:
     )
     parser.add_argument("encoder", choices=[DISTILLED, MOVED])
     parser.add_argument("--vectors", type=Path, metavar="FOLDER")
-    parser.add_argument("--responses", type=int, help="of minilm-mpnet, of each split (default: all)")
     options = parser.parse_args()
-    made = (
-        _table(options.vectors)
-        if options.encoder == DISTILLED
-        else _adapted(options.vectors, options.responses)
-    )
+    made = _table(options.vectors) if options.encoder == DISTILLED else _adapted(options.vectors)
     made.save(PACKAGED / options.encoder)
     print(made.signature)
 
 
 def _table(folder: Path | None) -> LearnedTable:
-    turns = read_turns(CORPUS)
+    turns = read_turns(CORPUS)  # its own split, not that of the tables: the packaged table was made by it
     distinct = sorted({text for text, split in zip(turns.text, turns.split, strict=True) if split == TRAIN})
     drawn = np.random.default_rng(0).permutation(len(distinct))[:TEXTS]
     texts = [distinct[at] for at in drawn.tolist()]
@@ -177,11 +168,9 @@ def _table(folder: Path | None) -> LearnedTable:
     return LearnedTable.of(packaged_tokens(), rows, vectors)
 
 
-def _adapted(folder: Path | None, count: int | None) -> AdaptedTransformer:
+def _adapted(folder: Path | None) -> AdaptedTransformer:
     candidates, row = conversations(CORPUS).candidates, dict[str, int]()
-    learned, valid = (
-        cosine_texts(candidates, candidates.rows(split)[:count], row) for split in (TRAIN, VALID)
-    )
+    learned, valid = (cosine_texts(candidates, candidates.rows(split), row) for split in (TRAIN, VALID))
     start = load_encoder(MINILM)
     assert isinstance(start, Transformer)
     texts = list(row)

@@ -266,6 +266,17 @@ class Transformer(Encoder):
         return encoder
 
 
+def adapter_factors(adapters: Mapping[str, Any]) -> dict[str, Any]:
+    """What adapters learn, torch parameters by the names that `AdaptedTransformer` takes.
+
+    adapters: as `layers.add_adapters` gives them."""
+    return {
+        name + side: value
+        for name, adapter in adapters.items()
+        for side, value in ((UP, adapter.up), (DOWN, adapter.down))
+    }
+
+
 class AdaptedTransformer(Encoder):
     """Vectors of unit length by a transformer, to some of whose matrices a product of two thin ones was added.
 

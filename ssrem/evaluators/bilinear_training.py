@@ -23,7 +23,7 @@ from ssrem.encoders import Encoder, pretrained
 from ssrem.encoders.base import padded, short_hash
 from ssrem.encoders.layers import LowerStates, add_adapters, divided, layers
 from ssrem.encoders.tables import LearnedTable
-from ssrem.encoders.transformer import DOWN, UP, AdaptedTransformer, Transformer, pool
+from ssrem.encoders.transformer import UP, AdaptedTransformer, Transformer, adapter_factors, pool
 from ssrem.encoders.words import WordAverage
 from ssrem.evaluators.bilinear_inputs import (
     COPY_COST,
@@ -413,11 +413,7 @@ class AdapterObjective(VectorObjective):
         return Schedule(epochs, seed, patience=patience, from_0=True, warmup=0.05, one_thread=False)
 
     def parameters(self) -> Mapping[str, torch.nn.Parameter]:
-        return {
-            name + side: value
-            for name, adapter in self.adapters.items()
-            for side, value in ((UP, adapter.up), (DOWN, adapter.down))
-        }
+        return adapter_factors(self.adapters)
 
     def data(self) -> list[NDArray[Any]]:
         tokens = np.concatenate([np.array(ids, dtype=np.int64) for ids in self.tokens])

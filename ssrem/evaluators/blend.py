@@ -96,8 +96,8 @@ _LENGTH = Part(evaluator="length", weight=0)
 
 
 def _mostly_cosine(*more: Part, encoder: str = MPNET) -> tuple[Part, ...]:
-    """The parts of the packaged blends. more: those that read context and response together; encoder: what the parts
-    read that take it as it comes."""
+    """The parts of the packaged blends. more: those that read context and response together; encoder: of `cosine` and
+    `repetition`."""
     settings = {"encoder": encoder}
     return (
         Part(evaluator="cosine", settings={**settings, "join": "mean"}, weight=6),
