@@ -242,11 +242,11 @@ class VectorObjective(ABC):
         }
 
     def tensors(self, share: float) -> dict[str, NDArray[Any]]:
-        """M, `share` of the way from the identity, the weights of the turns and the cost of a copy, all float32."""
+        """M, `share` of the way from the identity, float16; weights of the turns and the cost of a copy, float32."""
         matrix = self.matrix.detach().cpu().numpy()
         identity = np.eye(len(matrix), dtype=np.float32)
         return {
-            "matrix": identity + np.float32(share) * (matrix - identity),
+            "matrix": (identity + np.float32(share) * (matrix - identity)).astype(np.float16),
             "turns": torch.exp(self.turns.detach()).cpu().numpy().copy(),
             "cost": np.array([COPY_COST], dtype=np.float32),
         }
