@@ -1,5 +1,5 @@
-"""How evaluators agree with people (`agreement`, `correlations`, `comparisons`, `rankings`), how people agree with each
-other (`rater_agreement`), and what else scores depend on (`studies`)."""
+"""How evaluators agree with people (`agreement`, `correlations`, `overall_scores`, `comparisons`, `rankings`), how
+people agree with each other (`rater_agreement`), and what else scores depend on (`studies`)."""
 
 from ssrem.schemas.contract import (
     WHO,
@@ -105,6 +105,19 @@ CORRELATIONS = View(
         n="BIGINT: pairs compared: responses, systems or conversations",
         excluded="BIGINT: responses left out as ground truth, or ratings left at their default",
         outcome="VARCHAR: ok; constant: a side does not vary; too_few: fewer than 3 pairs",
+    ),
+)
+
+OVERALL_SCORES = View(
+    name="overall_scores",
+    grain="One row is the score of one rated response by an evaluator's version: its part that is the evaluator's own.",
+    key=("evaluator", "version", "dataset", "response_id"),
+    columns=columns(
+        **WHO,
+        dataset="VARCHAR: annotated set",
+        response_id="VARCHAR: response",
+        part="VARCHAR: h where no fewer responses of the set have it than f, else f, else g; ground truth not counted",
+        score="DOUBLE?: the score",
     ),
 )
 

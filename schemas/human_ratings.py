@@ -1,6 +1,7 @@
-"""`rated_responses`, `ratings`, `human_scores`: responses that people rated, every rating, and its aggregations."""
+"""`rated_responses`, `ratings`, `human_scores`, `overall_human_scores`: responses that people rated, every rating, and
+its aggregations."""
 
-from ssrem.schemas.contract import Finite, NotEmpty, OneOf, References, Table, at_least, columns
+from ssrem.schemas.contract import Finite, NotEmpty, OneOf, References, Table, View, at_least, columns
 
 AGGREGATIONS = ("mean", "median", "mode", "mad_mean")
 
@@ -63,5 +64,18 @@ HUMAN_SCORES = Table(
         OneOf("aggregation", AGGREGATIONS),
         Finite(("score",)),
         *at_least(raters=1),
+    ),
+)
+
+OVERALL_HUMAN_SCORES = View(
+    name="overall_human_scores",
+    grain="One row is the mean human score of one response by the set's overall criterion.",
+    key=("dataset", "response_id"),
+    columns=columns(
+        dataset="VARCHAR: name of the annotated set",
+        response_id="VARCHAR: response",
+        criterion="VARCHAR: 'overall', in any case, or else the set's first by name",
+        score="DOUBLE: mean of the ratings",
+        raters="BIGINT: number of ratings",
     ),
 )

@@ -1,5 +1,6 @@
-"""The SQL of ssrem, one statement a file: statements that make the table of their name, checks that return the rows
-that must not exist, and queries of the published tables: questions, summaries for the terminal, rows of the report."""
+"""The SQL of ssrem: statements that make the table of their name, one a file, and the macros that they use; checks that
+return the rows that must not exist; queries of the published tables: questions, summaries for the terminal, rows of the
+report."""
 
 from __future__ import annotations
 

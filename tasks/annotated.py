@@ -20,7 +20,7 @@ from ssrem.annotated_sets.base import dataset_name
 from ssrem.annotated_sets.known import known_set, known_sets
 from ssrem.annotated_sets.published import PREFERENCE
 from ssrem.errors import AnnotationError, say
-from ssrem.evaluators import PARTS, overall_part
+from ssrem.evaluators import PARTS
 from ssrem.files import sha256
 from ssrem.samples import Labels, Sample
 from ssrem.tasks.stage.stage import Output
@@ -187,14 +187,6 @@ def landed_set(connection: duckdb.DuckDBPyConnection, dataset: str) -> LandedSet
 def landed_sets(home: Warehouse) -> dict[str, str]:
     """Every annotated set that has landed, by name, to the digest of its content."""
     return dict(home.query("SELECT DISTINCT dataset, sha256 FROM rated_responses ORDER BY ALL"))
-
-
-def overall_part_of(connection: duckdb.DuckDBPyConnection, version: Version, dataset: str) -> str:
-    """Which of f, g and h is the version's score of the annotated set."""
-    of_version = "evaluator = ? AND version = ? AND dataset = ? AND kind = 'response'"
-    query = f"SELECT count(f), count(g), count(h) FROM scores WHERE {of_version}"
-    (counts,) = connection.execute(query, [*version, dataset]).fetchall()
-    return overall_part(dict(zip(PARTS, counts, strict=True)))
 
 
 def version_outputs(table: str, versions: Sequence[Version], **key: str) -> list[Output]:

@@ -378,9 +378,10 @@ def _comparison_rows(
     """
     chosen: dict[str, tuple[str, int, str]] = {}
     values: dict[str, Floats] = {}
+    counted = ~data.truth | kept
     for version, parts in scores.items():
         if parts:
-            part = overall_part({part: int((~np.isnan(own)).sum()) for part, own in parts.items()})
+            part = overall_part({part: int((~np.isnan(own[counted])).sum()) for part, own in parts.items()})
             who = "@".join(map(str, version))
             chosen[who], values[who] = (*version, part), parts[part]
     compared, ranked = Rows(), Rows()

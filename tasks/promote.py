@@ -14,7 +14,7 @@ from ssrem.agreement.compare import Comparison, compare_with_champion
 from ssrem.errors import EvaluatorError, say
 from ssrem.evaluators import evaluator_class
 from ssrem.sql import statement
-from ssrem.tasks.annotated import landed_sets, overall_part_of
+from ssrem.tasks.annotated import landed_sets
 from ssrem.tasks.correlate import correlate_all, correlate_landed, left_out
 from ssrem.tasks.score import score_corpus
 from ssrem.tasks.settings import Margins, Resources
@@ -220,7 +220,6 @@ def _comparisons(
         dataset = splits[0][0] if len(splits) == 1 else f"{len(splits)} corpora"
         yield compare_with_champion(dataset, *pool, margin=margins.identification)
     for dataset in challenge.datasets:
-        part = overall_part_of(connection, (name, champion), dataset)
-        old, new, human, contexts = columns("agreement_pairs", "context", "human", dataset=dataset, part=part)
+        old, new, human, contexts = columns("agreement_pairs", "context", "human", dataset=dataset)
         if len(human):
             yield compare_with_champion(dataset, old, new, contexts, human=human, margin=margins.agreement)

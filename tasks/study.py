@@ -11,7 +11,7 @@ import numpy as np
 
 from ssrem.agreement.figures import digest
 from ssrem.encoders.words import packaged_glove
-from ssrem.errors import AnnotationError, EvaluatorError
+from ssrem.errors import AnnotationError, EvaluatorError, say
 from ssrem.evaluators import evaluator_class, load_evaluator
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.judge.endpoint import Client
@@ -25,7 +25,7 @@ from ssrem.studies.learned import Human, Learning, Transfer
 from ssrem.studies.scored import ScoredSet
 from ssrem.studies.study import Study
 from ssrem.tables.candidates import load_candidates
-from ssrem.tasks.annotated import landed_sets, overall_part_of, version_outputs
+from ssrem.tasks.annotated import landed_sets, version_outputs
 from ssrem.tasks.endpoints import connected
 from ssrem.tasks.score import score_samples
 from ssrem.tasks.settings import Resources, StudySettings
@@ -70,7 +70,10 @@ def study(
                 (one, replace(data, score=partial(_scores, stage, one, dataset, client))) for one in usable
             )
         else:
-            found = ((one, _published(stage, one, dataset)) for one in usable)
+            published = [(one, _published(stage, one, dataset)) for one in usable]
+            found = ((one, data) for one, data in published if data)
+            if not any(data for _, data in published):
+                raise AnnotationError(f"no evaluator has a score on {dataset}; name another with --evaluator")
         rows = [
             {"evaluator": evaluator, "version": version, "study": name, "dataset": dataset}
             | {"position": position, **asdict(finding)}
@@ -140,16 +143,20 @@ def _inputs(home: Warehouse, kind: Study[Any], dataset: str) -> dict[str, Any]:
     return digests if kind.data is Transfer else {dataset: digests[dataset]}
 
 
-def _published(stage: Stage, version: Version, dataset: str) -> ScoredSet:
-    """The published scores of an annotated set, with its human scores. AnnotationError, which names the verb to run,
-    without scores."""
+def _published(stage: Stage, version: Version, dataset: str) -> ScoredSet | None:
+    """The published scores of an annotated set, with its human scores; None, and a line, if none of its responses has a
+    score. AnnotationError, which names the verb to run, if it has not been scored."""
     values: dict[str, Any] = {"evaluator": version[0], "version": version[1], "dataset": dataset}
-    values["part"] = overall_part_of(stage.connection, version, dataset)
     found = stage.connection.execute(statement("7_studies/scored_responses"), values).fetchnumpy()
     if not len(found["words"]):
         what = f"{dataset} has no scores of {version[0]} version {version[1]}"
         raise AnnotationError(f"{what}; run ssrem correlate FILE --evaluator {version[0]} first")
-    return ScoredSet(found["score"], found["human"], found["words"].astype(np.float64))
+    score = np.ma.filled(found["score"], np.nan)
+    has = ~np.isnan(score)
+    if not has.any():
+        say(f"{version[0]} is left out: no response of {dataset} has a score by it")
+        return None
+    return ScoredSet(score[has], found["human"][has], found["words"][has].astype(np.float64))
 
 
 def _unscored(

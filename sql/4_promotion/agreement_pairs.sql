@@ -1,23 +1,8 @@
--- One row is a rated response that two versions scored, with its human score by the criterion `overall` or, without
--- one, the first by name; ground truth is excluded. Grain: response_id.
--- The score is the part that is the evaluator's own ($part).
-WITH one_score AS (
-    SELECT
-        response_id,
-        version,
-        CASE $part WHEN 'f' THEN f WHEN 'g' THEN g ELSE h END AS score
-    FROM scores
-    WHERE
-        evaluator = $evaluator
-        AND dataset = $dataset
-        AND version IN ($champion, $challenger)
-        AND kind = 'response'
-),
-
-chosen AS (
-    SELECT coalesce(max(criterion) FILTER (WHERE lower(criterion) = 'overall'), min(criterion)) AS criterion
-    FROM human_scores
-    WHERE dataset = $dataset
+-- One row is a rated response that two versions scored, with its human score; ground truth is excluded.
+-- Grain: response_id. The score is the part that is the champion's.
+WITH champion AS (
+    SELECT response_id, part, score FROM overall_scores
+    WHERE evaluator = $evaluator AND version = $champion AND dataset = $dataset
 )
 
 SELECT
@@ -25,16 +10,12 @@ SELECT
     array_to_string(a.context, chr(31)) AS context,
     h.score AS human,
     old.score AS champion,
-    new.score AS challenger
-FROM (SELECT * FROM rated_responses WHERE dataset = $dataset AND NOT ground_truth) AS a
-INNER JOIN (
-    SELECT response_id, score
-    FROM human_scores
-    WHERE dataset = $dataset AND aggregation = 'mean' AND criterion = (SELECT criterion FROM chosen)
-) AS h ON a.response_id = h.response_id
-INNER JOIN (SELECT response_id, score FROM one_score WHERE version = $champion) AS old
-    ON a.response_id = old.response_id
-INNER JOIN (SELECT response_id, score FROM one_score WHERE version = $challenger) AS new
-    ON a.response_id = new.response_id
-WHERE old.score IS NOT NULL AND new.score IS NOT NULL
+    CASE old.part WHEN 'f' THEN new.f WHEN 'g' THEN new.g ELSE new.h END AS challenger
+FROM rated_responses AS a
+INNER JOIN overall_human_scores AS h USING (dataset, response_id)
+INNER JOIN champion AS old USING (response_id)
+INNER JOIN scores AS new USING (dataset, response_id)
+WHERE
+    a.dataset = $dataset AND NOT a.ground_truth AND new.evaluator = $evaluator AND new.version = $challenger
+    AND new.kind = 'response' AND champion IS NOT NULL AND challenger IS NOT NULL
 ORDER BY a.response_id::BIGINT

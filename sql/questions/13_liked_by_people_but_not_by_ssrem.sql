@@ -1,39 +1,23 @@
 -- Which responses did people like that ssrem did not?
 -- A place is a rank within the annotated set: 0 is its lowest response, 1 its highest. Ground truth is left out, as
--- in correlations. The score is h where no fewer responses have it than f, else f, else g. Reverse the order for
--- responses that ssrem likes and people do not.
-WITH judged AS (
+-- in correlations. Reverse the order for responses that ssrem likes and people do not.
+WITH placed AS (
     SELECT
         h.dataset,
         h.criterion,
         h.response_id,
         h.score AS human,
-        CASE
-            WHEN count(s.h) OVER whole >= greatest(count(s.f) OVER whole, 1) THEN s.h
-            WHEN count(s.f) OVER whole > 0 THEN s.f
-            ELSE s.g
-        END AS score
-    FROM human_scores AS h
-    INNER JOIN scores AS s ON h.dataset = s.dataset AND h.response_id = s.response_id
-    INNER JOIN evaluators AS e ON s.evaluator = e.evaluator AND s.version = e.version
-    WHERE h.aggregation = 'mean' AND s.kind = 'response' AND s.evaluator = 'ssrem' AND e.promoted
-    WINDOW whole AS (PARTITION BY s.dataset, h.criterion)
-),
-
-placed AS (
-    SELECT
-        j.dataset,
-        j.criterion,
-        j.response_id,
-        j.human,
         a.system,
         a.context[-1] AS said_before,
         a.response,
-        percent_rank() OVER (PARTITION BY j.dataset, j.criterion ORDER BY j.human) AS human_place,
-        percent_rank() OVER (PARTITION BY j.dataset, j.criterion ORDER BY j.score) AS ssrem_place
-    FROM judged AS j
-    INNER JOIN rated_responses AS a ON j.dataset = a.dataset AND j.response_id = a.response_id
-    WHERE NOT a.ground_truth AND j.score IS NOT NULL
+        percent_rank() OVER (PARTITION BY h.dataset, h.criterion ORDER BY h.score) AS human_place,
+        percent_rank() OVER (PARTITION BY h.dataset, h.criterion ORDER BY s.score) AS ssrem_place
+    FROM human_scores AS h
+    INNER JOIN overall_scores AS s USING (dataset, response_id)
+    INNER JOIN evaluators AS e USING (evaluator, version)
+    INNER JOIN rated_responses AS a USING (dataset, response_id)
+    WHERE
+        h.aggregation = 'mean' AND s.evaluator = 'ssrem' AND e.promoted AND NOT a.ground_truth AND s.score IS NOT NULL
 )
 
 SELECT

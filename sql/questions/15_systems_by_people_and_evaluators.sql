@@ -10,19 +10,12 @@ WITH human AS (
 ),
 
 evaluated AS (
-    SELECT
-        s.dataset, s.evaluator, a.system,
-        CASE
-            WHEN sum(count(s.h)) OVER whole >= greatest(sum(count(s.f)) OVER whole, 1) THEN avg(s.h)
-            WHEN sum(count(s.f)) OVER whole > 0 THEN avg(s.f)
-            ELSE avg(s.g)
-        END AS score
-    FROM scores AS s
-    INNER JOIN evaluators AS e ON s.evaluator = e.evaluator AND s.version = e.version
-    INNER JOIN rated_responses AS a ON s.dataset = a.dataset AND s.response_id = a.response_id
-    WHERE s.kind = 'response' AND e.promoted AND a.system IS NOT NULL AND NOT a.ground_truth
+    SELECT s.dataset, s.evaluator, a.system, avg(s.score) AS score
+    FROM overall_scores AS s
+    INNER JOIN evaluators AS e USING (evaluator, version)
+    INNER JOIN rated_responses AS a USING (dataset, response_id)
+    WHERE e.promoted AND a.system IS NOT NULL AND NOT a.ground_truth
     GROUP BY s.dataset, s.evaluator, a.system
-    WINDOW whole AS (PARTITION BY s.dataset, s.evaluator)
 )
 
 SELECT

@@ -1,4 +1,4 @@
--- addressees: how each turn's is known, in shares; previous_speaker is a guess
+-- how each turn's addressee is known, in shares; previous_speaker is a guess
 SELECT
     corpus,
     count(*) FILTER (WHERE addressee_from = 'stated') / count(*) AS stated,

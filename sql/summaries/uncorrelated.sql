@@ -1,10 +1,22 @@
 -- why there is no correlation with human scores, mean of raters
-SELECT
-    a.dataset, a.criterion, string_agg(a.evaluator || ' ' || a.score, ', ' ORDER BY a.evaluator, a.score) AS scores,
-    a.reason
-FROM agreement AS a INNER JOIN evaluators AS e USING (evaluator, version)
-WHERE
-    e.promoted AND a.level = 'segment' AND a.grouping = 'pooled' AND a.aggregation = 'mean'
-    AND a.measure = 'spearman' AND a.statistic IS NULL AND a.n > 0
-GROUP BY a.dataset, a.criterion, a.reason
-ORDER BY a.dataset ASC, a.criterion ASC, a.reason ASC
+WITH lacking AS (
+    SELECT a.dataset, a.criterion, a.evaluator, a.score, a.reason
+    FROM agreement AS a INNER JOIN evaluators AS e USING (evaluator, version)
+    WHERE
+        e.promoted AND a.level = 'segment' AND a.grouping = 'pooled' AND a.aggregation = 'mean'
+        AND a.measure = 'spearman' AND a.statistic IS NULL AND a.n > 0
+    UNION ALL
+    SELECT
+        s.dataset, h.criterion, s.evaluator, s.part AS score,
+        CASE WHEN count(a.reference) > 0 THEN 'no response has a score' ELSE 'no response has a reference' END AS reason
+    FROM overall_scores AS s
+    INNER JOIN evaluators AS e USING (evaluator, version)
+    INNER JOIN rated_responses AS a USING (dataset, response_id)
+    INNER JOIN overall_human_scores AS h USING (dataset, response_id)
+    WHERE e.promoted GROUP BY s.dataset, h.criterion, s.evaluator, s.version, s.part HAVING count(s.score) = 0
+)
+
+SELECT dataset, criterion, string_agg(evaluator || ' ' || score, ', ' ORDER BY evaluator, score) AS scores, reason
+FROM lacking
+GROUP BY dataset, criterion, reason
+ORDER BY dataset ASC, criterion ASC, reason ASC

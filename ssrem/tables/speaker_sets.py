@@ -18,14 +18,12 @@ DRAWS = {"SC": 1, "SP": 1, "SS": 1, "Rand": 4}
 KIND_CODES = {"SC": 1, "SP": 2, "SS": 3, "Rand": 4}
 """Code of a kind in the hash of a draw. Do not change them: the draws would change."""
 
-MACROS = ("mul64", "mix64_first", "mix64_middle", "mix64_last", "mix64", "drawer_hash", "draw_hash")
-
 
 def create_tables(tables: TableBuilder, corpus: str, speaker_scope: str, settings: TableSettings) -> None:
     """Create the tables from `turns` to `candidates`; time and memory grow linearly with the turns."""
     values: dict[str, Any] = {"corpus": corpus, "speaker_scope": speaker_scope}
     values |= {name: getattr(settings, name) for name in ("context_turns", "addressees")}
-    define_macros(tables.connection)
+    tables.connection.execute(statement("macros"))
     values["seed_hash"] = seed_hash(tables.connection, settings.seed)
     tables.write("turns", "2_speaker_tables/turns", **values)
     tables.create("turns_continued", "2_speaker_tables/turns_continued")
@@ -49,12 +47,6 @@ def draw(fill: Callable[..., None], values: Mapping[str, Any]) -> None:
     from its context. fill: `create` or `append` of the tables."""
     for table in ("draws", "redraws"):
         fill(table, f"2_speaker_tables/{table}", **values)
-
-
-def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
-    """Define the SQL macros that the draws use."""
-    for macro in MACROS:
-        connection.execute(statement(f"macros/{macro}"))
 
 
 def seed_hash(connection: duckdb.DuckDBPyConnection, seed: int) -> int:

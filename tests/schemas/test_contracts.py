@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 from ssrem import schemas
-from ssrem.schemas import TABLES
+from ssrem.schemas import TABLES, VIEWS
 from ssrem.schemas.contract import Between, Column, Finite, NotEmpty, OneOf, References, Table
 from ssrem.sql import checks, statement
 from ssrem.tables.builder import bound
@@ -74,11 +74,12 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 @lru_cache
 def empty_tables() -> duckdb.DuckDBPyConnection:
     from ssrem.tables.landing import RECORDS
-    from ssrem.tables.speaker_sets import define_macros
 
     opened = duckdb.connect()
     for table in TABLES.values():
         opened.execute(table.ddl())
+    for name in VIEWS:
+        opened.execute(f"CREATE VIEW {name} AS {statement(f'views/{name}')}")
     opened.execute("CREATE SCHEMA published")
     for name in TABLES:
         opened.execute(f"CREATE VIEW published.{name} AS FROM main.{name}")
@@ -87,7 +88,7 @@ def empty_tables() -> duckdb.DuckDBPyConnection:
     for records in ("aside", "raw", "without_files", "without_conversations"):
         opened.execute(f"CREATE TABLE {records} AS FROM empty")
     opened.execute("CREATE TABLE vector_norms (turn_id BIGINT, norm DOUBLE)")
-    define_macros(opened)
+    opened.execute(statement("macros"))
     scratch = [name for name in STATEMENTS if filled(name) is None]
     while scratch:  # a scratch table may need others first
         waiting = [name for name in scratch if not _created(opened, name)]

@@ -1,2 +1,0 @@
--- First step of mix64.
-CREATE OR REPLACE TEMPORARY MACRO mix64_first(Z) AS mul64(xor(z, z >> 30), 13787848793156543929::UBIGINT)

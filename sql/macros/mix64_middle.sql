@@ -1,2 +1,0 @@
--- Second step of mix64.
-CREATE OR REPLACE TEMPORARY MACRO mix64_middle(Z) AS mul64(xor(z, z >> 27), 10723151780598845931::UBIGINT)

@@ -1,3 +1,0 @@
--- Product of two unsigned 64-bit numbers, modulo 2^64.
-CREATE OR REPLACE TEMPORARY MACRO mul64(A, B) AS
-((a::UHUGEINT * b::UHUGEINT) & 18446744073709551615::UHUGEINT)::UBIGINT
