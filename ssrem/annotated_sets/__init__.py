@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ssrem.annotated_sets.base import AnnotatedSet, Layout, Source, rated
 from ssrem.errors import AnnotationError, short_repr
-from ssrem.registry import did_you_mean, registered
+from ssrem.registry import did_you_mean, object_at
 
 __all__ = ["EVAL", "LAYOUTS", "AnnotatedSet", "layout_called", "layout_of", "read_set"]
 
@@ -72,5 +72,5 @@ def layout_of(source: Source) -> str:
 
 def layout_called(name: str) -> Layout:
     """The layout of a name in LAYOUTS."""
-    layout: Layout = registered(LAYOUTS[name])
+    layout: Layout = object_at(LAYOUTS[name])
     return layout

@@ -61,7 +61,9 @@ def criterion_of(annotated: Sequence[Annotated], criterion: str | None = None) -
     chosen = criterion or overall or (names[0] if len(names) == 1 else "")
     if chosen not in names:
         problem = f"no criterion {chosen!r}" if chosen else "several criteria and none called 'overall'"
-        raise AnnotationError(f"the annotated set has {problem}; name one of {', '.join(names)}")
+        raise AnnotationError(
+            f"the annotated set has {problem}; name one with --criterion: {', '.join(names)}"
+        )
     return chosen
 
 

@@ -228,7 +228,7 @@ def _annotated(row: Row, number: int) -> Annotated:
         return Annotated("", (), "", None, None, {})
     if not isinstance(row.scores, dict):
         expected = "expected annotations such as {'overall': [4, 5, 3]}"
-        raise ValueError(f"no annotations; {expected}; --layout jsonl reads rows with a score of their own")
+        raise ValueError(f"no human scores; {expected}, or name the key of the score with --map score=KEY")
     texts = {name: as_text(name, getattr(row, name)) or None for name in ("reference", "model", "dialogue")}
     context, dialogue = turns(row.context), texts["dialogue"] or str(number)
     every = (dialogue, *context, response, texts["reference"] or "", texts["model"] or "", *row.scores)

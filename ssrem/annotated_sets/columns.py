@@ -42,7 +42,10 @@ _LONGEST_NAME = 100
 """Most characters of a system's or a criterion's name on average: longer texts are instructions or utterances."""
 _LONGEST_SCORE = 40
 _ESCAPES = (("\\n", "\n"), ("\\t", "\t"))
-_SEPARATORS = ("__eou__", "<eou>", "[SEP]", "</s>", "|||")
+_SEPARATORS = (
+    *("__eou__", "<eou>", " EOU ", " EOS ", "[SEP]", "</s>", "<|endoftext|>", "|||"),
+    *("<br>", "<br/>", "<br />", "\\n", "\t"),
+)
 """Marks between turns that published dialogues have in place of line breaks."""
 _OF_PEOPLE = re.compile(
     r"human_(?:\w+_)?(?:scores?|ratings?|labels?|judge?ments?|overall|quality|mean|average|avg)"
@@ -138,6 +141,8 @@ def as_text(field: str, value: Any) -> str:
     value = turn_text(value) if field in ("response", "reference") else value
     if isinstance(value, bool | bytes | list | tuple | dict):
         raise ValueError(f"{field} is not text")
+    if field == "reference" and value == "NO REF":  # as sets of DSTC10 write it
+        return ""
     return "" if value is None else str(value)
 
 
@@ -146,8 +151,8 @@ class Columns:
     """Which columns of a table hold which field.
 
     fields: field → its columns. scores: criterion → its columns, one a rater. separator, decimal: the SIGNS.
-    unnamed_raters: whether a column is called like one of raters, but has another value in nearly every row. told: a
-    sentence about it all.
+    unnamed_raters: whether rows of one response are those of raters without a name: `--map` names the dialogue, or a
+    column is called like one of raters, but has another value in nearly every row. told: a sentence about it all.
     """
 
     fields: Mapping[str, tuple[str, ...]]
@@ -209,7 +214,9 @@ class Columns:
             separator = separator.replace(written, meant)
         if not separator and len(fields["context"]) == 1:
             mark = _mark_between(cell(row, fields["context"][0]) for row in rows)
-        unnamed = "rater" not in fields and any(_last_part(column) in ALIASES["rater"] for column in named)
+        unnamed = "rater" not in fields and (
+            "dialogue" in given or any(_last_part(column) in ALIASES["rater"] for column in named)
+        )
         used = {column for columns in fields.values() for column in columns}
         sentence = told(fields, [column for column in header if column not in used])
         sentence += f"; turns end at {mark!r}" if mark else ""

@@ -19,13 +19,15 @@ NO_WINNER = "vote without a winner"
 AGAIN = "further vote of a rater on a pair, averaged with those before"
 OTHER_ANSWERS = "answer before, to which the other system's differs"
 _WON_BY_A = {
-    **{"model_a": 1.0, "model_b": 0.0, "a": 1.0, "b": 0.0, "response_a": 1.0, "response_b": 0.0},
+    **dict.fromkeys(("model_a", "a", "response_a", "response a"), 1.0),
+    **dict.fromkeys(("model_b", "b", "response_b", "response b"), 0.0),
     **dict.fromkeys(("tie", "tie (bothbad)", "tie (both bad)", "both_bad"), 0.5),
 }
 _NOBODY = ("", "none", "null", "error")
 _VOTES = (
     {"winner", "model_a", "model_b", "conversation_a", "conversation_b"},
     {"winner", "response_a", "response_b"},
+    {"preference", "response_a", "response_b"},
 )
 WHOLE_DIALOGUE = "rating of a whole dialogue"
 
@@ -202,13 +204,13 @@ def pairwise(source: Source) -> Iterator[Row]:
     pairs: dict[Any, tuple[str, dict[str, list[float]]]] = {}  # its first place, and the votes of each rater
     number = 0
     for where, row in source.objects():
-        winner = str(row.get("winner") or "").strip().lower()
+        winner = str(row.get("winner", row.get("preference")) or "").strip().lower()
         if winner in _NOBODY:
             source.left_out[NO_WINNER] += 1
             continue
         if winner not in _WON_BY_A:
             known = ", ".join(_WON_BY_A)
-            raise AnnotationError(f"{where}: the winner is {short_repr(row['winner'])}, not one of {known}")
+            raise AnnotationError(f"{where}: the winner is {short_repr(winner)}, not one of {known}")
         context, answers = _judged(source, where, row)
         sides = [
             (str(row.get(f"model_{side}") or side), answer)

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ssrem.errors import DumpError, short_repr
+from ssrem.readers.cells import OF_CHAT
 from ssrem.readers.fields import FIELDS, checked_mapping
 from ssrem.readers.files.sources import Held, as_given, is_archive, located, unpacked
 from ssrem.readers.files.streams import DumpFile, checked_encoding, files_of, is_utf8, prefetched, text_name
 from ssrem.readers.times import checked_format
-from ssrem.registry import did_you_mean, registered, with_installed
+from ssrem.registry import did_you_mean, object_at, with_installed
 
 if TYPE_CHECKING:
     from ssrem.readers.base import Reader
@@ -55,7 +56,7 @@ def reader_class(format: str) -> type[Reader]:
     """The reader of a format; DumpError that lists the formats for an unknown name."""
     if format not in FORMATS:
         raise DumpError(f"there is no format {format!r}{did_you_mean(format, FORMATS)}; {_formats()}")
-    reader: type[Reader] = registered(FORMATS[format])
+    reader: type[Reader] = object_at(FORMATS[format])
     return reader
 
 
@@ -227,6 +228,11 @@ class _Dump:
         fault = f"is not {self._wanted}" if self._wanted else "is of no known format"
         if not is_utf8(file.head.rpartition(b"\n")[0]):
             fault += ", and not UTF-8 (give its encoding with --encoding, such as cp1252)"
+        if OF_CHAT.match(file.first_line):
+            way_out = (
+                "a chat as text, as WhatsApp exports it, is read by the package in examples/chat-exports"
+            )
+            return DumpError(f"{file.path}: its first line is {short_repr(file.first_line)}; {way_out}")
         return DumpError(
             f"{file.path}: the content {fault}; its first line is {short_repr(file.first_line)}; {_formats()}; or "
             "write it as CSV with the columns conversation, speaker and text"

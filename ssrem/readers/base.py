@@ -14,7 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ssrem.errors import DumpError
-from ssrem.readers.fields import ALIASES, OF_REPLIES, ROLES, FieldNames, told, unknown_columns, weigh
+from ssrem.readers.fields import (
+    ALIASES,
+    FEW,
+    OF_REPLIES,
+    OF_ROW,
+    ROLES,
+    ColumnsOfFields,
+    FieldNames,
+    told,
+    unknown_columns,
+    weigh,
+)
 from ssrem.readers.files.sources import as_given, common_folder
 from ssrem.readers.files.streams import SAMPLE_ROWS, DumpFile, Meter, encodable, is_utf8, text_name
 from ssrem.readers.people import NONE, roles_in, seated, without_people
@@ -27,6 +38,7 @@ from ssrem.readers.rows import (
     resolved,
     row_values,
 )
+from ssrem.readers.times import Times
 
 Record = Mapping[str, object]
 """One record: its values by column of RAW_SCHEMA, null if absent."""
@@ -205,7 +217,9 @@ class Reader(ABC):
             columns = list(dict.fromkeys(name for row in rows for name in row))
             plan = self.layout.plan(tuple(columns))
             alone = all(group is None for _, group in groups)  # else a row is a conversation
-            needed = self.layout.needed if alone else ("speaker", "text")
+            # Whatever `--map` says of conversations, one of a row needs no column.
+            of_row = {"conversation"} if not alone else set()
+            needed = [field for field in self.layout.needed if field not in of_row]
             if missing := [field for field in needed if field not in plan.sources]:
                 raise unknown_columns(self.path, columns, missing, DumpError, self.kind_of_column, rows[0])
             sources = {field: self.mapping.get(field, names) for field, names in plan.sources.items()}
@@ -214,8 +228,26 @@ class Reader(ABC):
                 field: [row.get(name) for row in rows for name in plan.sources.get(field, ())]
                 for field in ("id", "speaker", "time")
             }
+            self._look_at(rows, plan)
             self.references = plain_forms(values)
             self.layout.times.decide(values["time"], later=True)
+
+    def _look_at(self, rows: Sequence[Mapping[str, Any]], plan: ColumnsOfFields) -> None:
+        """Note what the first messages show and a user should know: times that no field reads, and broken letters."""
+        for name in plan.metadata if "time" not in plan.sources else ():
+            written = [row[name] for row in rows if isinstance(row.get(name), str)]
+            if len(written) >= FEW and all(
+                len(one) > 9 and Times().parse(one) is not None for one in written
+            ):
+                self.notes.append(f"no time is read, but {name!r} looks like one; --map time={name} reads it")
+                break
+        (column, *_) = plan.sources.get("text", ("",))
+        texts = [text for row in rows if isinstance(text := row.get(column), str) and not text.isascii()]
+        if len(texts) >= FEW and 2 * sum(map(_is_misread, texts)) > len(texts):
+            self.notes.append(
+                "its letters are broken, as in exports of Messenger and Instagram: UTF-8 that was read as Latin-1; the "
+                "package in examples/chat-exports mends them"
+            )
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         try:
@@ -234,6 +266,8 @@ class Reader(ABC):
             batch = resolved(read, self.references)
             if self.layout.instead:
                 named = batch["file"] if begins is None else begins.slice(at, len(batch))
+                if self.layout.instead == OF_ROW:
+                    named = pc.binary_join_element_wise(named, batch["line"].cast(pa.string()), " ")
                 ids = pc.coalesce(batch["conversation_id"], named)
                 batch = batch.set_column(
                     batch.schema.get_field_index("conversation_id"), "conversation_id", ids
@@ -345,6 +379,14 @@ def malformed(file: str, line: int, raw: object, reason: str = "malformed_row") 
 def no_object(file: str, line: int, raw: object) -> Record:
     """The record of a row that is not a JSON object."""
     return malformed(file, line, raw, "broken_json")
+
+
+def _is_misread(text: str) -> bool:
+    """Whether a text is UTF-8 that was read as Latin-1, such as `cafÃ©`."""
+    try:
+        return text.encode("latin-1").decode("utf-8") != text
+    except UnicodeError:
+        return False
 
 
 def _all_encodable(values: Mapping[str, object]) -> bool:

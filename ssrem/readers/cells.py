@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -11,6 +12,9 @@ from ssrem.readers.files.streams import LONGEST_ROW, is_utf8
 
 MOST_LINES_A_ROW = 1_000
 """A quoted cell with more lines is treated as a stray quote, which otherwise would swallow the rest of the file."""
+
+OF_CHAT = re.compile(r"\W{0,3}\d{1,4}[./-]\d{1,2}[./-]\d{1,4},?\s.{1,20}?(?:\]|\s-)\s")
+"""The beginning of a line of a chat that was exported as text: date and time, and `]` or ` - ` before the name."""
 
 OPEN = "open"
 
@@ -46,7 +50,8 @@ def cells_of(line: bytes, delimiter: str) -> list[str]:
 def rows_of_cells(content: bytes, delimiter: str, number: int = 1, *, whole: bool = True) -> Iterator[Row]:
     """The rows of these lines; blank lines are skipped.
 
-    A row that cannot be parsed is its first line, and the next row begins with its second. number: of the first line.
+    A row that cannot be parsed is its first line, and the next row begins with its second; so is one in whose cell the
+    lines between the first and the last are rows themselves, as a stray quote swallows them. number: of the first line.
     whole: whether no lines follow; if some do, the last row is OPEN where its quote may be closed in them.
     """
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
@@ -71,9 +76,20 @@ def rows_of_cells(content: bytes, delimiter: str, number: int = 1, *, whole: boo
                 lines.seek(content.find(b"\n", at) + 1 or len(content))
             parser = csv.reader(row_lines(), delimiter=delimiter, strict=True)
         raw = content[at : lines.tell()]
+        if reason is None and _swallowed(raw, len(cells), delimiter):
+            cells, reason = [], "malformed_row"
+            lines.seek(content.find(b"\n", at) + 1)
+            parser = csv.reader(row_lines(), delimiter=delimiter, strict=True)
+            raw = content[at : lines.tell()]
         if reason != OPEN and not is_utf8(raw):
             reason = "undecodable"
         if len(cells) > 1 or raw.strip():
             yield number, raw, cells, reason
         number += raw.count(b"\n")
         at = lines.tell()
+
+
+def _swallowed(raw: bytes, cells: int, delimiter: str) -> bool:
+    """Whether two lines or more within a row, and all of them, have as many cells as the row."""
+    inner = raw.removesuffix(b"\n").split(b"\n")[1:-1]
+    return len(inner) > 1 < cells and all(len(cells_of(line, delimiter)) == cells for line in inner)

@@ -44,7 +44,19 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
         *("conversation_id", "conversation", "dialogue_id", "dialog_id", "conv_id", "thread_id"),
         *("conversationid", "session_id", "chat_id", "message_tree_id", "channel_id"),
     ),
-    "id": ("utterance_id", "id", "message_id", "msg_id", "utt_id", "messageid", "tweet_id"),
+    "id": (
+        *(
+            "utterance_id",
+            "id",
+            "message_id",
+            "msg_id",
+            "utt_id",
+            "messageid",
+            "tweet_id",
+            "comment_id",
+            "event_id",
+        ),
+    ),
     "speaker": (
         *("speaker", "speaker_id", "sender", "author", "user", "user_id", "speakerid", "userid", "username"),
         *("nick", "from", "author_id", "authorid", "sender_id", "senderid", "sender_name", "role"),
@@ -59,7 +71,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
             "in_reply_to_status_id",
             "in_response_to_tweet_id",
         ),
-        "reply_to_message_id",
+        *("reply_to_message_id", "in_reply_to_id", "parent_comment_id"),
     ),
     "text": ("full_text", "text", "utterance", "message", "body", "content"),
     "time": (
@@ -101,8 +113,12 @@ OF_FILE = "@file"
 OF_REPLIES = "@replies"
 """In place of a column of conversations: the message that a chain of replies begins with names the conversation."""
 
+OF_ROW = "@row"
+"""In place of a column of conversations: each row is one, as of a question and its answer."""
+
 WITHOUT_CONVERSATIONS = (
-    "conversation=@file if each file is a conversation, or conversation=@replies if replies tell them apart"
+    "conversation=@file if each file is a conversation, conversation=@row if each row is one, or "
+    "conversation=@replies if replies tell them apart"
 )
 """The way out of a dump that has no column of conversations, for messages."""
 
@@ -123,6 +139,8 @@ _SAID = {*ALIASES["text"], *ALIASES["context"], *ALIASES["response"]}
 _MOST_LISTED, _MOST_NAMED = 30, 10
 _VAGUE = ("recipient", "to")
 """Names of columns that may hold something else than the person addressed, such as a channel."""
+OF_PATH = "--map "
+"""Prefix of the keys under which the values of paths stand in messages: no data have such keys."""
 FEW = 5
 """Fewer values contradict nothing."""
 
@@ -206,8 +224,8 @@ class FieldNames:
     """Finds the fields of a set of columns by their names.
 
     mapping: field → columns by `--map`. aliases: field → its well-known names. ignored: columns that are dropped.
-    instead: OF_FILE or OF_REPLIES, where `--map` has it in place of a column of conversations, else "". unwrapped: a
-    column whose object's members become metadata themselves (ConvoKit's `meta`). `times` reads the times.
+    instead: OF_FILE, OF_ROW or OF_REPLIES, where `--map` has it in place of a column of conversations, else "".
+    unwrapped: a column whose object's members become metadata themselves (ConvoKit's `meta`). `times` reads the times.
     """
 
     def __init__(
@@ -219,7 +237,7 @@ class FieldNames:
     ) -> None:
         self.mapping = dict(mapping or {})
         wanted = self.mapping.get("conversation", ())
-        self.instead = wanted[0] if wanted in ((OF_FILE,), (OF_REPLIES,)) else ""
+        self.instead = wanted[0] if wanted in ((OF_FILE,), (OF_ROW,), (OF_REPLIES,)) else ""
         if self.instead:
             del self.mapping["conversation"]
             aliases = {**aliases, "conversation": ()}
@@ -310,6 +328,7 @@ def unknown_columns(
 ) -> SsremError:
     """The error of a table in which no column is known as the `missing` fields. example: one of its rows."""
     way_out = f", or {WITHOUT_CONVERSATIONS}" if "conversation" in missing and error is DumpError else ""
+    header = [name for name in header if not name.startswith(OF_PATH)]
     row = "" if example is None else f"; a row is {short_repr(example, 300)}"
     example_of = f"{missing[0]}={kind.upper()}{' or KEY.KEY' if kind == 'key' else ''}"
     said = [name for name in header if by_words(name).rpartition("_")[2] in _SAID]

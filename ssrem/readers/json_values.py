@@ -43,7 +43,10 @@ def json_value(content: bytes, name: str) -> Any:
             return value
     except json.JSONDecodeError as error:
         place = f"line {error.lineno:,}, column {error.colno:,} ({error.msg})"
-        raise DumpError(f"{name}: broken JSON in {place}; fetch the file again") from None
+        way_out = "fetch the file again"
+        if error.msg == "Extra data":
+            way_out = "several values are written one a line, as by jq -c"
+        raise DumpError(f"{name}: broken JSON in {place}; {way_out}") from None
     except (ValueError, RecursionError):
         pass
     fault = f"nests more than {DEEPEST} levels, or has a number of too many digits"
@@ -63,8 +66,9 @@ def rows_in(value: Any) -> Iterator[object]:
     """The rows of a file that is one JSON value.
 
     These are the members of a list; of an object with a list of rows, or several of rows with the same keys, their
-    members; of an object of conversations by id, a row each; any other object is a row. A row that is a list is that
-    of the `utterances` of a conversation.
+    members; of a data frame as pandas writes it by orient="split", its rows; of an object of conversations by id, a row
+    each; any other object is a row, as one of a conversation is, and its list of turns. A row that is a list is that of
+    the `utterances` of a conversation.
     """
     rows = value if isinstance(value, list) else [value]
     if isinstance(value, dict):
@@ -77,9 +81,18 @@ def rows_in(value: Any) -> Iterator[object]:
         by_id = all(isinstance(inner, dict) for inner in value.values())
         if value and (by_id or (len(value) > 1 and said.issuperset(value) and not of_one)):
             rows = [_member(id, inner) for id, inner in value.items()]
-        elif not turns and len(kinds) == 1:
+        elif _is_split(value):
+            rows = [dict(zip(value["columns"], cells, strict=True)) for cells in value["data"]]
+        elif len(kinds) == 1 and not (turns and of_one):
             rows = [row for key in lists for row in value[key]]
     return ({"utterances": row} if isinstance(row, list) else row for row in rows)
+
+
+def _is_split(value: Mapping[str, Any]) -> bool:
+    """Whether it is a data frame: names of columns, and lists with as many cells."""
+    names, cells = value.get("columns"), value.get("data")
+    lists = isinstance(names, list) and isinstance(cells, list)
+    return lists and all(isinstance(row, list) and len(row) == len(names) for row in cells)  # type: ignore[union-attr,arg-type]
 
 
 def row_of(line: bytes) -> object:

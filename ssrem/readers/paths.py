@@ -9,15 +9,13 @@ from functools import cached_property
 from typing import Any
 
 from ssrem.errors import DumpError
-from ssrem.readers.fields import ROLES, normalise
+from ssrem.readers.fields import OF_PATH, ROLES, normalise
 from ssrem.readers.json_values import parse_json
 
 KeyPath = tuple[str, ...]
 
 MEMBERS = "*"
 _PLACE = re.compile(r"-?\d{1,9}")
-_MAPPED = "--map "
-"""Prefix of the keys under which the values of paths stand in messages: no data have such keys."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +45,8 @@ class Paths:
 
     @property
     def keys(self) -> dict[str, tuple[str, ...]]:
-        """Field → the key of its value in the messages, as a mapping for `Layout`."""
-        return {field: (_MAPPED + field,) for field in self.paths}
+        """Field → the key of its value in the messages, as `FieldNames` takes it."""
+        return {field: (OF_PATH + field,) for field in self.paths}
 
     def missing(self, rows: Sequence[Mapping[str, Any]]) -> str | None:
         """The first path that leads to nothing in all of the rows, as it is written."""
@@ -69,7 +67,7 @@ class Paths:
         about = {} if self.members is None else _rest(row, [*used, self.members])
         id = self._value("conversation", row, None)
         if id is not None:
-            about[_MAPPED + "conversation"] = id
+            about[OF_PATH + "conversation"] = id
         before, inside = self._texts
         turns = [turn for member in members for turn in self._turns(row, member, inside)]
         if "speaker" not in self.paths and all(isinstance(member, str) for member in members):
@@ -87,18 +85,18 @@ class Paths:
             path = texts[number] if texts else None
             message = dict(rest)
             for field in self.paths:
-                message[_MAPPED + field] = self._value(field, row, member)
+                message[OF_PATH + field] = self._value(field, row, member)
             if path is not None and len(texts) > 1:
-                message[_MAPPED + "text"] = self._one(path, row, member)
-                if message[_MAPPED + "text"] in (None, ""):
+                message[OF_PATH + "text"] = self._one(path, row, member)
+                if message[OF_PATH + "text"] in (None, ""):
                     continue
                 speakers = self.paths.get("speaker", ())
                 if len(speakers) == len(texts):
-                    message[_MAPPED + "speaker"] = self._one(speakers[number], row, member)
+                    message[OF_PATH + "speaker"] = self._one(speakers[number], row, member)
                 elif not speakers:
                     message["speaker"] = self._seats[number]
                 if at:
-                    message.pop(_MAPPED + "id", None)
+                    message.pop(OF_PATH + "id", None)
             yield message
 
     @cached_property

@@ -18,7 +18,7 @@ from ssrem.readers.rows import MalformedRowError, joined_text
 _LISTS = ("messages", "conversation", "conversations", "items")
 """The keys of a row that may hold its messages, best first."""
 _SILENT = (*SILENT_ROLES, "function_call", "tool_call", "observation", "function_response")
-_SPOKEN = ("text", "input_text", "output_text", "refusal")
+_SPOKEN = ("text", "input_text", "output_text", "refusal", "audio_transcription")
 """Types of parts of a content with words."""
 _OWNERS = {
     "conversation": (*ALIASES["conversation"], "conversation_hash", "id"),
@@ -166,7 +166,8 @@ class SharegptReader(OpenaiReader):
 
 class ChatgptReader(OpenaiReader):
     """The export of ChatGPT, conversations.json: of each conversation the branch that ends in `current_node`, read as
-    the messages of a chat log. Answers that were regenerated, and what followed them, are left out."""
+    the messages of a chat log. Answers that were regenerated, and what followed them, are left out, as are calls of
+    tools, and what is not shown in the chat, such as thoughts and custom instructions."""
 
     format: ClassVar[str] = "chatgpt"
     describes: ClassVar[str] = "ChatGPT's export, conversations with a tree of messages under `mapping`"
@@ -181,6 +182,13 @@ class ChatgptReader(OpenaiReader):
         nodes = row.get("mapping")
         return list(_branch(nodes, row.get("current_node")))[::-1] if isinstance(nodes, dict) else None
 
+    def said(self, entry: Any, chat: str | None) -> Said | list[str]:
+        return [entry["unsaid"]] if "unsaid" in entry else super().said(entry, chat)
+
+
+_SHOWN, _CALLS = ("text", "multimodal_text"), ("code", "execution_output")
+"""Types of contents that the chat shows, and of those of calls of tools."""
+
 
 def _branch(nodes: Mapping[str, Any], last: object) -> Iterator[dict[str, Any]]:
     """The messages from the node `last` up to the first one; empty ones, such as the root's, are left out."""
@@ -190,8 +198,16 @@ def _branch(nodes: Mapping[str, Any], last: object) -> Iterator[dict[str, Any]]:
             return
         last, message = node.get("parent"), node.get("message")
         if isinstance(message, dict):
-            parts = (message.get(key) for key in ("author", "content"))
-            author, content = (part if isinstance(part, dict) else {} for part in parts)
+            parts = (message.get(key) for key in ("author", "content", "metadata"))
+            author, content, about = (part if isinstance(part, dict) else {} for part in parts)
+            kind = str(content.get("content_type", "text"))
+            if author.get("role") not in _SILENT:
+                if kind in _CALLS or message.get("recipient") not in (None, "all"):
+                    yield {"unsaid": "calls of tools"}
+                    continue
+                if kind not in _SHOWN or about.get("is_visually_hidden_from_conversation") is True:
+                    yield {"unsaid": f"hidden messages of type {kind[:40]}"}
+                    continue
             yield {
                 "id": message.get("id"),
                 "role": author.get("role"),

@@ -1,4 +1,5 @@
-"""Logs of IRC channels, as irssi, ZNC, energymech, WeeChat, HexChat, mIRC and the Ubuntu project write them."""
+"""Logs of IRC channels, as irssi, ZNC, energymech, WeeChat, HexChat, mIRC, eggdrop, Textual,
+IRCCloud and the Ubuntu project write them."""
 
 from __future__ import annotations
 
@@ -25,10 +26,11 @@ _LINE = re.compile(
     |(?:\*+|-!-|===?|---?)\s+(?P<old>\S+)\ (?:is|are)\ now\ known\ as\ (?P<new>\S+)$
     |(?P<notice>(?:---\ (?:Log\ opened|Day\ changed)|\*+\ BEGIN\ LOGGING\ AT|Session\ (?:Start|Time):)
             \ \w{3}\ (?P<opened>\w{3}\ +\d\d?)\ (?:[\d:]+\ )?(?P<year>\d{4})
-        |(?:\*{3,4}|-!-|===|-->|<--|---?|-[^\s-]\S*-|Session\ (?:Start|Time|Ident|Close):)(?:\s|$)
+        |(?:\*{3,4}|-!-|===|=!=|-->|<--|---?|-[^\s-]\S*-|Session\ (?:Start|Time|Ident|Close):)(?:\s|$)
         |\*\s+(?:(?:Joins|Parts|Quits|Disconnected|Now\ talking|Topic|Rejoined)\b
             |\S+\ (?:[(\[]\S*[)\]]\ )?(?:has\ (?:joined|left)(?=\ [#&(\[]|$)|has\ quit\b|sets\ mode|was\ kicked
-                |changes\ topic|(?:gives|removes)\ (?:channel|voice))))
+                |changes\ topic|(?:gives|removes)\ (?:channel|voice)))
+        |(?(stamp)(?:[→←⇐⇒]\s|\S+\ (?:\(\S+@\S+\)\ )?(?:has\ )?(?:joined|left|quit)(?:\ (?:[#(]|the\ channel)|$))|(?!)))
     |\*\s+[@+%&~]?(?P<actor>\S+)\s+(?P<action>.*))
     """,
     re.VERBOSE,

@@ -103,9 +103,10 @@ class JsonlReader(Reader):
         self._check_again(file)
         for number, row in enumerate(file.first_rows):
             messages = self._listed_entries(row)
+            alone = messages is None or (self._paths is not None and self._paths.members is None)
             for message in [row] if messages is None else messages:
                 if isinstance(message, dict):
-                    yield None if messages is None else number, message
+                    yield None if alone else number, message
 
     def _listed_entries(self, row: dict[str, Any]) -> list[Any] | None:
         """The messages of a row that holds several; None for one that is a message."""

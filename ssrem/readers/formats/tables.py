@@ -21,7 +21,16 @@ import pyarrow.parquet
 
 from ssrem.errors import DumpError, one_line
 from ssrem.readers.base import BATCH_BYTES, Reader, Record, problem
-from ssrem.readers.cells import OPEN, Row, cells_of, delimiter_of, first_line, names_delimiter, rows_of_cells
+from ssrem.readers.cells import (
+    OF_CHAT,
+    OPEN,
+    Row,
+    cells_of,
+    delimiter_of,
+    first_line,
+    names_delimiter,
+    rows_of_cells,
+)
 from ssrem.readers.fields import check_header
 from ssrem.readers.files.streams import SAMPLE_ROWS, UTF8_BOM, DumpFile, excerpt, is_utf8
 from ssrem.readers.paths import Paths
@@ -60,6 +69,8 @@ class CsvReader(Reader):
     def sniff(cls, file: DumpFile) -> bool:
         first = first_line(file.head)
         if file.is_parquet or b"\0" in first or first.lstrip()[:1] in (b"", b"{", b"[", b"<"):
+            return False
+        if OF_CHAT.match(first.decode("utf-8", "replace")):
             return False
         # `check` refuses a header that is not UTF-8, and lines that end with carriage returns alone.
         text = first.replace(b"\r", b" ").decode("utf-8", "replace").encode()
@@ -111,10 +122,11 @@ class CsvReader(Reader):
         fields, named = self.layout.plan(columns).sources, header[header[:1] == [""] :]
         known = {*self.layout.needed} <= fields.keys() or self.mapping
         if not known and any(not cell or (len(cell) > 9 and Times().parse(cell)) for cell in named):
-            names = self._delimiter.join(("time", "speaker", "addressee", "text"))
+            names = ["time", "speaker", "addressee", "text"]
+            such_as = f", such as {self._delimiter.join(names)!r}" if len(header) == len(names) else ""
             raise DumpError(
                 f"{file.path}: line 1 is a row, not a header: {excerpt(raw)}; add a line before it that names the "
-                f"columns, such as {names!r}"
+                f"{len(header)} columns{such_as}"
             )
 
     def sample(self, file: DumpFile) -> Iterator[tuple[object, Mapping[str, Any]]]:
@@ -233,6 +245,10 @@ class ParquetReader(Reader):
         with _opened(file) as parquet:
             columns = parquet.schema_arrow.names
             check_header(file.path, columns, self.mapping, DumpError)
+            if len(self.mapping.get("text", ())) > 1:
+                raise DumpError(
+                    f"{file.path}: several texts of a row are read from CSV and JSON lines; write the table so"
+                )
             if not parquet.metadata.num_rows:
                 raise DumpError(
                     f"{file.path}: there are columns but no row; give a file with conversations in it"

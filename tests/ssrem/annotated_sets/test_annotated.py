@@ -78,7 +78,7 @@ def test_samples_need_no_ratings(tmp_path: Path) -> None:
     [
         ({"context": 5}, "context"),
         ({"reference": {"a": 5}}, "reference is not text"),
-        ({"annotations": [1]}, "no annotations"),
+        ({"annotations": [1]}, "no human scores"),
         (
             {"annotations": {"overall": [1e300]}},
             "rating 1e+300 of 'overall' is neither a number up to 1e+09 nor N/A",

@@ -543,3 +543,23 @@ def test_a_header_with_other_signs_than_the_delimiter(tmp_path: Path) -> None:
     question = "How good? 1 = bad; 2 = poor; 3 = ok; 4 = good"
     annotated = read(tmp_path, f"context,response,{question}\na,b,3\n", f"score={question}")
     assert annotated.rows[0].ratings == {question: (3.0,)}
+
+
+@pytest.mark.parametrize("mark", ["__eou__", " EOU ", "<br>", "\\n", "\t"])
+def test_marks_between_turns(tmp_path: Path, mark: str) -> None:
+    annotated = read(tmp_path, "context,response,score\n" + f"hi{mark}and you?,fine,3\n" * 2)
+    assert [row.context for row in annotated.rows] == [("hi", "and you?")] * 2
+
+
+def test_raters_without_a_name_of_a_named_item(tmp_path: Path) -> None:
+    table = "item,context,response,score\n" + "".join(
+        f"{item},hi {item},yes,{score}\n" for item in range(6) for score in (1, 2, 3)
+    )
+    assert "dialogue=COLUMN" in said(tmp_path, table)
+    annotated = read(tmp_path, table, "dialogue=item")
+    assert [row.ratings for row in annotated.rows] == [{"score": (1.0, 2.0, 3.0)}] * 6
+
+
+def test_a_reference_that_says_there_is_none(tmp_path: Path) -> None:
+    (row,) = read(tmp_path, "context,response,reference,score\nhi,yes,NO REF,3\n").rows
+    assert row.reference is None

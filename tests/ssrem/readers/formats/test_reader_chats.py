@@ -229,3 +229,31 @@ def test_the_owner_of_a_conversation_says_the_turns_of_users(tmp_path: Path, own
         in reader.notes
     )
     assert "with --map speaker=KEY" in reader.ways_to_people
+
+
+def test_of_chatgpt_only_what_the_chat_shows_is_read(tmp_path: Path) -> None:
+    def message(role: str, text: Any, kind: str = "text", **more: Any) -> dict[str, Any]:
+        content = {"content_type": kind, "parts" if kind != "code" else "text": text}
+        return {"author": {"role": role}, "content": content, **more}
+
+    said = [
+        message("user", ["about me"], "user_editable_context"),
+        message("user", ["hidden"], metadata={"is_visually_hidden_from_conversation": True}),
+        message("user", [{"content_type": "audio_transcription", "text": "what is new"}], "multimodal_text"),
+        message("assistant", 'search("news")', "code", recipient="web"),
+        message("tool", ["found"]),
+        message("assistant", None, "thoughts"),
+        message("assistant", ["nothing"], recipient="all"),
+    ]
+    nodes = {str(at): {"message": one, "parent": str(at - 1)} for at, one in enumerate(said)}
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([{"id": "c", "mapping": nodes, "current_node": str(len(said) - 1)}]))
+    reader = open_dump(path)
+    assert spoken(rows_of(reader)[1:]) == [("user", "what is new"), ("assistant", "nothing")]
+    assert reader.left_out == {
+        "hidden messages of type user_editable_context": 1,
+        "hidden messages of type text": 1,
+        "hidden messages of type thoughts": 1,
+        "calls of tools": 1,
+        "messages of tool": 1,
+    }

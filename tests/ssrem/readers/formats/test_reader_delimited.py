@@ -219,3 +219,21 @@ def test_the_index_of_a_data_frame_has_a_column_without_a_name(tmp_path: Path) -
     path.write_text(",Unit,Turn,B4,B2\n0,Hi,0,0,2017_1\n")
     with pytest.raises(DumpError, match="the columns are , Unit, Turn, B4, B2"):
         open_dump(path)
+
+
+def test_a_stray_quote_swallows_no_rows(tmp_path: Path) -> None:
+    rows = ["c\tann\ta", 'c\tbob\t"b', "c\tann\tc", "c\tbob\td", 'c\tann\te"', "c\tbob\tf"]
+    path = tmp_path / "d.tsv"
+    path.write_text("conversation_id\tspeaker\ttext\n" + "\n".join(rows) + "\n")
+    read = rows_of(open_dump(path))
+    assert [row.get("text") or row["problem"] for row in read] == ["a", "malformed_row", "c", "d", 'e"', "f"]
+    path.write_text('conversation_id\tspeaker\ttext\nc\tann\t"three\nlines\nhere"\nc\tbob\tx\n')
+    assert [row["text"] for row in rows_of(open_dump(path))] == ["three\nlines\nhere", "x"]
+
+
+@pytest.mark.parametrize("line", ["28.03.23, 21:05 - Ann: hi, you", "[3/28/23, 9:05:12 PM] Ann: hi, you"])
+def test_a_chat_as_text_is_told_from_a_table(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "chat.txt"
+    path.write_text(f"{line}\n" * 3)
+    with pytest.raises(DumpError, match="is read by the package in examples/chat-exports"):
+        open_dump(path)

@@ -213,3 +213,18 @@ def test_the_sessions_of_mirc_begin_with_their_day(tmp_path: Path) -> None:
         ("bob", datetime(2020, 1, 3, 3, 5)),
     ]
     assert reader.left_out == {"joins, parts and other notices": 4}
+
+
+def test_notices_of_other_clients_are_no_messages(tmp_path: Path) -> None:
+    notices = [
+        "[21:05] al (~u@host) joined #chan.",
+        "[21:05:12] al (~u@host) has joined the channel",
+        "[2023-03-28 21:05:12] → al joined (~u@host)",
+        "2023-03-28 21:05:12\t=!=\tirc: error",
+        "2023-03-28T21:05:12  al has quit (bye)",
+    ]
+    path = tmp_path / "x.log"
+    path.write_text("\n".join([*notices, "[21:06] <al> bob left the building"]) + "\n", encoding="utf-8")
+    reader = open_dump(path)
+    assert [row["text"] for row in rows_of(reader)] == ["bob left the building"]
+    assert reader.left_out == {"joins, parts and other notices": len(notices)}

@@ -528,3 +528,78 @@ def test_a_tree_of_replies_is_a_conversation(write: Callable[..., Path]) -> None
         ("m4", "eve", "m1"),
     ]
     assert {row["conversation_id"] for row in rows} == {"t"} and rows[-1]["problem"] == "malformed_row"
+
+
+def test_rows_in_an_object_are_those_of_a_list(tmp_path: Path) -> None:
+    rows = [{"id": str(n), "speaker": "ab"[n % 2], "text": f"text {n}"} for n in range(4)]
+    path = tmp_path / "page.json"
+    for page in ({"count": 4, "results": rows}, {"data": rows}):
+        path.write_text(json.dumps(page))
+        with pytest.raises(DumpError, match="no key is known as conversation"):
+            open_dump(path)
+    path.write_text(json.dumps({"id": "c", "turns": rows}))  # of one conversation
+    assert {row["conversation_id"] for row in rows_of(open_dump(path))} == {"c"}
+
+
+def test_a_data_frame_that_pandas_split(tmp_path: Path) -> None:
+    path = tmp_path / "split.json"
+    cells = [["c", "ann", "hi"], ["c", "bob", "hello"]]
+    frame = {"columns": ["conversation_id", "speaker", "text"], "index": [0, 1], "data": cells}
+    path.write_text(json.dumps(frame))
+    fields = ("conversation_id", "speaker", "text")
+    assert [[row[field] for field in fields] for row in rows_of(open_dump(path))] == cells
+
+
+def test_replies_below_a_dotted_speaker_make_conversations(tmp_path: Path) -> None:
+    path = tmp_path / "posts.jsonl"
+    posts = [
+        {
+            "id": str(n),
+            "in_reply_to_id": None if n % 2 == 0 else str(n - 1),
+            "content": "x",
+            "by": {"name": "a"},
+        }
+        for n in range(4)
+    ]
+    path.write_text("".join(json.dumps(post) + "\n" for post in posts))
+    mapping = {"conversation": "@replies", "speaker": "by.name"}
+    assert [row["conversation_id"] for row in rows_of(open_dump(path, mapping=mapping))] == [
+        "0",
+        "0",
+        "2",
+        "2",
+    ]
+    path.write_text("".join(json.dumps({**post, "in_reply_to_id": 0} | {"x": 1}) + "\n" for post in posts))
+    for post in posts:
+        del post["in_reply_to_id"]
+    path.write_text("".join(json.dumps(post) + "\n" for post in posts))
+    with pytest.raises(DumpError, match="no key is known as reply_to"):
+        open_dump(path, mapping=mapping)
+
+
+def test_a_row_can_be_a_conversation(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text('{"question": "why?", "answer": "so"}\n{"question": "who?", "answer": "we"}\n')
+    rows = rows_of(open_dump(path, mapping={"text": "question+answer", "conversation": "@row"}))
+    ids = [(row["conversation_id"], row["text"]) for row in rows]
+    one, two = "pairs.jsonl 1", "pairs.jsonl 2"
+    assert ids == [(one, "why?"), (one, "so"), (two, "who?"), (two, "we")]
+
+
+def test_what_a_user_should_know_of_the_content_is_noted(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    rows = [
+        {
+            "conversation_id": "c",
+            "speaker": "ab"[n % 2],
+            "text": "cafÃ©",
+            "arrival": f"2024-01-0{n + 1}T10:00:00",
+        }
+        for n in range(6)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    notes = " ".join(open_dump(path).all_notes())
+    assert "no time is read, but 'arrival' looks like one" in notes and "read as Latin-1" in notes
+    path.write_text("".join(json.dumps({**row, "text": "café"}) + "\n" for row in rows), encoding="utf-8")
+    reader = open_dump(path, mapping={"time": "arrival"})
+    assert reader.all_notes() == []
