@@ -25,7 +25,6 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -160,31 +159,6 @@ def vectors(what: str, file: str, seconds: str) -> None:
     print(json.dumps({**figures, "times": PAPER_SECONDS / some}))
 
 
-def bleu(order: int) -> Scorer:
-    """nltk's sentence_bleu with smoothing 7, over the same tokens."""
-    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
-
-    from ssrem.evaluators.reference_based.overlap import tokens
-
-    weights = tuple(1 / order if n < order else 0 for n in range(4))
-    smooth = SmoothingFunction().method7
-    return lambda samples: [
-        sentence_bleu([tokens(s.reference or "")], tokens(s.response), weights, smooth) for s in samples
-    ]
-
-
-def meteor() -> Scorer:
-    """nltk's METEOR without WordNet's synonyms, over the same tokens."""
-    from nltk.translate.meteor_score import single_meteor_score
-
-    from ssrem.evaluators.reference_based.overlap import tokens
-
-    none: Any = SimpleNamespace(synsets=lambda word: [])
-    return lambda samples: [
-        single_meteor_score(tokens(s.reference or ""), tokens(s.response), wordnet=none) for s in samples
-    ]
-
-
 def rouge() -> Scorer:
     """rouge-score's ROUGE-L, without stems."""
     from rouge_score.rouge_scorer import RougeScorer
@@ -210,12 +184,7 @@ def bert_score() -> Scorer:
 
 
 LIBRARIES: dict[str, tuple[str, Callable[[], Scorer]]] = {
-    "bleu-1": ("nltk", lambda: bleu(1)),
-    "bleu-2": ("nltk", lambda: bleu(2)),
-    "bleu-3": ("nltk", lambda: bleu(3)),
-    "bleu-4": ("nltk", lambda: bleu(4)),
     "rouge-l": ("rouge-score", rouge),
-    "meteor": ("nltk", meteor),
     "bertscore": ("bert-score", bert_score),
 }
 

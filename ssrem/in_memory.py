@@ -12,7 +12,8 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ssrem.errors import DumpError
+from ssrem.errors import DumpError, SsremError
+from ssrem.extras import not_installed, way_out
 from ssrem.files import temporary_folder
 from ssrem.readers.python_data import Columns, in_python, reader_of
 from ssrem.registry import did_you_mean
@@ -117,6 +118,8 @@ def conversations(
     """
     import duckdb
 
+    if not_installed("polars"):
+        raise SsremError(f"conversations are read into frames of Polars; {way_out('polars')}")
     if speakers not in ("auto", "person", "conversation"):
         raise DumpError(f"speakers={speakers!r}: it is auto, person or conversation")
     if unknown := [name for name in reading if name not in _READING]:

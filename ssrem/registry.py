@@ -13,7 +13,7 @@ from ssrem.errors import SsremError
 from ssrem.extras import explained
 
 
-def registered(place: str) -> Any:
+def object_at(place: str) -> Any:
     """The object at "module:name"; SsremError where its module needs another that is not installed, with the extra of
     ssrem that brings it if one does, or where there is no such object."""
     module, _, name = place.partition(":")

@@ -13,25 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import numpy as np
 
 from ssrem.encoders import DEFAULT_ENCODER, load_encoder, load_saved
 from ssrem.encoders.store import VectorStore
 from ssrem.errors import EvaluatorError, say
 from ssrem.files import sha256, write_json
-from ssrem.registry import registered
+from ssrem.registry import object_at
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.warehouse.files import folder_damage, whole_folder
 from ssrem.tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
     from ssrem.encoders import Encoder
-    from ssrem.encoders.base import Vectors
     from ssrem.evaluators.base import Evaluator
     from ssrem.samples import Candidates, Encode
-
-TEXTS = 16_384
-"""Texts per shard: as many as a transformer sorts into batches at once, so that shards do not change the batches."""
 
 MODULES = {"masked-lm": "ssrem.negatives.tied_head", "lm": "ssrem.evaluators.language_model.fine_tune"}
 """Language model to the module that fine-tunes it, with `fine_tune`, `SETTINGS` and the name of its CARD."""
@@ -79,7 +74,7 @@ def training_texts(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str]
 
 def settings_of(name: str, values: Mapping[str, Any]) -> Any:
     """The settings of a fine-tuning; SsremError for an unknown one or a value that it cannot have."""
-    return registered(f"{MODULES[name]}:SETTINGS")(**values)
+    return object_at(f"{MODULES[name]}:SETTINGS")(**values)
 
 
 def language_model_for(
@@ -92,7 +87,7 @@ def language_model_for(
     folder = home.root / name / _digest(json.dumps([settings.model_dump(), corpora], sort_keys=True))
     unfinished = home.root / "checkpoints" / f"{name}-{folder.name}"
     if folder_damage(folder, _MANIFEST, deep=True):
-        fine_tune = registered(f"{MODULES[name]}:fine_tune")
+        fine_tune = object_at(f"{MODULES[name]}:fine_tune")
         with progress(f"training {name}") as advance, whole_folder(folder) as draft:
             fine_tune(candidates, draft, settings, progress=advance, checkpoint=unfinished)
             digests = {path.name: sha256(path) for path in sorted(draft.iterdir())}
@@ -107,13 +102,8 @@ def masked_lm_for(home: Warehouse, candidates: Candidates, corpora: Mapping[str,
 
 
 def cached_encode(home: Warehouse, encoder: Encoder) -> Encode:
-    """`encoder.compute`, TEXTS at a time, of a slow encoder through the home folder's cache of vectors."""
-
-    def compute(texts: Sequence[str]) -> Vectors:
-        pieces = shard_ranges(len(texts), TEXTS) or [(0, 0)]
-        return np.concatenate([encoder.compute(texts[a:b]) for a, b in pieces])
-
-    return partial(VectorStore(home.vectors).encode, encoder, compute=compute) if encoder.slow else compute
+    """`encoder.compute`; of a slow encoder through the home folder's cache of vectors."""
+    return partial(VectorStore(home.vectors).encode, encoder) if encoder.slow else encoder.compute
 
 
 @contextmanager
@@ -128,8 +118,3 @@ def cached_vectors(home: Warehouse, evaluator: Evaluator) -> Iterator[None]:
         yield
     finally:
         encoder.cache = None
-
-
-def shard_ranges(n: int, size: int) -> list[tuple[int, int]]:
-    """First row and last row + 1 of each shard of n rows; they bound the memory that a stage takes."""
-    return [(first, min(first + size, n)) for first in range(0, n, size)]

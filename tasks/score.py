@@ -22,7 +22,7 @@ from ssrem.evaluators.judge.endpoint import Client
 from ssrem.samples import CONTEXT_ATTACK, TEST, Candidates, Floats, Sample
 from ssrem.sql import statement
 from ssrem.tables.candidates import load_candidates
-from ssrem.tasks.caches import cached_vectors, shard_ranges
+from ssrem.tasks.caches import cached_vectors
 from ssrem.tasks.endpoints import asks, connected
 from ssrem.tasks.settings import Resources
 from ssrem.tasks.stage.progress import progress
@@ -189,9 +189,9 @@ def score_candidates(home: Warehouse, evaluator: Evaluator, candidates: Candidat
     # With a slow encoder all at once, so that a text is encoded once.
     at_once = evaluator.encoder is not None and evaluator.encoder.slow
     size = max(len(rows), 1) if at_once else SLOW.get(evaluator.name, (0, SHARD))[1]
-    pieces = shard_ranges(len(rows), size) or [(0, 0)]
+    pieces = [rows[first : first + size] for first in range(0, max(len(rows), 1), size)]
     with cached_vectors(home, evaluator):
-        parts = [evaluator.score_candidates(candidates.part(rows[a:b]), None) for a, b in pieces]
+        parts = [evaluator.score_candidates(candidates.part(piece), None) for piece in pieces]
     return {kind: np.concatenate([part[kind] for part in parts]) for kind in parts[0]}
 
 

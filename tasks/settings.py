@@ -134,7 +134,8 @@ class SetLayout(Settings):
     """How annotated sets are read."""
 
     layout: str | None = None
-    """eval, usr, fed, grade, grade:PART, csv, tsv, parquet or jsonl (default: guessed from the content)"""
+    """eval, usr, fed, grade, grade:PART, conture, zhao, dailydialog-plusplus, pairwise, label-studio, csv, tsv, parquet
+    or jsonl (default: guessed from the content)"""
     map: Columns | None = None
     """FIELD=COLUMN: which column of a table is which field: context response score criterion rater model reference
     dialogue; score.NAME=A+B for raters' columns; separator=TEXT between turns (default: a line break)"""

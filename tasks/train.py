@@ -318,7 +318,7 @@ def too_small(home: Warehouse, corpora: Sequence[str]) -> str | None:
         return None
     points = f"± {98 / fewest**0.5:.0f} percentage points" if fewest else "no figure at all"
     return (
-        f"{', '.join(corpora)}: too small to judge a training by: {held_out['valid']:,} responses to validate on and "
-        f"{held_out['test']:,} to test on, of {ENOUGH} needed each (this few give {points}); land more conversations, "
-        "or use an evaluator that comes trained, as ssrem score does"
+        f"{', '.join(corpora)}: too small to judge a training by: {held_out['valid']:,} validation and "
+        f"{held_out['test']:,} test responses, at least {ENOUGH} of each are needed (this few give {points}); land "
+        "more conversations, or use an evaluator that comes trained, as ssrem score does"
     )

@@ -117,7 +117,8 @@ def promoted(home: Warehouse, names: Sequence[str] = ()) -> list[Version]:
     rows = home.query("SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL")
     if not rows:
         train = " ".join(["ssrem train", *names])
-        raise EvaluatorError(f"no evaluator has been trained in {home.root}; run {train} first")
+        other = "" if names else ", or name one that comes trained with --evaluator"
+        raise EvaluatorError(f"no evaluator has been trained in {home.root}; run {train} first{other}")
     known = [name for name, _ in rows]
     if new := [name for name in names if name not in known]:
         there = f"has not been trained in {home.root} (trained: {', '.join(known)})"
@@ -132,7 +133,7 @@ def any_trained(home: Warehouse) -> bool:
 
 
 def catalogue() -> list[dict[str, Any]]:
-    """All registered evaluators: what each needs, whether it learns, the range of its scores, and its source."""
+    """All registered evaluators: what each reads, whether it learns, the range of its scores, and its source."""
     rows = []
     for name in EVALUATORS:
         try:
@@ -141,7 +142,7 @@ def catalogue() -> list[dict[str, Any]]:
             say(f"{name} is left out: {error}")
             continue
         needs = kind.needs | {"reference"} if "g" in kind.parts else kind.needs
-        row = {"evaluator": name, "learns": bool(kind.learns_from), "needs": ", ".join(sorted(needs)) or None}
+        row = {"evaluator": name, "learns": bool(kind.learns_from), "reads": ", ".join(sorted(needs)) or None}
         lowest, highest = _finite_range(kind)
         rows.append({**row, "lowest": lowest, "highest": highest, "source": kind.source})
     return rows
@@ -206,7 +207,15 @@ def register(
         write_json(folder / "card.json", card)
         return built
 
-    return run_stage(warehouse, "train", lambda: recipe, build, done=registered_before, resources=resources)
+    return run_stage(
+        warehouse,
+        "train",
+        lambda: recipe,
+        build,
+        done=registered_before,
+        resources=resources,
+        title=f"register {name}",
+    )
 
 
 def _from_everywhere(value: Any) -> Any:
@@ -459,8 +468,10 @@ def import_evaluator(
         return Built((name, row["version"], True), built.outputs, built.folders)
 
     # Whether it is known shows when it is unpacked.
-    recipe = Recipe({"import": Path(file).name}, {})
-    return run_stage(warehouse, "train", lambda: recipe, build, done=lambda _: None, resources=resources)
+    recipe, title = Recipe({"import": Path(file).name}, {}), f"import {Path(file).name}"
+    return run_stage(
+        warehouse, "train", lambda: recipe, build, done=lambda _: None, resources=resources, title=title
+    )
 
 
 def pack(folder: Path, file: Path) -> None:

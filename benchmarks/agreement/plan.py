@@ -173,8 +173,7 @@ def _untrained() -> Iterator[Entry]:
         yield Entry("untrained", name, f"`{name}`", name, paper=PARK.get(name, NONE))
     for name in ("lm-coherence", "lm-pmi"):
         yield Entry("untrained", name, f"`{name}`", name, paper=PARK.get(name, NONE), minutes=30)
-    paper = PARK.get("lm-sum", NONE)
-    yield Entry("untrained", "lm-sum", "`lm-sum`", "lm-sum", learn="packaged", paper=paper, minutes=30)
+    yield Entry("untrained", "lm-sum", "`lm-sum`", "lm-sum", learn="packaged", minutes=30)
     local = {"model": "gemma3-270m", "base_url": LOCAL, "prompt": "relevance"}
     yield Entry(
         "untrained", "judge-gemma", "`judge` (Gemma 3 270M, 4 bits)", "judge", local, target="dailydialog-grade",

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.agreement.plan import Entry
+from ssrem.agreement import Z_95
 from ssrem.files import write_json
 from ssrem.samples import Floats
 
 FOLDER = Path(__file__).parent / "rows"
 TOO_SMALL = "budget too small to tell"
-_95 = 1.959964
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,13 @@ def gain_of_share(what: str, start: float, end: float, n: int) -> dict[str, Any]
     that was not measured is chance, .5; it has no error, and is given one all the same.
     """
     error = float(np.sqrt((start * (1 - start) + end * (1 - end)) / max(n, 1)))
-    return {"what": what, "start": start, "end": end, "n": n, "low": end - start - _95 * error}
+    return {"what": what, "start": start, "end": end, "n": n, "low": end - start - Z_95 * error}
 
 
 def paired_gain(what: str, start: Floats, end: Floats) -> dict[str, Any]:
     """The gain of the share of cases (n,) that are right over the start on the same cases, with `low` as above."""
     gain, n = end - start, len(end)
-    low = float(gain.mean() - _95 * gain.std(ddof=1) / np.sqrt(n))
+    low = float(gain.mean() - Z_95 * gain.std(ddof=1) / np.sqrt(n))
     return {"what": what, "start": float(start.mean()), "end": float(end.mean()), "n": n, "low": low}
 
 

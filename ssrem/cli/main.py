@@ -126,7 +126,7 @@ def parsed(words: list[str]) -> Callable[[], int | None] | None:
         work, bound, _ = app().parse_args([STDIN if word == "-" else word for word in words])
     except CycloptsError as error:
         place = " ".join(["ssrem", *(error.command_chain or ())])
-        raise UsageError(f"{wrong(error)}; see {place} --help".replace(STDIN, "-")) from None
+        raise UsageError(f"{wrong(error, words)}; see {place} --help".replace(STDIN, "-")) from None
     work = work(*bound.args, **bound.kwargs)
     return work if callable(work) else None
 
@@ -159,8 +159,8 @@ def app() -> App:
     return top
 
 
-def wrong(error: CycloptsError) -> str:
-    """What cyclopts found wrong with a command."""
+def wrong(error: CycloptsError, words: Sequence[str]) -> str:
+    """What cyclopts found wrong with a command of these words."""
     from cyclopts import MissingArgumentError, UnknownCommandError, UnknownOptionError, UnusedCliTokensError
 
     if isinstance(error, UnknownCommandError):
@@ -176,7 +176,10 @@ def wrong(error: CycloptsError) -> str:
         return f"{' '.join(error.unused_tokens or ())}: one argument too many"
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         name = error.argument.name
-        return f"{name} needs a value" if name.startswith("--") else f"{name.strip('-').upper()} is missing"
+        if name.startswith("--"):
+            return f"{name} needs a value"
+        swallowed = "; give it before the options" * any(word.startswith("--") for word in words)
+        return f"{name.strip('-').upper()} is missing{swallowed}"
     error.verbose = False
     return str(error).rstrip(".")
 

@@ -26,7 +26,7 @@ from pydantic_core import PydanticUndefined
 
 from ssrem.cli import STDIN, UsageError
 from ssrem.errors import SsremError
-from ssrem.registry import registered
+from ssrem.registry import object_at
 from ssrem.settings import Seconds, Settings, explained
 from ssrem.tasks.settings import Margins, Resources
 
@@ -38,7 +38,7 @@ def checked_by(place: str) -> AfterValidator:
     """A check of a value: the function at "module:name", which raises an SsremError, and is imported only then."""
 
     def check(value: Any) -> Any:
-        registered(place)(value)
+        object_at(place)(value)
         return value
 
     return AfterValidator(check)
@@ -143,8 +143,9 @@ class Option:
         """As cyclopts takes it: a flag, a text or several texts."""
         kinds, default = self.kinds, self.field.default
         words = [one for kind in kinds if get_origin(kind) is Literal for one in get_args(kind)]
-        if int in kinds or not words:
-            words.insert(0, "N" if int in kinds else re.split("[-_]", self.flag)[-1].upper())
+        number = not {int, float}.isdisjoint(kinds)
+        if number or not words:
+            words.insert(0, "N" if number else re.split("[-_]", self.flag)[-1].upper())
         pair = re.fullmatch(r"([A-Z]+=[A-Z]+): (.*)", self.help)
         metavar, help = pair.groups() if pair else ("|".join(words), self.help)
         kind: Any = bool if bool in kinds else tuple[str, ...] if self.several else str
@@ -171,7 +172,7 @@ class Option:
         try:
             value = TypeAdapter(hint).validate_python(texts if self.several else texts[0])
             if self.name in CHECKS:
-                registered(CHECKS[self.name])(value)
+                object_at(CHECKS[self.name])(value)
             return value
         except ValidationError as error:
             raise UsageError(explained(error, option=self.flag)) from None

@@ -108,15 +108,10 @@ def sentences(lines: Sequence[str]) -> None:
 
 
 def summaries(rows: Mapping[str, Rows]) -> None:
-    """Print summaries as tables, without columns that have no value yet.
-
-    Signatures, which are too long for a table, follow the table of evaluators.
-    """
+    """Print summaries as tables, without columns that have no value yet, and without signatures, which are too long."""
     for name, some in rows.items():
         shown = {key for row in some for key, value in row.items() if value is not None} - {"signature"}
         tables({tasks.query.title(name): [{k: v for k, v in row.items() if k in shown} for row in some]})
-        if name == "evaluators":
-            sentences([f"{row['evaluator']} version {row['version']}: {row['signature']}" for row in some])
 
 
 def count(number: int, what: str) -> str:

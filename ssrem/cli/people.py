@@ -23,7 +23,12 @@ if TYPE_CHECKING:
     from ssrem.studies.estimates import Estimate
     from ssrem.validation.validation import Judged, Validation
 
-Evaluators = Annotated[tuple[EvaluatorName, ...], Field(description="trained evaluators (default: all)")]
+Evaluators = Annotated[
+    tuple[EvaluatorName, ...],
+    Field(
+        description="evaluators, trained or not (default: those in use here, or else the best that is installed)"
+    ),
+]
 
 
 def _requirable(required: dict[str, float]) -> dict[str, float]:
@@ -76,7 +81,7 @@ def correlate(
     if new:
         say(f"correlating {line}")
     if beside := [name for name in names if name in BASELINES and name not in evaluator]:
-        say(f"beside the untrained baselines {' and '.join(beside)}")
+        say(f"also correlated, untrained: {' and '.join(beside)}")
     done = tasks.correlate.correlate_files(
         file, chosen, call.root, sets, agreement, client=client, resources=call.resources
     )
@@ -148,9 +153,10 @@ def validate(
 
     file: labelled responses: a file or a set of ssrem ratings pull
     criterion: which labels (default: overall, or the only ones)
-    evaluator: the version in use, or else as packaged (default: the best that is packaged and installed)
+    evaluator: if it was not trained in this home folder, the packaged one (default: the best that is packaged and
+        installed)
     pass_: human score from which a response passes (default: the higher of labels of two values)
-    precision: precision that a threshold of the evaluator is to have
+    precision: precision that a threshold of the evaluator is to have, 0 to 1
     scores: column of the file with scores that were given before, such as a judge's verdicts: they are validated, in
         place of those of --evaluator, and the page estimates the share that passes of rows that have no label
     unlabelled: unlabelled responses: the page estimates the share that passes, with the error rates on the labels
@@ -269,8 +275,8 @@ def _show(result: Validation, verdict: str, page: Path) -> None:
     }
     output.tables({title: rows for title, rows in titled.items() if rows})
     if result.more_labels:
-        more = f"{result.more_labels:,} more labels, of {result.more_contexts:,} more contexts,"
-        print(f"{more} would halve the interval of spearman")
+        more = f"{result.more_labels:,} more responses, to {result.more_contexts:,} more contexts"
+        print(f"to halve the interval of spearman, label {more}")
     whys = [f"no threshold for {one.aim}: {one.reason}" for one in result.passing.thresholds if one.reason]
     whys += [f"no thresholds: {result.passing.reason}"] if result.passing.reason else []
     output.sentences([*whys, verdict])

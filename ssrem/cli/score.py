@@ -52,10 +52,11 @@ def score(
         a line; parquet (default: guessed from the content)
     map: FIELD=COLUMN: which column or key is which field: context response reference id; context=A+B for a turn each;
         separator=TEXT between turns (default: a line break)
-    context: turns before --response, the oldest first
+    context: a turn before --response; give --context for each, the oldest first
     response: score this response alone
     reference: true response to compare --response with
-    evaluator: one without a version of its own here comes with ssrem (default: the best that is packaged and installed)
+    evaluator: if it was not trained in this home folder, the packaged one (default: the best that is packaged and
+        installed)
     output_: write there instead of to the terminal
     """
     from ssrem.evaluators import packaged
@@ -70,7 +71,7 @@ def score(
             return 0
         best = line
         if evaluator in packaged() and not tasks.versions.versions(call.home, name):
-            best = f"{name}, as none is trained in {call.home.root} the one that comes with ssrem"
+            best = f"the packaged {name}, since none has been trained in {call.home.root}"
         guessed = f"{source}: read as {read.guessed}; --format overrides" if read.guessed else ""
         columns = f"{source}: {read.told}" if read.told else ""
         for note in filter(None, (guessed, columns, best and f"scoring with {best}")):
@@ -121,7 +122,10 @@ def _read(
 
     if response is not None:
         if file is not None:
-            raise UsageError(f"{file} and --response: give a file, or one response, not both")
+            raise UsageError(
+                f"{file} and --response: give a file or one response, not both; a turn is given by --context alone, "
+                "once for each"
+            )
         sample = Sample(turns("\n".join(context).split("\n")), response, reference)
         return Responses((ResponseRow("--response", None, sample),), None), "--response"
     if context or reference:
@@ -176,7 +180,7 @@ def _summary(scored: Sequence[dict[str, Any]], rows: Sequence[ResponseRow], of: 
         line += f"; not read to the end, as they are too long: {cut:,}"
     mixed = sum(row["h"] is not None for row in scored)
     if 0 < mixed < len(scored) - reasons.total():
-        line += f"; their score is f, since only {mixed:,} have the reference that h needs"
+        line += f"; their score is f, since h needs a reference: {mixed:,} have one"
     malformed = next((row for row in rows if row.sample is None), None)
     return line + (f" (the first: {malformed.where}: {malformed.fault})" if malformed else "")
 
@@ -185,7 +189,7 @@ def _summary(scored: Sequence[dict[str, Any]], rows: Sequence[ResponseRow], of: 
 def score_corpus(call: StageCall, *, corpus: Corpora = (), evaluator: tuple[EvaluatorName, ...] = ()) -> None:
     """Score corpora's test splits with evaluators that may have learned from other corpora.
 
-    evaluator: one without a version of its own here comes with ssrem (default: all in use)
+    evaluator: if it was not trained in this home folder, the packaged one (default: all in use)
     """
     new = tasks.score.score_corpora(call.root, corpus or None, evaluator or None, resources=call.resources)
     outcomes = {name: f"scored by {', '.join(by)}" if by else "there already" for name, by in new.items()}

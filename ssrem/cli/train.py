@@ -42,17 +42,17 @@ def train(
             )
         _language_model(call, evaluator[0], corpus, settings)
         return
-    from ssrem.evaluators import DEFAULT_EVALUATORS
+    from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class
 
     names = evaluator or DEFAULT_EVALUATORS
     trained = tasks.train.train_all(
         names, corpus or None, call.root, settings, margin, resources=call.resources
     )
-    outcomes = {
-        name: f"{'trained' if new else 'nothing new to train'}; "
-        f"{tasks.versions.version_status(call.home, name, version)}"
-        for name, (version, new) in trained.items()
-    }
+    outcomes = {}
+    for name, (version, new) in trained.items():
+        done = "trained" if evaluator_class(name).learns_from else "registered"
+        status = tasks.versions.version_status(call.home, name, version)
+        outcomes[name] = f"{done if new else 'nothing new to train'}; {status}"
     output.outcome(call, ["evaluators", "identification"], outcomes)
     for name, (version, _) in trained.items() if settings.labels or settings.labels_from else ():
         say(_held_out(call, name, version))
@@ -64,7 +64,7 @@ def train(
 def _language_model(call: Call, name: str, corpora: tuple[str, ...], settings: TrainSettings) -> None:
     """Fine-tune a language model, or resume its training; print where it is and how to use it."""
     from ssrem.files import read_json
-    from ssrem.registry import registered
+    from ssrem.registry import object_at
     from ssrem.tables.candidates import load_candidates
     from ssrem.tasks.warehouse.home import landed_corpora, landed_corpus
 
@@ -78,7 +78,7 @@ def _language_model(call: Call, name: str, corpora: tuple[str, ...], settings: T
         candidates = load_candidates(connection, chosen)
     digests = {corpus: landed_corpus(call.home, corpus)[0] for corpus in chosen}
     folder = tasks.caches.language_model_for(call.home, name, candidates, digests, own)
-    card = read_json(folder / registered(f"{tasks.caches.MODULES[name]}:CARD"), ("settings",))
+    card = read_json(folder / object_at(f"{tasks.caches.MODULES[name]}:CARD"), ("settings",))
     use = "negatives mask-and-fill --model " if name == "masked-lm" else "train lm-pmi --set model="
     say(
         f"{name}: {folder}, {own.steps:,} steps; -log p of a token {card.get('before', math.nan):.2f} before, "

@@ -8,7 +8,7 @@ from pathlib import Path
 from ssrem.encoders.base import Encoder, parts_of
 from ssrem.errors import EvaluatorError
 from ssrem.files import expanded, read_json
-from ssrem.registry import nearest, registered, with_installed
+from ssrem.registry import nearest, object_at, with_installed
 from ssrem.settings import DEFAULT_ENCODER
 
 __all__ = ["DEFAULT_ENCODER", "ENCODERS", "Encoder", "check_spec", "load_again", "load_encoder", "load_saved"]
@@ -40,7 +40,7 @@ def load_encoder(spec: str, *, train_texts: Sequence[str] | None = None, seed: i
     Raises EvaluatorError with the nearest names for an unknown spec.
     """
     for place in ENCODERS.values():
-        encoder_class: type[Encoder] = registered(place)
+        encoder_class: type[Encoder] = object_at(place)
         encoder = encoder_class.from_spec(spec, train_texts=train_texts, seed=seed)
         if encoder is not None:
             return encoder
@@ -64,7 +64,7 @@ def check_spec(spec: str) -> None:
 
 def _specs() -> tuple[list[str], list[str]]:
     """The names of encoders, and the patterns of specs, such as "file:PATH"."""
-    specs = [spec for place in ENCODERS.values() for spec in registered(place).specs]
+    specs = [spec for place in ENCODERS.values() for spec in object_at(place).specs]
     return [spec for spec in specs if ":" not in spec], [spec for spec in specs if ":" in spec]
 
 
@@ -77,7 +77,7 @@ def load_saved(folder: Path) -> Encoder:
     kind = read_json(folder / "encoder.json", ("kind",))["kind"]
     if kind not in ENCODERS:
         raise EvaluatorError(f"{folder}: an encoder of kind {kind!r}; this ssrem knows {', '.join(ENCODERS)}")
-    encoder_class: type[Encoder] = registered(ENCODERS[kind])
+    encoder_class: type[Encoder] = object_at(ENCODERS[kind])
     return encoder_class.load(folder)
 
 

@@ -134,7 +134,9 @@ class LowerStates:
         self.unsaved += len(texts)
         if self.unsaved >= self._UNSAVED:
             self.states.flush()
-            np.save(self._list, self.known)
+            aside = self._list.with_suffix(".tmp.npy")
+            np.save(aside, self.known)
+            aside.replace(self._list)
             self.unsaved = 0
 
 

@@ -150,12 +150,16 @@ def equal_lengths(ids: Sequence[Sequence[int]], tokens: int) -> Iterator[NDArray
         yield from (rows[start : start + step] for start in range(0, len(rows), step))
 
 
-def similar_lengths(lengths: NDArray[np.int64], tokens: int) -> Iterator[NDArray[np.int64]]:
-    """Batches of positions, the longest first, each of at most `tokens` tokens with padding, but at least one text."""
-    order = np.argsort(-lengths, kind="stable")
+def similar_lengths(
+    lengths: NDArray[np.int64], tokens: int, texts: int | None = None
+) -> Iterator[NDArray[np.int64]]:
+    """Batches of positions, the longest first, each of at most `tokens` tokens with padding and of at most `texts`
+    texts, but at least one. A text without tokens is skipped."""
+    order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
     start = 0
     while start < len(order):
-        stop = start + max(1, tokens // int(lengths[order[start]]))
+        size = max(1, tokens // int(lengths[order[start]]))
+        stop = start + min(size, texts or size)
         yield order[start:stop]
         start = stop
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -41,16 +41,10 @@ class VectorStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def encode(
-        self,
-        encoder: Encoder,
-        texts: Sequence[str],
-        *,
-        compute: Callable[[Sequence[str]], Vectors] | None = None,
-    ) -> Vectors:
+    def encode(self, encoder: Encoder, texts: Sequence[str]) -> Vectors:
         """float32 (n, d), equal to `encoder.compute(texts)`; new vectors are stored.
 
-        Memory beyond the result: one chunk, and 16 bytes a text. compute: replaces the encoder's own.
+        Memory beyond the result: one chunk, and 16 bytes a text.
         """
         result = np.zeros((len(texts), encoder.dimensions), dtype=np.float32)
         if not len(texts):
@@ -76,7 +70,7 @@ class VectorStore:
         absent = np.flatnonzero(missing)
         for start in range(0, len(absent), _ENCODE_CHUNK):
             distinct = absent[start : start + _ENCODE_CHUNK]
-            encoded = (compute or encoder.compute)([texts[row] for row in first[distinct]])
+            encoded = encoder.compute([texts[row] for row in first[distinct]])
             _write(folder, hashes[distinct], encoded)
             place(distinct, encoded)
         return result

@@ -10,10 +10,10 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ssrem.errors import EvaluatorError
-from ssrem.extras import GEMMA, MINILM, MPNET, not_installed
+from ssrem.errors import EvaluatorError, SsremError
+from ssrem.extras import GEMMA, MINILM, MPNET, not_installed, way_out
 from ssrem.files import read_json
-from ssrem.registry import did_you_mean, registered, with_installed
+from ssrem.registry import did_you_mean, object_at, with_installed
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
@@ -100,7 +100,11 @@ def check_name(name: str) -> None:
 def evaluator_class(name: str) -> type[Evaluator]:
     """The class registered under `name`; raises as `check_name` does."""
     check_name(name)
-    evaluator: type[Evaluator] = registered(EVALUATORS[name])
+    try:
+        evaluator: type[Evaluator] = object_at(EVALUATORS[name])
+    except SsremError as error:
+        missing = not_installed(*BEST_PACKAGED.get(name, ()))
+        raise EvaluatorError(f"{name}: {f'it needs {way_out(*missing)}' if missing else error}") from error
     return evaluator
 
 

@@ -7,6 +7,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
@@ -19,7 +20,7 @@ from ssrem.errors import EvaluatorError, SsremError
 from ssrem.evaluators import MANIFEST, PARTS, overall_part, source_hash
 from ssrem.evaluators.learning import CandidateColumns
 from ssrem.files import read_json, read_tensors, sha256, write_json, write_tensors
-from ssrem.registry import registered
+from ssrem.registry import object_at
 from ssrem.samples import TEST, VALID, Candidates, Floats, Labels, Progress, Sample
 from ssrem.settings import Settings
 from ssrem.training import Training
@@ -379,9 +380,10 @@ class Trained(Evaluator):
             evaluator.take(tensors, bounds, int(about["tuned"]))
             evaluator.training = Training(**about["training"]) if about.get("training") else None
             if evaluator.signature != about["signature"]:
+                changed = _first_difference(about["signature"], evaluator.signature)
                 raise EvaluatorError(
-                    f"reads as {evaluator.signature}, saved as {about['signature']}; {MANIFEST} or what lies beside "
-                    "it was changed, copy or train it again"
+                    f"it is not the evaluator that was saved: {changed}; {MANIFEST}, what lies beside it, or an "
+                    "encoder or part that it names was changed; copy or train it again"
                 )
         except EvaluatorError as error:
             text = str(error)
@@ -399,7 +401,7 @@ class Trained(Evaluator):
         """What `fit` does; ends with `take`."""
         if not self.learned_by:
             raise EvaluatorError(f"{self.name} learns from human scores alone; call tuned_on")
-        training: Training = registered(f"{self.learned_by}:fit")(self, candidates, progress, checkpoint)
+        training: Training = object_at(f"{self.learned_by}:fit")(self, candidates, progress, checkpoint)
         return training
 
     def _tune(self, sets: Mapping[str, Labels], progress: Progress | None) -> Training:
@@ -407,7 +409,7 @@ class Trained(Evaluator):
         if not self.learned_by or self.learns_from == {"candidates"}:
             raise EvaluatorError(f"{self.name} does not learn from human scores")
         (labels,) = sets.values()
-        training: Training = registered(f"{self.learned_by}:tune")(self, labels, progress)
+        training: Training = object_at(f"{self.learned_by}:tune")(self, labels, progress)
         return training
 
     def _check(self) -> None:
@@ -445,6 +447,12 @@ class Trained(Evaluator):
             f"(n = {n:,}{interval}), where chance is 50%; give it more conversations, or use an evaluator that comes "
             "trained"
         )
+
+
+def _first_difference(saved: str, now: str) -> str:
+    """Where two signatures first differ, in words."""
+    pairs = zip_longest(saved.split("|"), now.split("|"), fillvalue="nothing")
+    return next(f"{one} is now {other}" for one, other in pairs if one != other)
 
 
 def _saved_files(folder: Path) -> dict[str, Path]:

@@ -257,8 +257,7 @@ def learn_scores(blend: Blend, sets: Mapping[str, Labels], progress: Progress | 
         inner = _best(ridge_path(design[rest], wanted[rest], folds(rest), prior))
         weights, offset = ridge(design[rest], wanted[rest], prior, inner["l2"])
         held[fold == out] = z[fold == out] @ weights + (0 if several else offset)
-    history = ridge_path(design, wanted, fold, prior, progress)
-    best = _best(history)
+    best = _best(ridge_path(design, wanted, fold, prior, progress))
     weights, offset = ridge(design, wanted, prior, best["l2"])
     figures = {key: best[key] for key in ("valid_loss", "l2")}
     if several:
@@ -280,9 +279,8 @@ def learn_scores(blend: Blend, sets: Mapping[str, Labels], progress: Progress | 
     if not several:
         del counts["sets"]
     taken = time.perf_counter() - began
-    return Training(
-        tuple(history), int(best["epoch"]), taken, counts, figures, (f"learned from {listed}", *notes)
-    )
+    epoch = {"epoch": 1.0, **best, "seconds": taken}
+    return Training((epoch,), 1, taken, counts, figures, (f"learned from {listed}", *notes))
 
 
 def _scored(name: str, blend: Blend, labels: Labels) -> tuple[list[Sample], Floats, list[str]]:
@@ -304,26 +302,26 @@ def ridge_path(
 
     fold (n,): the fold that holds each row out.
     """
-    began, history = time.perf_counter(), []
+    path = []
     for at, strength in enumerate(_STRENGTHS, 1):
         held = np.zeros(len(z))
         for out in np.unique(fold).tolist():
             weights, offset = ridge(z[fold != out], target[fold != out], prior, strength)
             held[fold == out] = offset + z[fold == out] @ weights
         weights, offset = ridge(z, target, prior, strength)
-        epoch = {"epoch": at, "l2": strength}
-        epoch["train_loss"] = float(np.mean((offset + z @ weights - target) ** 2))
-        epoch["valid_loss"] = float(np.mean((held - target) ** 2))
-        history.append({**epoch, "seconds": time.perf_counter() - began})
+        train_loss, valid_loss = (
+            float(np.mean((guess - target) ** 2)) for guess in (offset + z @ weights, held)
+        )
+        path.append({"l2": strength, "train_loss": train_loss, "valid_loss": valid_loss})
         if progress is not None:
             progress(at, len(_STRENGTHS))
-    return history
+    return path
 
 
-def _best(history: Sequence[dict[str, float]]) -> dict[str, float]:
+def _best(path: Sequence[dict[str, float]]) -> dict[str, float]:
     """The strongest regularisation with the lowest loss out of fold."""
-    lowest = min(epoch["valid_loss"] for epoch in history)
-    return [epoch for epoch in history if epoch["valid_loss"] <= lowest * (1 + 1e-9)][-1]
+    lowest = min(losses["valid_loss"] for losses in path)
+    return [losses for losses in path if losses["valid_loss"] <= lowest * (1 + 1e-9)][-1]
 
 
 def ridge(z: Floats, target: Floats, prior: Floats, strength: float) -> tuple[Floats, float]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ssrem.errors import EvaluatorError
 from ssrem.negatives.base import Generator, Mixture
-from ssrem.registry import did_you_mean, registered
+from ssrem.registry import did_you_mean, object_at
 
 GENERATORS: dict[str, str] = {
     "random": "ssrem.negatives.turns:Random",
@@ -64,5 +64,5 @@ def _parse(spec: str) -> list[tuple[type[Generator], dict[str, int]]]:
         if name not in GENERATORS:
             hint = did_you_mean(name, GENERATORS) or f"; there are {', '.join(GENERATORS)}"
             raise EvaluatorError(f"no negatives {part or spec!r}{hint}")
-        parts.append((registered(GENERATORS[name]), {"count": int(counted[2])} if counted else {}))
+        parts.append((object_at(GENERATORS[name]), {"count": int(counted[2])} if counted else {}))
     return parts

@@ -99,8 +99,8 @@ def _agreement(correlations: Rows, title: Namer) -> Table:
     if any(map(text.is_figure, ceilings)):
         body.append(["noise ceiling", "", *map(text.real, ceilings)])
     caption = (
-        "Spearman's ρ of scores with the mean human score; the highest is bold, † is not significantly different "
-        "from 0 (p ≥ 0.05, two-sided). The noise ceiling is how well one rater predicts the others."
+        "Spearman's ρ of scores with the mean human score; the highest is bold, † marks those whose 95% "
+        "interval reaches 0. The noise ceiling is how well one rater predicts the others."
     )
     headings = ["Evaluator", "Score", *(f"{dataset}, {criterion}" for dataset, criterion in cells)]
     return Table("agreement", caption, 2, headings, body, rows)

@@ -27,7 +27,7 @@ AGGREGATIONS = {
     "mad_mean": "mean of the raters after outlier removal (MAD)",
 }
 TESTS = {"paired-bootstrap": "paired bootstrap", "perm-both": "permutation test"}
-OUTCOMES = {"constant": "one side does not vary", "too_few": "fewer than three pairs"}
+OUTCOMES = {"constant": "all scores on one side are equal", "too_few": "fewer than three pairs"}
 MEASURES = {"spearman": "Spearman’s ρ", "pearson": "Pearson’s r", "kendall": "Kendall’s τ-b"}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import EvaluatorError
-from ssrem.registry import did_you_mean, registered
+from ssrem.registry import did_you_mean, object_at
 
 if TYPE_CHECKING:
     from ssrem.studies.study import Study
@@ -37,5 +37,5 @@ def check_name(name: str) -> None:
 def study_called(name: str) -> Study[Any]:
     """The study of that name; raises as `check_name` does."""
     check_name(name)
-    study: Study[Any] = registered(STUDIES[name])
+    study: Study[Any] = object_at(STUDIES[name])
     return study

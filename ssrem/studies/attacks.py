@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import compress
-from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ssrem.agreement.identify import mean_interval
 from ssrem.encoders.base import unit_length
 from ssrem.samples import Sample
 from ssrem.studies.study import Finding, study
@@ -275,7 +275,6 @@ def injection(data: TrueResponses, seed: int) -> list[Finding]:
         if n < 2 or deviation == 0:
             findings.append(Finding(kind, "shift", None, n, "too_few" if n < 2 else "constant"))
             continue
-        mean = float(moved.mean() / deviation)
-        half = 1.96 * float(moved.std(ddof=1)) / deviation / sqrt(n)
-        findings.append(Finding(kind, "shift", mean, n, low=mean - half, high=mean + half))
+        mean, low, high = mean_interval(moved / deviation)
+        findings.append(Finding(kind, "shift", mean, n, low=low, high=high))
     return findings

@@ -16,7 +16,7 @@ from ssrem.agreement.correlate import Floats, Integers, numbered
 from ssrem.agreement.raters import Ratings
 from ssrem.agreement.resample import ratio
 from ssrem.annotated_sets.annotated import Annotated, criterion_of, labels_of
-from ssrem.errors import AnnotationError
+from ssrem.errors import AnnotationError, say
 from ssrem.samples import Sample
 from ssrem.studies.estimates import NOTHING, Estimate, Flags, over_contexts, share, weighted_mean
 
@@ -131,6 +131,8 @@ def given_scores(data: LabelledSet, scored: Sequence[Annotated]) -> tuple[Floats
     keys = [(sample.context, sample.response, system) for sample, system in samples]
     labelled = set(keys)
     others = [value for key, value in values.items() if key not in labelled]
+    if missing := sum(key not in values for key in keys):
+        say(f"{missing:,} of {len(keys):,} labelled responses have no such score and are left out")
     return np.array([values.get(key, np.nan) for key in keys]), np.array(others) if others else None
 
 

@@ -218,12 +218,14 @@ def run_stage(
     *,
     done: Answer | Callable[[Recipe], Answer | None],
     resources: Resources | None = None,
+    title: str = "",
 ) -> Answer:
     """Run the stage `name`, unless it is done already; returns the answer of `build`, or of `done`.
 
     recipe: what determines the outputs, asked before the stage opens and again under the lock, as another writer may
     have published meanwhile. done: the answer where a run of this recipe has published and all of it is still
     published; or a function that returns the answer where the work is done by another measure, None where it is not.
+    title: of its progress (default: the name of the stage and what it is about).
     Raises what `recipe`, `done` and `build` raise, GateError, and HomeError where the lock is held or the disk is full.
     """
 
@@ -239,9 +241,9 @@ def run_stage(
     with open_stage(home, name, recipe, resources) as stage:
         if (answer := answer_if_done(stage.recipe)) is not None:
             return answer
-        subjects = ("promote", "import", "study", "evaluator", "generator", "corpus", "dataset")
+        subjects = ("promote", "study", "evaluator", "generator", "corpus", "dataset")
         named = [str(value) for key in subjects if (value := stage.recipe.parameters.get(key))]
-        with staged(" ".join([name, *named])) as work:  # such as `train ssrem`
+        with staged(title or " ".join([name, *named])) as work:  # such as `train ssrem`
             built = build(stage)
             if built.outputs:
                 with progress(f"checking what {name} has built"):

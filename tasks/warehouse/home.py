@@ -253,7 +253,7 @@ def checked_name(
         f"has more than {longest} characters": len(name) > longest,
         "begins or ends with a blank": name != name.strip(),
         "holds a character that cannot be printed": not name.isprintable(),
-        "has a meaning of its own in the ledger": name in reserved,
+        "is one that ssrem uses itself": name in reserved,
         "is a path": "/" in name or "\\" in name or name in (".", ".."),
     }
     if wrong := next((wrong for wrong, found in faults.items() if found), None):

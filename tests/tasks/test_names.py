@@ -29,7 +29,7 @@ BAD = {
     "a\ud800": "cannot be printed",
     "x" * 201: "more than 200",
 }
-RESERVED = dict.fromkeys(("tables", "labels"), "has a meaning of its own in the ledger")  # of corpora alone
+RESERVED = dict.fromkeys(("tables", "labels"), "is one that ssrem uses itself")  # of corpora alone
 GOOD = ["all", "O'Brien\"; DROP TABLE corpora -- $corpus %s {0}", "naïve 会話 😀@b"]
 
 

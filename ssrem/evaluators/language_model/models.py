@@ -6,7 +6,7 @@ import copy
 import importlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
 from functools import cache
@@ -20,7 +20,12 @@ import numpy as np
 from ssrem import extras
 from ssrem.encoders import hub
 from ssrem.encoders.base import padded
-from ssrem.encoders.pretrained import USUAL_TOKENS, Pretrained, plain_tokens
+from ssrem.encoders.pretrained import (
+    USUAL_TOKENS,
+    Pretrained,
+    plain_tokens,
+    similar_lengths,
+)
 from ssrem.errors import EvaluatorError
 from ssrem.samples import Floats
 
@@ -231,7 +236,7 @@ class CausalModel(LanguageModel):
                 result[rows] = shared
         whole = [(*self.frame[0], *items[row].context, *items[row].response) for row in single]
         lengths = [len(ids) if items[row].response else 0 for ids, row in zip(whole, single, strict=True)]
-        for batch in batches(lengths, batch_size):
+        for batch in _batches(lengths, batch_size):
             targets = [items[single[at]].response for at in batch]
             starts = [lengths[at] - len(wanted) - 1 for at, wanted in zip(batch, targets, strict=True)]
             log_p = self._log_p([whole[at] for at in batch], starts, targets, use_cache=False)
@@ -254,7 +259,7 @@ class CausalModel(LanguageModel):
         if not hasattr(past, "batch_repeat_interleave"):
             return None
         first = read.logits[0, -1].double().log_softmax(dim=0).cpu().numpy()
-        for batch in batches([len(response) for response in responses], batch_size):
+        for batch in _batches([len(response) for response in responses], batch_size):
             batched = [responses[row] for row in batch]
             result[batch] = first[[response[0] for response in batched]]
             if len(batched[0]) > 1:  # the longest comes first
@@ -299,7 +304,7 @@ class MaskedModel(LanguageModel):
         copies = [(at, token) for at, item in enumerate(items) for token in range(len(item.response))]
         log_p = np.zeros(len(copies))
         segments = "token_type_ids" in self.tokenizer.model_input_names  # 0: the context, 1: the response
-        for batch in batches([lengths[at] for at, _ in copies], batch_size):
+        for batch in _batches([lengths[at] for at, _ in copies], batch_size):
             rows, types, starts, targets = [], [], [], []
             for at, token in (copies[place] for place in batch):
                 context, response = items[at].context, items[at].response
@@ -330,23 +335,11 @@ class MaskedModel(LanguageModel):
         return runs[0][1], runs[2][1], runs[4][1]
 
 
-def batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
-    """Positions of items with a length above 0, longest first, in batches of similar lengths.
-
-    A batch is one item, or has at most `batch_size` × 64 tokens with padding and `batch_size` × 4 items.
-    """
-    batch: list[int] = []
-    for at in sorted(range(len(lengths)), key=lambda at: (-lengths[at], at)):
-        if not lengths[at]:
-            continue
-        if batch and (
-            len(batch) == batch_size * _ROWS or lengths[batch[0]] * (len(batch) + 1) > batch_size * _TOKENS
-        ):
-            yield batch
-            batch = []
-        batch.append(at)
-    if batch:
-        yield batch
+def _batches(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
+    """Positions of the texts, in batches of at most `batch_size` × 64 tokens and `batch_size` × 4 texts."""
+    sizes = np.array(lengths, dtype=np.int64)
+    found = similar_lengths(sizes, batch_size * _TOKENS, batch_size * _ROWS)
+    return [batch.tolist() for batch in found]
 
 
 def gemma_folder() -> Path:

@@ -229,7 +229,7 @@ def test_scores_come_without_training(tmp_path: Path, made: Made, capsys: Captur
         rows = [line.split("\t") for line in said.out.splitlines()]
         assert rows[0] == ["row", "score", "f", "g", "h"]
         assert len(rows) == 31 and all(row[part] for row in rows[1:])
-        assert ("comes with ssrem" in said.err) == (name == "ssrem")
+        assert ("with the packaged ssrem" in said.err) == (name == "ssrem")
     assert not fresh.exists()
 
 

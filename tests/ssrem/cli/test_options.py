@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from ssrem.cli import UsageError
 from ssrem.cli.main import GROUPS, VERBS, main, parsed
-from ssrem.registry import registered
+from ssrem.registry import object_at
 from ssrem.settings import Settings, pairs
 from ssrem.tasks import settings as models
 from ssrem.tasks.settings import Resources
@@ -63,7 +63,7 @@ TEXTS: dict[str, list[str]] = {
 
 
 def options(verb: str) -> dict[str, Any]:
-    found: dict[str, Any] = registered(f"ssrem.cli.{VERBS[verb][0]}").options
+    found: dict[str, Any] = object_at(f"ssrem.cli.{VERBS[verb][0]}").options
     return found
 
 
@@ -182,7 +182,7 @@ def test_a_hyphen_is_standard_input_and_words_may_begin_with_one() -> None:
             "evaluators retrain --margin rho=1",
             "--margin: no setting rho; there are identification, agreement",
         ),
-        ("score x.json --response a", "x.json and --response: give a file, or one response, not both"),
+        ("score x.json --response a", "x.json and --response: give a file or one response, not both"),
         ("score --context a", "belong to --response; give it, too"),
         ("score", "give a file of responses, - for standard input, or one response by --response"),
         ("validate README.md --require low=much", "--require: input should be a valid number, not 'much'"),

@@ -128,7 +128,7 @@ def test_labels_are_read_as_annotated_sets_are(made: Any, tmp_path: Path, capsys
     path = tmp_path / "t.json"
     path.write_bytes(CONTENT)
     line = said(capsys, "train", "adem", "--labels", path, "--criterion", "Natural", "--home", made.home.root)
-    assert line.endswith("no criterion 'Natural'; name one of Overall")
+    assert line.endswith("no criterion 'Natural'; name one with --criterion: Overall")
 
 
 def test_run_has_one_map_for_dump_and_annotated_sets(

@@ -68,7 +68,7 @@ def test_where_not_all_have_a_reference_it_is_said_that_scores_are_f(
         (tmp_path / "y.json").write_text(json.dumps(given))
         assert main(["score", "y.json", "--evaluator", "ssrem"]) == 0
         said = capsys.readouterr().err
-        assert ("their score is f, since only 1 have the reference that h needs" in said) is says
+        assert ("their score is f, since h needs a reference: 1 have one" in said) is says
 
 
 def test_texts_that_are_cut_are_counted(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
@@ -175,7 +175,7 @@ def test_correlate_needs_no_training(responses: str, capsys: Capture) -> None:
     assert main(["correlate", "people_eval.json"]) == 0
     said = capsys.readouterr()
     assert f"correlating {best}, as packaged: the best that is installed" in said.err
-    assert "beside the untrained baselines cosine and length" in said.err
+    assert "also correlated, untrained: cosine and length" in said.err
     assert "its Spearman with human scores is not above an untrained baseline" in said.out
     tied = said.out.partition("tied for best")[2].splitlines()[3].split()
     assert tied[2:4] == ["length", "f"] and best not in tied

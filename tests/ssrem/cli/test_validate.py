@@ -121,7 +121,7 @@ def test_what_is_required_decides_the_exit_status(labels: Path, capsys: Capture)
     ("options", "says"),
     [
         ("--map score=stars --precision .9", "the labels have 6 values, not two; --pass SCORE says from"),
-        ("--map score=stars --criterion tone", "no criterion 'tone'; name one of stars"),
+        ("--map score=stars --criterion tone", "no criterion 'tone'; name one with --criterion: stars"),
         ("--map score=label --own claude", "labels.csv has no such system; it has gpt, llama"),
         ("--map score=label --evaluator rsrem", "run ssrem train rsrem first"),
         ("--map score=label --evaluator ssrem --set epochs=3", "ssrem learns; give its settings to ssrem"),

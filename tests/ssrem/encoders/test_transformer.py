@@ -314,3 +314,11 @@ def test_modules_beyond_pooling_are_refused(bert: Path) -> None:
     (bert / "modules.json").write_text("{")
     with pytest.raises(EvaluatorError, match=r"modules.json is not JSON"):
         Transformer(str(bert))
+
+
+def test_batches_of_similar_lengths_bound_texts_and_tokens() -> None:
+    lengths = np.array([3, 0, 500, 100, 64, 65, 1, 0, 30])
+    batches = [rows.tolist() for rows in pretrained.similar_lengths(lengths, 256, 16)]
+    assert batches == [[2], [3, 5], [4, 8, 0, 6]]  # the longest first; none without tokens
+    nine = [rows.tolist() for rows in pretrained.similar_lengths(np.full(9, 5), 128, 8)]
+    assert nine == [[0, 1, 2, 3, 4, 5, 6, 7], [8]]

@@ -347,7 +347,7 @@ def test_a_packaged_part_is_named_and_not_copied(tmp_path: Path) -> None:
     assert loaded.signature == blend.signature and np.array_equal(loaded.score(SAMPLES), blend.score(SAMPLES))
     manifest = tmp_path / "evaluator.json"
     manifest.write_text(manifest.read_text().replace("ssrem[ssrem|", "ssrem[other|"))
-    with pytest.raises(EvaluatorError, match="what lies beside it was changed, copy or train it again"):
+    with pytest.raises(EvaluatorError, match="that it names was changed; copy or train it again"):
         load_evaluator(tmp_path)
 
 
@@ -778,7 +778,7 @@ def test_a_changed_folder_is_refused(saved: Path, tmp_path: Path) -> None:
     manifest = (saved / "evaluator.json").read_text()
     config = json.loads(manifest)["config"]
     for content, message in (
-        ({"config": {**config, "clip": 9.0}}, "reads as blend.*saved as blend"),
+        ({"config": {**config, "clip": 9.0}}, "clip:8 is now clip:9"),
         ({"config": {**config, "size": 1}}, "no setting size"),
         ({"config": 3}, "not as ssrem writes it"),
         ({"config": {**config, "parts": config["parts"][:1]}}, "does not fit 1 parts"),
@@ -803,7 +803,9 @@ def test_changed_weights_are_refused(saved: Path) -> None:
     with pytest.raises(EvaluatorError, match="sha256"):
         Blend.load(saved)
     rewritten(saved, "evaluator.json", sha256={"weights.safetensors": digest})
-    with pytest.raises(EvaluatorError, match="what lies beside it was changed"):
+    with pytest.raises(
+        EvaluatorError, match=r"w:.* is now w:.*; evaluator.json, what lies beside it, .* was changed"
+    ):
         Blend.load(saved)
     (saved / "weights.safetensors").write_bytes(b"\x80\x04K\x01.")
     with pytest.raises(EvaluatorError, match="sha256"):

@@ -461,7 +461,7 @@ def test_saved_and_loaded(bert: Path, tmp_path: Path) -> None:
     assert "do not fit" in spoilt(lambda copy: edit(copy, config=unlike))
     other = {**about["config"], "context_turns": 1}
     assert "was changed" in spoilt(lambda copy: edit(copy, config=other))
-    assert "saved as retrieval|x" in spoilt(lambda copy: edit(copy, signature="retrieval|x"))
+    assert "x is now model:" in spoilt(lambda copy: edit(copy, signature="retrieval|x"))
 
 
 def test_what_is_refused(bert: Path) -> None:

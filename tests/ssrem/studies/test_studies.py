@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binomtest, rankdata
 
+from ssrem.agreement import Z_95
 from ssrem.encoders.words import WordAverage
 from ssrem.report.export import study_table
 from ssrem.report.figures import studies
@@ -255,7 +256,7 @@ def test_injection_is_the_mean_shift_in_standard_deviations() -> None:
     assert findings["forged turns"].value == pytest.approx(1 / values.std())
     obeyed, moved = findings["order behind"], (3 - values) / values.std()
     assert obeyed.value == pytest.approx(moved.mean())
-    half = 1.96 * moved.std(ddof=1) / 39**0.5
+    half = Z_95 * moved.std(ddof=1) / 39**0.5
     assert (obeyed.low, obeyed.high) == pytest.approx((moved.mean() - half, moved.mean() + half))
     constant = injection(TrueResponses(SAMPLES, lambda samples: np.full(len(samples), 2.0794415416798357)))
     assert {f.outcome for f in constant} == {"constant"}

@@ -14,7 +14,7 @@ import torch
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import EVALUATORS
 from ssrem.evaluators.base import Trained
-from ssrem.registry import registered
+from ssrem.registry import object_at
 from ssrem.samples import Candidates, Rows
 from ssrem.training.checkpoint import Checkpoint
 from ssrem.training.trainer import Group, Loss, Schedule, Step, has_bf16, shuffled_epochs, train
@@ -141,7 +141,7 @@ def candidates(count: int) -> Candidates:
 
 
 def untrained(name: str, **settings: Any) -> Any:
-    kind, encoder = registered(EVALUATORS[name]), topical_encoder(4)
+    kind, encoder = object_at(EVALUATORS[name]), topical_encoder(4)
     if issubclass(kind, Trained):
         return kind(kind.settings_model(**settings), encoder)
     return kind(encoder, kind.config_class.of(settings))

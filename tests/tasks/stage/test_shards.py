@@ -1,4 +1,4 @@
-"""Shards, which bound memory: their ranges, and that they change no figure."""
+"""Shards, which bound memory: that they change no figure."""
 
 from __future__ import annotations
 
@@ -12,18 +12,9 @@ from ssrem.agreement.identify import set_similarity
 from ssrem.evaluators import load_evaluator
 from ssrem.samples import TEST, Candidates
 from ssrem.tables.candidates import load_candidates
-from ssrem.tasks import caches
-from ssrem.tasks.caches import cached_encode, shard_ranges
 from ssrem.tasks.score import score_candidates
 from ssrem.tasks.tables import bucket_edges
 from ssrem.tasks.warehouse.home import Warehouse
-from support.small_home import Made
-
-
-def test_cuts_cover_all_rows_once() -> None:
-    assert shard_ranges(0, 3) == []
-    assert shard_ranges(3, 3) == [(0, 3)]
-    assert shard_ranges(7, 3) == [(0, 3), (3, 6), (6, 7)]
 
 
 def test_buckets_are_of_whole_sets() -> None:
@@ -73,15 +64,6 @@ def test_a_part_of_candidates_says_the_same_of_its_rows() -> None:
 
     for at, row in enumerate(rows.tolist()):
         assert said(part, at) == said(candidates, row)
-
-
-def test_encoding_in_shards(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(caches, "TEXTS", 3)
-    evaluator = load_evaluator(made.home.models / "ssrem" / "1")
-    assert evaluator.encoder is not None
-    texts = ["i cook pizza", "", "my guitar \ud800", "the train", "no", "yes", "cheese"]
-    expected = evaluator.encoder.encode(texts)
-    assert np.array_equal(cached_encode(made.home, evaluator.encoder)(texts), expected)
 
 
 @pytest.mark.parametrize("slow", [True, False])

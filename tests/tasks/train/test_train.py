@@ -189,7 +189,7 @@ def test_what_cannot_be_trained(made: Made, labels: str) -> None:
             alone,
             "ruber learns human scores after it has learned from corpora; leave --labels-only",
         ),
-        ("ruber-unref", "tiny", humour, r"no criterion 'humour'; name one of overall"),
+        ("ruber-unref", "tiny", humour, r"no criterion 'humour'; name one with --criterion: overall"),
     ):
         with pytest.raises((EvaluatorError, HomeError, AnnotationError), match=said):
             train(name, [corpus], root, settings)

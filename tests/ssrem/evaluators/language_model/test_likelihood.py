@@ -31,7 +31,6 @@ from ssrem.encoders.pretrained import Pretrained, load
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.language_model import models as language_models
 from ssrem.evaluators.language_model.likelihood import Likelihood, LmCoherence, LmPmi, MlmLikelihood
-from ssrem.evaluators.language_model.models import batches
 from ssrem.samples import Sample
 from support.stages import run_python
 from support.tiny_transformer import SIZES
@@ -420,13 +419,6 @@ def test_wrong_models(causal: Path, masked: Path, tmp_path: Path) -> None:
     make_tokenizer(tmp_path, pairs=True)
     with pytest.raises(EvaluatorError, match="lack"):  # an encoder without a trained head scores nothing
         MlmLikelihood(model=tmp_path).score(SAMPLES)
-
-
-def test_batches_bound_rows_and_tokens() -> None:
-    lengths = [3, 0, 500, 100, 64, 65, 1, 0, 30]
-    # 4 × 64 tokens at most, and 4 × 4 rows; the longest first
-    assert list(batches(lengths, 4)) == [[2], [3, 5], [4, 8, 0, 6]]
-    assert list(batches([5] * 9, 2)) == [[0, 1, 2, 3, 4, 5, 6, 7], [8]]
 
 
 @pytest.fixture
