@@ -13,7 +13,8 @@ WITH lacking AS (
     INNER JOIN evaluators AS e USING (evaluator, version)
     INNER JOIN rated_responses AS a USING (dataset, response_id)
     INNER JOIN overall_human_scores AS h USING (dataset, response_id)
-    WHERE e.promoted GROUP BY s.dataset, h.criterion, s.evaluator, s.version, s.part HAVING count(s.score) = 0
+    WHERE e.promoted AND NOT a.ground_truth
+    GROUP BY s.dataset, h.criterion, s.evaluator, s.version, s.part HAVING count(s.score) = 0
 )
 
 SELECT dataset, criterion, string_agg(evaluator || ' ' || score, ', ' ORDER BY evaluator, score) AS scores, reason

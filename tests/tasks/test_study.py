@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,12 +12,14 @@ from ssrem.errors import AnnotationError, EvaluatorError, HomeError
 from ssrem.studies import STUDIES, study_called
 from ssrem.studies.learned import Learning
 from ssrem.tasks.correlate import correlate
+from ssrem.tasks.query import no_better
 from ssrem.tasks.settings import NegativeSettings, StudySettings, TrainSettings
 from ssrem.tasks.study import datasets_of, study
 from ssrem.tasks.tables import make_negatives
 from ssrem.tasks.train import train
+from ssrem.tasks.versions import registered
 from ssrem.tasks.warehouse.home import Warehouse, records
-from support.small_home import Made, copied
+from support.small_home import Made, annotated_rows, copied
 
 SSREM = [("ssrem", 1)]
 LEARNING = [name for name in STUDIES if issubclass(study_called(name).data, Learning)]
@@ -82,6 +85,22 @@ def test_what_cannot_be_studied(made: Made, copy: Warehouse, home: Warehouse) ->
     with pytest.raises(AnnotationError, match="people has no scores of ssrem version 7; run ssrem correlate"):
         study("people", "length", [("ssrem", 7)], str(copy.root))
     assert {part.key.study for part in copy.partitions() if part.table == "studies"} == {"behaviour"}
+
+
+def test_an_evaluator_without_a_score_is_left_out_and_named(
+    copy: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{**row, "reference": None} for row in annotated_rows()]
+    (tmp_path / "bare_eval.json").write_text(json.dumps(rows))
+    root, both = str(copy.root), registered(str(copy.root), ["ssrem", "bleu-2"], {})
+    correlate(str(tmp_path / "bare_eval.json"), both, root)
+    why = "bleu-2 g: no Spearman with human scores (bare, overall): no response has a reference."
+    assert why in no_better(copy, ["bare"])
+    assert study("bare", "length", both, root)
+    assert {row["evaluator"] for row in read_study(copy, "length", "bare")} == {"ssrem"}
+    assert "bleu-2 is left out: no response of bare has a score by it" in capsys.readouterr().err
+    with pytest.raises(AnnotationError, match="no evaluator has a score on bare"):
+        study("bare", "distribution", [("bleu-2", 1)], root)
 
 
 TINY = {"epochs": 1, "max_train": 50, "hidden": 4, "mlp": 4, "tune_epochs": 1}

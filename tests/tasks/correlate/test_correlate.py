@@ -151,6 +151,23 @@ def test_only_f_is_correlated_without_references_and_no_systems_of_four(
     assert copy.query(nulls) == [(50, 0, 0)]
 
 
+def test_ground_truth_does_not_decide_which_part_is_the_overall_score(
+    copy: Warehouse, write_set: Any
+) -> None:
+    rows = annotated_rows()
+    truth = [row for row in rows if row["model"] == "ground-truth"]
+    for row in truth:  # with these, fewer responses have h than f
+        row["reference"] = None
+    assert truth
+    correlate(write_set(rows), BOTH, str(copy.root))
+    parts = "SELECT DISTINCT part FROM overall_scores WHERE dataset = 'set'"
+    assert copy.query(parts) == [("h",)]
+    assert copy.query("SELECT DISTINCT score FROM rankings WHERE dataset = 'set'") == [("h",)]
+    with copy.reader() as reader:
+        points = reader.execute(statement("report/points")).fetchnumpy()
+    assert set(points["part"][points["dataset"] == "set"]) == {"h"}
+
+
 # Once, and under one name
 
 
