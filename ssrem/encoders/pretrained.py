@@ -19,7 +19,7 @@ from ssrem.errors import EvaluatorError, one_line
 BF16 = ":bf16"
 """After the name of a model: products of bfloat16, in less time where the processor has them."""
 INT8 = ":int8"
-"""After the name of a sentence encoder: products of whole numbers on the CPU, in about half of the time."""
+"""After the name of a sentence encoder: products of whole numbers on the CPU, in half to two thirds of the time."""
 USUAL_TOKENS = 512
 """How many tokens of a text are read if neither the model nor its tokenizer has a limit."""
 

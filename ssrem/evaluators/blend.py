@@ -141,7 +141,7 @@ class BlendSettings(EvaluatorSettings):
     all true ones is no better for that: it may be a copy"""
     products: Products = "int8"
     """of the parts' cross-encoders, and of their sentence encoders unless their name says it; int8: whole numbers on
-    the CPU, in about half of the time"""
+    the CPU, in half to three quarters of the time"""
     folds: int = Field(5, ge=2, le=LARGEST)
     """of the inner cross-validation where human scores are learned"""
     seed: Seed = 0
