@@ -103,8 +103,9 @@ def evaluator_class(name: str) -> type[Evaluator]:
     try:
         evaluator: type[Evaluator] = object_at(EVALUATORS[name])
     except SsremError as error:
-        missing = not_installed(*BEST_PACKAGED.get(name, ()))
-        raise EvaluatorError(f"{name}: {f'it needs {way_out(*missing)}' if missing else error}") from error
+        if missing := not_installed(*BEST_PACKAGED.get(name, ())):
+            raise EvaluatorError(f"{name} needs {way_out(*missing)}") from error
+        raise
     return evaluator
 
 

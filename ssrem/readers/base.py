@@ -217,9 +217,7 @@ class Reader(ABC):
             columns = list(dict.fromkeys(name for row in rows for name in row))
             plan = self.layout.plan(tuple(columns))
             alone = all(group is None for _, group in groups)  # else a row is a conversation
-            # Whatever `--map` says of conversations, one of a row needs no column.
-            of_row = {"conversation"} if not alone else set()
-            needed = [field for field in self.layout.needed if field not in of_row]
+            needed = [field for field in self.layout.needed if alone or field != "conversation"]
             if missing := [field for field in needed if field not in plan.sources]:
                 raise unknown_columns(self.path, columns, missing, DumpError, self.kind_of_column, rows[0])
             sources = {field: self.mapping.get(field, names) for field, names in plan.sources.items()}

@@ -50,9 +50,10 @@ def cells_of(line: bytes, delimiter: str) -> list[str]:
 def rows_of_cells(content: bytes, delimiter: str, number: int = 1, *, whole: bool = True) -> Iterator[Row]:
     """The rows of these lines; blank lines are skipped.
 
-    A row that cannot be parsed is its first line, and the next row begins with its second; so is one in whose cell the
-    lines between the first and the last are rows themselves, as a stray quote swallows them. number: of the first line.
-    whole: whether no lines follow; if some do, the last row is OPEN where its quote may be closed in them.
+    A row that cannot be parsed is its first line, and the next row begins with its second; so is one between tabs
+    in whose cell the lines between the first and the last are rows themselves, as a stray quote swallows them.
+    number: of the first line. whole: whether no lines follow; if some do, the last row is OPEN where its quote may
+    be closed in them.
     """
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     lines, at = io.BytesIO(content), 0
@@ -90,6 +91,7 @@ def rows_of_cells(content: bytes, delimiter: str, number: int = 1, *, whole: boo
 
 
 def _swallowed(raw: bytes, cells: int, delimiter: str) -> bool:
-    """Whether two lines or more within a row, and all of them, have as many cells as the row."""
-    inner = raw.removesuffix(b"\n").split(b"\n")[1:-1]
+    """Whether two lines or more within a row, and all of them, have as many cells as the row; of tabs alone, which few
+    texts have."""
+    inner = raw.removesuffix(b"\n").split(b"\n")[1:-1] if delimiter == "\t" else []
     return len(inner) > 1 < cells and all(len(cells_of(line, delimiter)) == cells for line in inner)

@@ -45,17 +45,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
         *("conversationid", "session_id", "chat_id", "message_tree_id", "channel_id"),
     ),
     "id": (
-        *(
-            "utterance_id",
-            "id",
-            "message_id",
-            "msg_id",
-            "utt_id",
-            "messageid",
-            "tweet_id",
-            "comment_id",
-            "event_id",
-        ),
+        *("utterance_id", "id", "message_id", "msg_id", "utt_id", "messageid", "tweet_id"),
+        *("comment_id", "event_id"),
     ),
     "speaker": (
         *("speaker", "speaker_id", "sender", "author", "user", "user_id", "speakerid", "userid", "username"),

@@ -229,6 +229,10 @@ def test_a_stray_quote_swallows_no_rows(tmp_path: Path) -> None:
     assert [row.get("text") or row["problem"] for row in read] == ["a", "malformed_row", "c", "d", 'e"', "f"]
     path.write_text('conversation_id\tspeaker\ttext\nc\tann\t"three\nlines\nhere"\nc\tbob\tx\n')
     assert [row["text"] for row in rows_of(open_dump(path))] == ["three\nlines\nhere", "x"]
+    path.write_text(
+        'conversation_id,speaker,text\nc,ann,"a\nx,y,z\n1,2,3\nb"\n'
+    )  # commas are common in texts
+    assert [row["text"] for row in rows_of(open_dump(path))] == ["a\nx,y,z\n1,2,3\nb"]
 
 
 @pytest.mark.parametrize("line", ["28.03.23, 21:05 - Ann: hi, you", "[3/28/23, 9:05:12 PM] Ann: hi, you"])
