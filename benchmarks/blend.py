@@ -28,7 +28,7 @@ from ssrem.evaluators.blend import Blend
 from ssrem.evaluators.language_model.models import GEMMA
 from ssrem.files import write_json
 from ssrem.in_memory import conversations
-from ssrem.samples import VALID, Candidates, Sample
+from ssrem.samples import VALID, Candidates
 from ssrem.training import Training
 from ssrem.training.trainer import has_bf16
 
@@ -92,11 +92,7 @@ def _fitted(blend: Blend, candidates: Candidates) -> Training:
 def _summed(blend: Blend, candidates: Candidates) -> Training:
     """Give each part the weight 1, and the mean and deviation of its scores of validation responses as its scale."""
     rows = np.random.default_rng(0).permutation(candidates.rows(VALID))[:STANDARDISED]
-    spans = zip(candidates.context_start[rows], candidates.context_stop[rows], strict=True)
-    samples = [
-        Sample(tuple(candidates.texts[first:last]), candidates.texts[candidates.response[row]])
-        for row, (first, last) in zip(rows, spans, strict=True)
-    ]
+    samples = map(candidates.sample, rows.tolist())
     values, _, _ = blend.part_scores([sample for sample in samples if sample.context])
     # Six digits: more would be those of this machine.
     centre, spread = (

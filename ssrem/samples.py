@@ -89,6 +89,11 @@ class Candidates:
     def __repr__(self) -> str:
         return f"<Candidates: {len(self):,} responses among {len(self.texts):,} texts>"
 
+    def sample(self, row: int) -> Sample:
+        """The true response at `row`, with its context."""
+        start, stop = int(self.context_start[row]), int(self.context_stop[row])
+        return Sample(tuple(self.texts[start:stop]), self.texts[int(self.response[row])])
+
     def sampled(self, split: int, n: int | None) -> Candidates:
         """These candidates with `n` responses of the split, drawn once; all if `n` is None or there are no more."""
         rows = self.rows(split)

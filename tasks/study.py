@@ -177,15 +177,13 @@ def _unscored(
         rows = np.sort(draw.permutation(rows)[: settings.responses])
     if not len(rows):
         raise EvaluatorError(f"{dataset} has no response in its test split; land a larger corpus")
-    texts, ids = candidates.texts, candidates.response[rows]
-    spans = zip(candidates.context_start[rows], candidates.context_stop[rows], ids, strict=True)
-    samples = [Sample(tuple(texts[start:stop]), texts[at]) for start, stop, at in spans]
-    place = {int(response): at for at, response in enumerate(ids)}
+    samples = [candidates.sample(row) for row in rows.tolist()]
+    place = {int(response): at for at, response in enumerate(candidates.response[rows])}
     written: dict[str, list[str | None]] = {}
     query = "SELECT generator, response_id, text FROM negatives WHERE corpus = ? AND k = 0 ORDER BY ALL"
     for generator, response, text in connection.execute(query, [dataset]).fetchall():
         if response in place:
-            written.setdefault(f"negative of {generator}", [None] * len(ids))[place[response]] = text
+            written.setdefault(f"negative of {generator}", [None] * len(rows))[place[response]] = text
     near = {"words replaced by near ones": neighbours(packaged_glove())}
     return TrueResponses(samples, score, near, written)
 

@@ -128,7 +128,7 @@ def negatives_by_response(
             "more conversations are needed, or other negatives"
         )
     cases = ((Case(candidates, row), negatives) for row, negatives in by_row.items() if negatives)
-    return [(Sample(case.context, case.response), negatives) for case, negatives in cases]
+    return [(case.true, negatives) for case, negatives in cases]
 
 
 def _batches(

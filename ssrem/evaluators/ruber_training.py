@@ -158,8 +158,7 @@ def fit(
     wanted = np.column_stack([candidates.response[rows], random[rows]])
     used, place = np.unique(contents(texts)[wanted[wanted >= 0]], return_inverse=True)
     wanted[wanted >= 0] = place
-    edges = zip(candidates.context_start[rows].tolist(), candidates.context_stop[rows].tolist(), strict=True)
-    contexts = [tuple(texts[row] for row in range(start, stop)) for start, stop in edges]
+    contexts = [candidates.sample(row).context for row in rows.tolist()]
     laid = Laid.of(contexts, [texts[row] for row in used.tolist()], evaluator.encoder, settings)
     examples = LabelledPairs(np.arange(len(rows)), wanted)
     first, second = (examples.part(part) for part in np.split(np.arange(len(rows)), [len(learned)]))

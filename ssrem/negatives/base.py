@@ -16,7 +16,7 @@ import numpy as np
 
 from ssrem import settings
 from ssrem.errors import EvaluatorError, SsremError
-from ssrem.samples import Candidates, Rows
+from ssrem.samples import Candidates, Rows, Sample
 from ssrem.settings import Count
 
 BATCH = 256
@@ -49,15 +49,19 @@ class Case:
     row: int
 
     @cached_property
+    def true(self) -> Sample:
+        """The response with the turns before it."""
+        return self.candidates.sample(self.row)
+
+    @property
     def response(self) -> str:
         """The true response."""
-        return self.candidates.texts[int(self.candidates.response[self.row])]
+        return self.true.response
 
-    @cached_property
+    @property
     def context(self) -> tuple[str, ...]:
         """The turns before it, oldest first."""
-        start, stop = self.candidates.context_start[self.row], self.candidates.context_stop[self.row]
-        return tuple(self.candidates.texts[int(start) : int(stop)])
+        return self.true.context
 
     @cached_property
     def _excluded(self) -> frozenset[str]:
