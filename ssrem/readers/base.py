@@ -232,11 +232,10 @@ class Reader(ABC):
 
     def _look_at(self, rows: Sequence[Mapping[str, Any]], plan: ColumnsOfFields) -> None:
         """Note what the first messages show and a user should know: times that no field reads, and broken letters."""
+        times = Times()
         for name in plan.metadata if "time" not in plan.sources else ():
             written = [row[name] for row in rows if isinstance(row.get(name), str)]
-            if len(written) >= FEW and all(
-                len(one) > 9 and Times().parse(one) is not None for one in written
-            ):
+            if len(written) >= FEW and all(len(one) > 9 and times.parse(one) is not None for one in written):
                 self.notes.append(f"no time is read, but {name!r} looks like one; --map time={name} reads it")
                 break
         (column, *_) = plan.sources.get("text", ("",))

@@ -69,6 +69,8 @@ def rows_of_cells(content: bytes, delimiter: str, number: int = 1, *, whole: boo
         reason, begun = None, parser.line_num
         try:
             cells = next(parser)
+            if _swallowed(content[at : lines.tell()], len(cells), delimiter):
+                raise csv.Error
         except csv.Error:
             cells, reason = [], "malformed_row"
             if not whole and lines.tell() == len(content) and len(content) - at <= LONGEST_ROW:
@@ -77,11 +79,6 @@ def rows_of_cells(content: bytes, delimiter: str, number: int = 1, *, whole: boo
                 lines.seek(content.find(b"\n", at) + 1 or len(content))
             parser = csv.reader(row_lines(), delimiter=delimiter, strict=True)
         raw = content[at : lines.tell()]
-        if reason is None and _swallowed(raw, len(cells), delimiter):
-            cells, reason = [], "malformed_row"
-            lines.seek(content.find(b"\n", at) + 1)
-            parser = csv.reader(row_lines(), delimiter=delimiter, strict=True)
-            raw = content[at : lines.tell()]
         if reason != OPEN and not is_utf8(raw):
             reason = "undecodable"
         if len(cells) > 1 or raw.strip():
