@@ -52,7 +52,7 @@ def true_above_false(evaluator: Evaluator, folder: Path, contexts: int = 300) ->
         [Sample(tuple(row["context"]), row[kind][0]) for row in rows] for kind in ("positives", *KINDS)
     ]
     true, *false = (evaluator.score(column) for column in columns)
-    return {kind: (true > other) + 0.5 * (true == other) for kind, other in zip(KINDS, false, strict=True)}
+    return {kind: np.heaviside(true - other, 0.5) for kind, other in zip(KINDS, false, strict=True)}
 
 
 def _rows(folder: Path, name: str) -> list[dict[str, Any]]:

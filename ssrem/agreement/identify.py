@@ -50,7 +50,7 @@ def identification(f: Mapping[str, Floats]) -> list[KindRow]:
         mean, low, high = mean_interval(means)
         difference = truth - values
         apart = difference[~np.isnan(difference)]
-        wins = (apart > 0) + 0.5 * (apart == 0)
+        wins = np.heaviside(apart, 0.5)
         above = None if kind == "GT" or len(apart) == 0 else float(wins.mean())
         rows.append(KindRow(kind, mean, low, high, int(some.sum()), above))
     return rows
@@ -67,7 +67,7 @@ def share_above(
     difference = truth - np.concatenate(negatives, axis=1) if negatives else np.empty((len(truth), 0))
     known = ~np.isnan(difference)
     some = known.any(axis=1)
-    wins = np.where(known, (difference > 0) + 0.5 * (difference == 0), 0.0).sum(axis=1)
+    wins = np.where(known, np.heaviside(difference, 0.5), 0.0).sum(axis=1)
     return *mean_interval(wins[some] / known[some].sum(axis=1)), int(some.sum())
 
 

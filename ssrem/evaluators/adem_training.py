@@ -413,7 +413,7 @@ def _calibrated(
         difference = products["f"][:, :1] - products["f"][:, 1:]
         difference = difference[np.isfinite(difference)]
         if difference.size:  # a tie counts half
-            figures["valid_gt_above"] = float(((difference > 0) + 0.5 * (difference == 0)).mean())
+            figures["valid_gt_above"] = float(np.heaviside(difference, 0.5).mean())
     return space, bounds, figures
 
 

@@ -78,8 +78,7 @@ def row_loss(scores: torch.Tensor, present: torch.Tensor, logits: str, loss: str
 
 def outranked(true: torch.Tensor, others: torch.Tensor, present: NDArray[np.bool_]) -> NDArray[np.float64]:
     """How many of the present others (b, k) the true response (b, 1) outranks, ties half, and how many are present."""
-    difference = (true - others).numpy()
-    wins = ((difference > 0) + 0.5 * (difference == 0)) * present
+    wins = np.heaviside((true - others).numpy(), 0.5) * present
     return np.array([wins.sum(), present.sum()], dtype=np.float64)
 
 

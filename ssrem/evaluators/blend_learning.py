@@ -77,8 +77,7 @@ class Trials:
 
     def above(self, scores: Floats) -> float:
         """The share of negatives that the true response outranks by scores (r,); ties count half."""
-        apart = self.apart(scores)
-        return float(((apart > 0) + 0.5 * (apart == 0)).mean())
+        return float(np.heaviside(self.apart(scores), 0.5).mean())
 
 
 def learn_pairs(blend: Blend, candidates: Candidates, progress: Progress | None) -> Training:

@@ -301,5 +301,5 @@ def losses(
     high, low = f.diagonal(), f.diagonal(len(rows))
     others = torch.from_numpy(responses != response[:, None])
     each = (torch.relu(margin - high[:, None] + f) * others).sum(dim=1) / others.sum(dim=1).clamp(min=1)
-    above = (high > low).float() + 0.5 * (high == low).float()
-    return each, above.detach()
+    above = torch.heaviside((high - low).detach(), torch.tensor(0.5))
+    return each, above
