@@ -10,7 +10,7 @@ COPY tasks tasks
 COPY ssrem ssrem
 COPY schemas schemas
 COPY sql sql
-RUN pip install --no-cache-dir -c constraints.txt '.[train,flows]'.[train,flows]'
+RUN pip install --no-cache-dir -c constraints.txt '.[train,flows]'
 
 USER ssrem
 # `prefect deploy --all` in /opt/ssrem of the image makes deployments that run in it; they name the home folder by its

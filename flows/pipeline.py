@@ -3,7 +3,7 @@
 from prefect import flow, tags
 
 from ssrem.errors import AnnotationError, DumpError
-from ssrem.evaluators import check_name
+from ssrem.evaluators import DEFAULT_EVALUATORS
 from ssrem.flows.artifacts import shown
 from ssrem.flows.correlate import correlate
 from ssrem.flows.hooks import flow_options
@@ -16,6 +16,7 @@ from ssrem.flows.train import train
 from ssrem.tasks.annotated import annotated_files
 from ssrem.tasks.query import AFTER_RUN
 from ssrem.tasks.settings import AnnotatedSets, DumpSettings, PipelineSettings, Resources
+from ssrem.tasks.train import checked
 from ssrem.tasks.warehouse.home import Warehouse
 
 
@@ -47,8 +48,7 @@ def pipeline(
         raise DumpError("dump says how to land a source, but none is named; leave it out")
     if sets != AnnotatedSets() and not annotations:
         raise AnnotationError("sets says how to read annotated sets, but annotations names none")
-    for name in evaluators or ():
-        check_name(name)
+    checked(evaluators or DEFAULT_EVALUATORS, options.training, Warehouse.at(home))
     annotated_files(Warehouse.at(home), annotations or (), sets.layout, sets.map)
     with tags("pipeline"):
         # Not announced: a deployment that listens to the event would train at the same time in the same home folder.
@@ -58,7 +58,8 @@ def pipeline(
         train(evaluators, None, home, options.training, options.margin, resources)
         if retrain_outdated:
             retrain(None, home, options.margin, resources)
-        score_baselines(home, resources=resources)
+        with shown(home, "score", []):
+            score_baselines(home, resources=resources)
         if annotations:
             correlate(annotations, home, evaluators, sets, resources=resources)
         with shown(home, "study", AFTER_RUN):

@@ -19,6 +19,8 @@ OUTCOME = OneOf(
     "outcome", ("ok", "constant", "too_few", "too_many", "too_few_systems", "uneven", "degenerate")
 )
 
+OVERALL = "h where no fewer responses of the set have it than f, else f, else g; ground truth not counted"
+
 AGREEMENT = Table(
     name="agreement",
     grain="One row is one figure of how one score of an evaluator's version agrees with one human score.",
@@ -116,7 +118,7 @@ OVERALL_SCORES = View(
         **WHO,
         dataset="VARCHAR: annotated set",
         response_id="VARCHAR: response",
-        part="VARCHAR: h where no fewer responses of the set have it than f, else f, else g; ground truth not counted",
+        part=f"VARCHAR: {OVERALL}",
         score="DOUBLE?: the score",
     ),
 )
@@ -148,7 +150,7 @@ COMPARISONS = Table(
         **TESTED,
         first="VARCHAR: the evaluator that agrees better",
         first_version="BIGINT: its version",
-        first_score="VARCHAR: its score: h where every response has one, else f, else g",
+        first_score=f"VARCHAR: its score: {OVERALL}",
         second="VARCHAR: the other evaluator",
         second_version="BIGINT: its version",
         second_score="VARCHAR: its score",
@@ -190,7 +192,7 @@ RANKINGS = Table(
     columns=columns(
         **TESTED,
         **WHO,
-        score="VARCHAR: h where every response has one, else f, else g",
+        score=f"VARCHAR: {OVERALL}",
         statistic="DOUBLE?: its agreement, -1 to 1",
         place="BIGINT?: from 1, best first",
         cluster="BIGINT?: from 1: all of a cluster are significantly better than all below (p_holm < .05)",

@@ -106,8 +106,7 @@ JUDGMENTS = Table(
     part="evaluator, version and dataset",
     key=("evaluator", "version", "dataset", "response_id", "request", "order_no"),
     columns=columns(
-        evaluator="VARCHAR: name of the evaluator, such as judge",
-        version="BIGINT: its version",
+        **WHO,
         dataset="VARCHAR: annotated set",
         response_id="VARCHAR: response in that set",
         order_no="BIGINT: 0; 1: response and reference stood in each other's place",

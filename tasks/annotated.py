@@ -22,7 +22,7 @@ from ssrem.annotated_sets.published import PREFERENCE
 from ssrem.errors import AnnotationError, say
 from ssrem.evaluators import PARTS
 from ssrem.files import sha256
-from ssrem.samples import Labels, Sample
+from ssrem.samples import Labels, Sample, context_key
 from ssrem.tasks.stage.stage import Output
 from ssrem.tasks.versions import Version
 from ssrem.tasks.warehouse.catalog import PartitionKey
@@ -117,14 +117,16 @@ def human_scores(sets: Iterable[AnnotatedFile], criterion: str | None) -> dict[s
 @dataclass(frozen=True)
 class LandedSet:
     """An annotated set of n responses. sha256: of its content; samples, contexts, systems, truth (n,): the responses as
-    evaluators get them, the context and system of each, and whether it is ground truth. Of votes on pairs, the pair is
-    in place of the context: people compared its two responses, and no others to the same context."""
+    evaluators get them, the context and system of each, and whether it is ground truth. units: the contexts, by which
+    responses are resampled. Of votes on pairs, `contexts` are the pairs: people compared the two responses of a pair,
+    and no others to the same context."""
 
     connection: duckdb.DuckDBPyConnection
     dataset: str
     sha256: str
     samples: Sequence[Sample]
     contexts: Sequence[str]
+    units: Sequence[str]
     systems: Sequence[str | None]
     truth: np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -133,8 +135,8 @@ class LandedSet:
         rated = ~np.isnan(human)
         excluded = rated & self.truth & (not ground_truth_kept)
         at = np.flatnonzero(rated & ~excluded).tolist()
-        contexts, systems = [self.contexts[n] for n in at], [self.systems[n] for n in at]
-        return ScoredResponses(scores[at], human[at], contexts, systems, int(excluded.sum()))
+        contexts, systems, units = ([of[n] for n in at] for of in (self.contexts, self.systems, self.units))
+        return ScoredResponses(scores[at], human[at], contexts, systems, int(excluded.sum()), units)
 
     def human_scores(
         self, table: str = "human_scores", by: str = "aggregation"
@@ -180,8 +182,11 @@ def landed_set(connection: duckdb.DuckDBPyConnection, dataset: str) -> LandedSet
     *_, dialogues, systems, truth = zip(*rows, strict=True)
     criteria = connection.execute("SELECT DISTINCT criterion FROM ratings WHERE dataset = ?", [dataset])
     paired = criteria.fetchall() == [(PREFERENCE,)] and set(Counter(dialogues).values()) == {2}
-    contexts = list(dialogues) if paired else ["\x1f".join(sample.context) for sample in samples]
-    return LandedSet(connection, dataset, rows[0][0], samples, contexts, systems, np.array(truth, dtype=bool))
+    units = [context_key(sample.context) for sample in samples]
+    contexts = list(dialogues) if paired else units
+    return LandedSet(
+        connection, dataset, rows[0][0], samples, contexts, units, systems, np.array(truth, dtype=bool)
+    )
 
 
 def landed_sets(home: Warehouse) -> dict[str, str]:

@@ -399,7 +399,7 @@ def _comparison_rows(
         if test == "perm-both":
             tested = partial(perm_both, **bound, level=level, permutations=max(PERMUTATIONS, draws))
         else:
-            bound |= {"contexts": any_set.contexts, "view": View("spearman", level), "known": {}}
+            bound |= {"contexts": any_set.units, "view": View("spearman", level), "known": {}}
             tested = partial(paired_bootstrap, **bound, resamples=max(RESAMPLES, draws))
         of_all = {who: one.scores for who, one in sets.items()}
         result = ranking(of_all, tested)

@@ -33,10 +33,11 @@ TIMED = 100
 
 _AGREEMENT = """
     SELECT
-        v.evaluator, v.version, c.dataset, c.criterion, c.n, c.spearman, c.spearman_low AS low, c.spearman_high AS high
+        v.evaluator, v.version, c.dataset, c.criterion, c.score, c.n, c.spearman, c.spearman_low AS low,
+        c.spearman_high AS high
     FROM (VALUES (?, ?), (?, ?)) AS v (evaluator, version) LEFT JOIN correlations AS c
         ON v.evaluator = c.evaluator AND v.version = c.version AND c.level = 'segment' AND c.aggregation = 'mean'
-    ORDER BY c.dataset, c.criterion, v.evaluator DESC
+    ORDER BY c.dataset, c.criterion, v.evaluator DESC, c.score
 """
 
 

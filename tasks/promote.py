@@ -13,6 +13,7 @@ import numpy as np
 from ssrem.agreement.compare import Comparison, compare_with_champion
 from ssrem.errors import EvaluatorError, say
 from ssrem.evaluators import evaluator_class
+from ssrem.samples import context_key
 from ssrem.sql import statement
 from ssrem.tasks.annotated import landed_sets
 from ssrem.tasks.correlate import correlate_all, correlate_landed, left_out
@@ -207,14 +208,14 @@ def _comparisons(
         found = connection.execute(statement(f"4_promotion/{query}"), {**who, **values}).fetchnumpy()
         scores = (found[column] for column in ("champion", "challenger", *names[1:]))
         floats = (np.ma.filled(np.ma.asarray(one, dtype=np.float64), np.nan) for one in scores)
-        return [*floats, found[names[0]].astype(str)]
+        return [*floats, found[names[0]]]
 
     # Together: a small corpus alone can never show that a challenger is not worse.
     splits = []
     for corpus in challenge.corpora:
         *shares, units = columns("shares_above", "unit", dataset=corpus)
         if len(units):
-            splits.append((corpus, [*shares, np.char.add(f"{corpus}/", units)]))
+            splits.append((corpus, [*shares, np.char.add(f"{corpus}/", units.astype(str))]))
     if splits:
         pool = [np.concatenate(column) for column in zip(*(split for _, split in splits), strict=True)]
         dataset = splits[0][0] if len(splits) == 1 else f"{len(splits)} corpora"
@@ -222,4 +223,5 @@ def _comparisons(
     for dataset in challenge.datasets:
         old, new, human, contexts = columns("agreement_pairs", "context", "human", dataset=dataset)
         if len(human):
-            yield compare_with_champion(dataset, old, new, contexts, human=human, margin=margins.agreement)
+            groups = np.array([context_key(turns) for turns in contexts])
+            yield compare_with_champion(dataset, old, new, groups, human=human, margin=margins.agreement)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from ssrem.registry import did_you_mean
 from ssrem.samples import TEST, Labelled, Labels, Progress, Sample
 from ssrem.sql import statement
 from ssrem.studies import EVERYDAY_PAIRS, study_called
-from ssrem.studies.attacks import Score, TrueResponses, neighbours, noting
+from ssrem.studies.attacks import TrueResponses, neighbours
 from ssrem.studies.behaviour import FILE, Pairs, everyday_pairs
 from ssrem.studies.learned import Human, Learning, Transfer
 from ssrem.studies.scored import ScoredSet
@@ -36,6 +36,8 @@ from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus,
 
 if TYPE_CHECKING:
     import duckdb
+
+    from ssrem.studies.attacks import Score
 
 SCORED_ANEW = (Pairs, TrueResponses)
 """Classes of data that are scored when the study runs; others take published scores, or learn."""
@@ -65,10 +67,8 @@ def study(
         if issubclass(kind.data, Learning):
             found: Iterator[tuple[Version, Any]] = _learning(stage, kind, dataset, usable, client)
         elif kind.data in SCORED_ANEW:
-            data: Any = _unscored(stage.connection, kind, dataset, settings, noting({}))
-            found = (
-                (one, replace(data, score=partial(_scores, stage, one, dataset, client))) for one in usable
-            )
+            scored_by = _scored_anew(stage.connection, kind, dataset, settings)
+            found = ((one, scored_by(partial(_scores, stage, one, dataset, client))) for one in usable)
         else:
             published = [(one, _published(stage, one, dataset)) for one in usable]
             found = ((one, data) for one, data in published if data)
@@ -159,17 +159,13 @@ def _published(stage: Stage, version: Version, dataset: str) -> ScoredSet | None
     return ScoredSet(score[has], found["human"][has], found["words"][has].astype(np.float64))
 
 
-def _unscored(
-    connection: duckdb.DuckDBPyConnection,
-    kind: Study[Any],
-    dataset: str,
-    settings: StudySettings,
-    score: Score,
-) -> Pairs | TrueResponses:
-    """The packaged pairs, or true responses drawn by the seed from the test split, with the first generated negative of
-    each by every generator, to be scored by `score`."""
+def _scored_anew(
+    connection: duckdb.DuckDBPyConnection, kind: Study[Any], dataset: str, settings: StudySettings
+) -> Callable[[Score], Pairs | TrueResponses]:
+    """A score function to what it is to score: the packaged pairs, or true responses drawn by the seed from the test
+    split, with the first generated negative of each by every generator."""
     if kind.data is Pairs:
-        return Pairs(everyday_pairs(), score)
+        return partial(Pairs, everyday_pairs())
     candidates = load_candidates(connection, [dataset])
     rows = candidates.rows(TEST)
     if settings.responses:
@@ -185,7 +181,7 @@ def _unscored(
         if response in place:
             written.setdefault(f"negative of {generator}", [None] * len(rows))[place[response]] = text
     near = {"words replaced by near ones": neighbours(packaged_glove())}
-    return TrueResponses(samples, score, near, written)
+    return partial(TrueResponses, samples, more=near, written=written)
 
 
 def _scores(

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ssrem.agreement.correlate import Integers
-from ssrem.agreement.identify import SetMeans, set_similarity, summarise
+from ssrem.agreement.identify import set_similarity, summarise
 from ssrem.errors import say
 from ssrem.negatives import load_generator, needs_model
 from ssrem.settings import TableSettings
@@ -40,9 +38,6 @@ if TYPE_CHECKING:
 CHUNK = 50_000
 """Turns whose vectors are in memory at once."""
 
-MEMBERS = 200_000
-"""About how many members of sets are averaged at a time, which bounds the memory."""
-
 SET_TABLES = {"SC": "sc", "SP": "sp", "SS": "ss", "Rand": "rand"}
 
 _MEMBERS = """
@@ -69,13 +64,19 @@ def build(
     def build_tables(stage: Stage) -> Built[bool]:
         with progress(f"building the speaker tables of {corpus}"):
             create_tables(stage, corpus, landed_corpus(warehouse, corpus)[1], settings)
+        if not stage.connection.execute("SELECT count(*) FROM responses").fetchall()[0][0]:
+            say(
+                f"{corpus} has no response, as no conversation has two speakers: nothing can be learned from it"
+            )
         _add_similarity(stage, corpus, settings)
         before = sources(warehouse, ("candidates",), [key])
         same = [one["run"] for one in before] == [stage.recipe.key("tables")]  # a damaged file is made anew
         outputs = [Output(table, key) for table in stage.staged]
         retired = [] if same else of_turns(stage.partitions, corpus)
         if gone := sorted({table for table, _ in retired} - {output.table for output in outputs}):
-            say(f"{corpus}: {', '.join(gone)} of the tables before are gone; ssrem run makes the scores anew")
+            say(
+                f"{corpus}: {', '.join(gone)} of the tables before are gone; ssrem score-corpus makes scores anew"
+            )
         return Built(True, outputs, retired=retired)
 
     def recipe() -> Recipe:
@@ -90,16 +91,15 @@ def build_missing(
     *,
     resources: Resources = Resources(),
     build: Callable[..., bool] = build,
-    **settings: Any,
 ) -> None:
     """Build the tables of the corpora that have none, with the settings that their last tables had.
 
-    settings: of TableSettings, in place of those. build: `build`, or a task that does the same.
+    build: `build`, or a task that does the same.
     """
     for corpus in without_tables(home, corpora):
         last = last_parameters(Warehouse.at(home), corpus, "tables")
         known = {name: last[name] for name in TableSettings.model_fields if name in last}
-        build(corpus, home, settings=TableSettings(**known | settings), resources=resources)
+        build(corpus, home, settings=TableSettings(**known), resources=resources)
 
 
 def without_tables(home: str, corpora: Sequence[str]) -> list[str]:
@@ -134,11 +134,7 @@ def _add_similarity(stage: Stage, corpus: str, settings: TableSettings) -> None:
     for kind, table in SET_TABLES.items():
         members = connection.execute(_MEMBERS.format(table)).fetchnumpy()
         rows = np.searchsorted(turns, members["turn_id"])
-        edges = pairwise(bucket_edges(members["set_id"], MEMBERS))
-        parts = [set_similarity(vectors, members["set_id"][a:b], rows[a:b]) for a, b in edges]
-        kinds[kind] = SetMeans(
-            *(np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0]))
-        )
+        kinds[kind] = set_similarity(vectors, members["set_id"], rows)
         owners[kind] = people["speaker_no"][np.searchsorted(people["turn_id"], kinds[kind].set_id)]
     of_speakers = int(people["of_speakers"][0]) if len(people["turn_id"]) else 0
     about = {"corpus": corpus, "encoder": encoder.signature, "of_speakers": of_speakers}
@@ -169,16 +165,6 @@ def _encoded(stage: Stage, corpus: str, turns: int, encoder: Encoder) -> Path:
             done += len(part)
             advance(done)
     return path
-
-
-def bucket_edges(set_id: Integers, size: int) -> list[int]:
-    """Positions from 0 to n that cut the members into buckets of whole sets, at the next set after each `size` members.
-
-    set_id (n,): members of a set are adjacent.
-    """
-    starts = np.append(np.flatnonzero(set_id[1:] != set_id[:-1]) + 1, len(set_id))
-    cuts = starts[np.searchsorted(starts, np.arange(size, len(set_id), size))]
-    return [0, *np.unique(cuts[cuts < len(set_id)]).tolist(), len(set_id)]
 
 
 def make_negatives(

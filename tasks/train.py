@@ -216,8 +216,7 @@ def train_all(
     alone = settings.labels_only
     even_none = alone and not settings.labels_from
     sources = landed_corpora(home, corpora, even_none=even_none) if learners else []
-    table = {"encoder": settings.encoder} if settings.encoder else {}
-    build_missing(home, sources, resources=resources, build=build, **table)
+    build_missing(home, sources, resources=resources, build=build)
     if sources and not alone and (warning := too_small(warehouse, sources)):
         say(warning)
     others = [name for name in names if name not in learners]

@@ -7,7 +7,7 @@ WITH of_champion AS (
 
 SELECT
     a.response_id,
-    array_to_string(a.context, chr(31)) AS context,
+    a.context,
     h.score AS human,
     old.score AS champion,
     CASE old.part WHEN 'f' THEN new.f WHEN 'g' THEN new.g ELSE new.h END AS challenger

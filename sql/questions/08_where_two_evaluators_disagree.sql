@@ -1,15 +1,16 @@
 -- Where do two evaluators disagree most?
--- True responses of the test split. The scores of two evaluators have different scales, so their ranks are compared:
--- 0 is the lowest response of the split, 1 the highest.
+-- True responses of the test split. The scores of two evaluators have different scales, so their ranks are compared,
+-- from 0, the lowest of the split, to 1, the highest; responses with equal scores share the middle of their ranks.
 WITH ranked AS (
     SELECT
         s.evaluator,
         s.dataset AS corpus,
         s.response_id::BIGINT AS response_id,
-        percent_rank() OVER (PARTITION BY s.evaluator, s.dataset ORDER BY s.f) AS place
+        (percent_rank() OVER by_score + cume_dist() OVER by_score) / 2 AS place
     FROM scores AS s
     INNER JOIN evaluators AS e ON s.evaluator = e.evaluator AND s.version = e.version
     WHERE e.promoted AND s.kind = 'GT' AND s.f IS NOT NULL
+    WINDOW by_score AS (PARTITION BY s.evaluator, s.dataset ORDER BY s.f)
 )
 
 SELECT

@@ -1,17 +1,18 @@
 -- Does a longer response get a higher score?
--- True responses of the test split by their number of words. A place is a rank within the split: 0 is its lowest
--- response, 1 its highest. If an evaluator ignores length, mean_place is near .5 in every row; an evaluator that does
--- not is easily gamed.
+-- True responses of the test split by their number of words. A place is a rank within the split, from 0, the
+-- lowest, to 1, the highest; responses with equal scores share the middle of their ranks. If an evaluator ignores
+-- length, mean_place is near .5 in every row; an evaluator that does not is easily gamed.
 WITH measured AS (
     SELECT
         s.evaluator,
         s.dataset AS corpus,
         len(regexp_extract_all(t.text, '\S+')) AS words,
-        percent_rank() OVER (PARTITION BY s.evaluator, s.dataset ORDER BY s.f) AS place
+        (percent_rank() OVER by_score + cume_dist() OVER by_score) / 2 AS place
     FROM scores AS s
     INNER JOIN evaluators AS e ON s.evaluator = e.evaluator AND s.version = e.version
     INNER JOIN turns AS t ON s.dataset = t.corpus AND s.response_id::BIGINT = t.turn_id
     WHERE e.promoted AND s.kind = 'GT' AND s.f IS NOT NULL
+    WINDOW by_score AS (PARTITION BY s.evaluator, s.dataset ORDER BY s.f)
 ),
 
 grouped AS (

@@ -1,6 +1,7 @@
 -- Which responses did people like that ssrem did not?
--- A place is a rank within the annotated set: 0 is its lowest response, 1 its highest. Ground truth is left out, as
--- in correlations. Reverse the order for responses that ssrem likes and people do not.
+-- A place is a rank within the annotated set, from 0, the lowest, to 1, the highest; responses with equal scores share
+-- the middle of their ranks. Ground truth is left out, as in correlations. Reverse the order for responses that ssrem
+-- likes and people do not.
 WITH placed AS (
     SELECT
         h.dataset,
@@ -10,14 +11,17 @@ WITH placed AS (
         a.system,
         a.context[-1] AS said_before,
         a.response,
-        percent_rank() OVER (PARTITION BY h.dataset, h.criterion ORDER BY h.score) AS human_place,
-        percent_rank() OVER (PARTITION BY h.dataset, h.criterion ORDER BY s.score) AS ssrem_place
+        (percent_rank() OVER by_people + cume_dist() OVER by_people) / 2 AS human_place,
+        (percent_rank() OVER by_ssrem + cume_dist() OVER by_ssrem) / 2 AS ssrem_place
     FROM human_scores AS h
     INNER JOIN overall_scores AS s USING (dataset, response_id)
     INNER JOIN evaluators AS e USING (evaluator, version)
     INNER JOIN rated_responses AS a USING (dataset, response_id)
     WHERE
         h.aggregation = 'mean' AND s.evaluator = 'ssrem' AND e.promoted AND NOT a.ground_truth AND s.score IS NOT NULL
+    WINDOW
+        by_people AS (PARTITION BY h.dataset, h.criterion ORDER BY h.score),
+        by_ssrem AS (PARTITION BY h.dataset, h.criterion ORDER BY s.score)
 )
 
 SELECT

@@ -1,12 +1,12 @@
 -- One row is a source of responses under an evaluator in use, or under people (evaluator 'people'): quantiles of the
--- scores. Responses that are their own reference are left out where the score is h. Sources: systems of an annotated
--- set; kinds of candidates of a test split.
+-- scores. Responses that are their own reference are left out unless the score is f, which reads no reference.
+-- Sources: systems of an annotated set; kinds of candidates of a test split.
 WITH scored AS (
     SELECT s.evaluator, s.version, s.dataset, NULL AS criterion, a.system AS source, s.score
     FROM overall_scores AS s
     INNER JOIN evaluators AS e USING (evaluator, version)
     INNER JOIN rated_responses AS a USING (dataset, response_id)
-    WHERE e.promoted AND a.system IS NOT NULL AND NOT coalesce(s.part = 'h' AND a.response = a.reference, FALSE)
+    WHERE e.promoted AND a.system IS NOT NULL AND NOT coalesce(s.part <> 'f' AND a.response = a.reference, FALSE)
     UNION ALL
     SELECT s.evaluator, s.version, s.dataset, NULL AS criterion, s.kind AS source, s.f AS score
     FROM scores AS s INNER JOIN evaluators AS e USING (evaluator, version)

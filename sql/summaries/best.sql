@@ -4,8 +4,7 @@
 WITH ranked AS (
     SELECT
         r.*,
-        r.evaluator IN ('cosine', 'length') AS baseline,
-        min(CASE WHEN r.evaluator IN ('cosine', 'length') THEN r.place END)
+        min(r.place) FILTER (WHERE r.evaluator IN ('cosine', 'length'))
             OVER (PARTITION BY r.dataset, r.criterion) AS best_baseline
     FROM rankings AS r INNER JOIN evaluators AS e USING (evaluator, version)
     WHERE e.promoted AND r.level = 'segment' AND r.place IS NOT NULL

@@ -8,7 +8,8 @@ WITH lacking AS (
     UNION ALL
     SELECT
         s.dataset, h.criterion, s.evaluator, s.part AS score,
-        CASE WHEN count(a.reference) > 0 THEN 'no response has a score' ELSE 'no response has a reference' END AS reason
+        'no response has a score' || CASE WHEN count(a.reference) = 0 THEN ', and none has a reference' ELSE '' END
+            AS reason
     FROM overall_scores AS s
     INNER JOIN evaluators AS e USING (evaluator, version)
     INNER JOIN rated_responses AS a USING (dataset, response_id)

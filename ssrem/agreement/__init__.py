@@ -1,6 +1,13 @@
 """Scores and human scores → agreement with its intervals and tests, identification, set similarity. Pure functions."""
 
+from __future__ import annotations
+
 from math import sqrt
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Z_95 = 1.959963984540054
 """The standard normal distribution's 97.5th percentile: half the width of a 95% interval in standard errors."""
@@ -12,3 +19,14 @@ def share_interval(share: float, n: int) -> tuple[float, float]:
     scale = 1 + Z_95**2 / n
     low, high = (centre - spread) / scale, (centre + spread) / scale
     return 0.0 if share == 0 else low, 1.0 if share == 1 else high  # exact ends, which rounding would miss
+
+
+def mean_interval(values: NDArray[np.float64]) -> tuple[float | None, float | None, float | None]:
+    """Mean and normal 95% interval of independent values (n,); None if undefined: the interval below two values."""
+    if len(values) == 0:
+        return None, None, None
+    mean = float(values.mean())
+    if len(values) < 2:
+        return mean, None, None
+    half = Z_95 * float(values.std(ddof=1)) / sqrt(len(values))
+    return mean, mean - half, mean + half

@@ -28,6 +28,7 @@ from ssrem.agreement.correlate import (
     columns,
     complete,
     numbered,
+    rounded,
     unvarying,
 )
 from ssrem.agreement.resample import (
@@ -185,7 +186,9 @@ def perm_both(
     coefficients = ROW_COEFFICIENTS[measure]
 
     def agreement(x: Floats) -> Floats:
-        return coefficients(x, y) if shares is None else coefficients(x @ shares, y @ shares)
+        if shares is None:
+            return coefficients(x, y)
+        return coefficients(rounded(x @ shares, x), rounded(y @ shares, y))
 
     shares: Floats | None = None
     if level == "system":

@@ -53,8 +53,9 @@ class ScoredResponses:
     """Scores and human scores (n,), NaN for missing, with each response's context and system (None: not known).
 
     systems: None where systems do not matter. excluded: number of further responses with a human score that are not
-    compared, such as ground truth. What is derived from them is computed once, for all figures: `known` are the m
-    responses with both scores. ValueError where lengths differ, or a score is infinite.
+    compared, such as ground truth. units: what resamples draw, each with all its responses; None: contexts. What is
+    derived from them is computed once, for all figures: `known` are the m responses with both scores. ValueError where
+    lengths differ, or a score is infinite.
     """
 
     scores: Floats
@@ -62,6 +63,7 @@ class ScoredResponses:
     contexts: Keys
     systems: Keys | None = None
     excluded: int = 0
+    units: Keys | None = None
 
     @cached_property
     def of_systems(self) -> ScoredResponses:
@@ -70,8 +72,9 @@ class ScoredResponses:
         named = np.array([system is not None for system in systems], dtype=bool)
         if named.all():
             return self
-        contexts, systems = (chosen_labels(one, named) for one in (self.contexts, systems))
-        return ScoredResponses(self.scores[named], self.human[named], contexts, systems, self.excluded)
+        units = self.contexts if self.units is None else self.units
+        contexts, systems, units = (chosen_labels(one, named) for one in (self.contexts, systems, units))
+        return ScoredResponses(self.scores[named], self.human[named], contexts, systems, self.excluded, units)
 
     @cached_property
     def known(self) -> NDArray[np.bool_]:
@@ -88,6 +91,11 @@ class ScoredResponses:
     def context(self) -> Integers:
         """The number of the context of each, (m,)."""
         return self._numbers("context", self.contexts)
+
+    @cached_property
+    def unit(self) -> Integers:
+        """The number of the unit of each, (m,)."""
+        return self.context if self.units is None else self._numbers("unit", self.units)
 
     @cached_property
     def system(self) -> Integers:

@@ -70,7 +70,7 @@ def figure(responses: ScoredResponses, view: View, *, resamples: int | None, see
     if resamples is None or one.statistic is None:
         return one
     statistic = weighted_statistic(responses, view, one.epsilon or 0.0)
-    ends = interval(one.statistic, statistic, responses.context, resamples, seed)
+    ends = interval(one.statistic, statistic, responses.unit, resamples, seed)
     one = replace(one, resamples=resamples, seed=seed)
     if isinstance(ends, str):
         return replace(one, reason=ends)
@@ -79,8 +79,8 @@ def figure(responses: ScoredResponses, view: View, *, resamples: int | None, see
 
 # The signature of a figure
 
-FORMAT = "ssrem-agreement/2"
-"""Its number rises when figures change: since 2, intervals of more than 200 contexts leave out groups of them."""
+FORMAT = "ssrem-agreement/3"
+"""Its number rises when figures change: since 3, intervals of votes on pairs resample contexts, not pairs."""
 _NONE = "-"
 _SAFE = "@+.,=/_~"
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.agreement import Z_95
+from ssrem.agreement import mean_interval
 from ssrem.agreement.correlate import Floats, Integers
 from ssrem.samples import CONTEXT_ATTACK
 
@@ -69,17 +68,6 @@ def share_above(
     some = known.any(axis=1)
     wins = np.where(known, np.heaviside(difference, 0.5), 0.0).sum(axis=1)
     return *mean_interval(wins[some] / known[some].sum(axis=1)), int(some.sum())
-
-
-def mean_interval(values: Floats) -> tuple[float | None, float | None, float | None]:
-    """Mean and normal 95% interval of independent values (n,); None if undefined: the interval below two values."""
-    if len(values) == 0:
-        return None, None, None
-    mean = float(values.mean())
-    if len(values) < 2:
-        return mean, None, None
-    half = Z_95 * float(values.std(ddof=1)) / sqrt(len(values))
-    return mean, mean - half, mean + half
 
 
 _CHUNK = 2_000

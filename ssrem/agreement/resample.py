@@ -275,20 +275,24 @@ def _clipped(numerator: Floats, denominator: Floats, *, undefined: np.ndarray) -
 
 
 def weighted_statistic(responses: ScoredResponses, view: View, epsilon: float = 0.0) -> Weighted:
-    """What `agreement_at` gives, as a function of the weights of the contexts; ValueError as there."""
-    (x, y), contexts, measure = responses.pairs, responses.context, view.measure
+    """What `agreement_at` gives, as a function of the weights of the units; ValueError as there."""
+    (x, y), units, contexts, measure = responses.pairs, responses.unit, responses.context, view.measure
     if view.level == "system":
-        return by_system(x, y, responses.system, contexts, measure)
+        return by_system(x, y, responses.system, units, measure)
     if view.grouping == "pooled":
-        return weighted_coefficient(measure, x, y, contexts, epsilon)
+        return weighted_coefficient(measure, x, y, units, epsilon)
     if view.grouping == "system":
-        return by_group(x, y, responses.system, contexts, measure, epsilon)
+        return by_group(x, y, responses.system, units, measure, epsilon)
     if measure == "accuracy":
         coefficients = _accuracies(x, y, contexts, epsilon)
     else:
         coefficients = group_coefficients(x, y, contexts, measure)
-    defined = ~np.isnan(coefficients)
-    values, known = np.where(defined, coefficients, 0.0), defined.astype(np.float64)
+    first = np.unique(contexts, return_index=True)[1]  # a context is of one unit
+    of_unit = (
+        np.bincount(units[first], np.nan_to_num(coefficients)),
+        np.bincount(units[first], ~np.isnan(coefficients)),
+    )
+    values, known = of_unit
     return lambda weights: ratio(weights @ values, weights @ known)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+from ssrem.agreement.compare import ALPHA
 from ssrem.report import text
 from ssrem.report.data import Namer, ReportData, conditions, evaluators_of, grouped
 from ssrem.report.figures import panels, regressions
@@ -12,7 +13,6 @@ from ssrem.report.page import jinja_environment, template_text
 from ssrem.report.text import Row, Rows, Strong, Table
 
 INDEX = "index.md"
-SIGNIFICANT = 0.05
 
 
 def export(data: ReportData, folder: Path, *, raw: bool = False) -> list[Path]:
@@ -87,7 +87,7 @@ def _agreement(correlations: Rows, title: Namer) -> Table:
         if row is None or not text.is_figure(row["spearman"]):
             return text.MISSING
         low, high, p = (row[f"spearman_{of}"] for of in ("low", "high", "p"))
-        unsure = low <= 0 <= high if text.is_figure(low) else text.is_figure(p) and p >= SIGNIFICANT
+        unsure = low <= 0 <= high if text.is_figure(low) else text.is_figure(p) and p >= ALPHA
         value = text.real(row["spearman"]) + "†" * unsure
         return Strong(value) if row["spearman"] == best[row["dataset"], row["criterion"]] else value
 

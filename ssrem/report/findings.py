@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from ssrem.agreement import share_interval
+from ssrem.agreement.compare import ALPHA
 from ssrem.evaluators import BASELINES
 from ssrem.report.data import Evaluator, Namer, ReportData, headline, learned_elsewhere
 from ssrem.report.text import Row, Rows, is_figure
 
-ALPHA = 0.05
 FALSE = {
     "SC": "another one of the same conversation",
     "SP": "another one to the same partner",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.agreement.identify import mean_interval
+from ssrem.agreement import mean_interval
 from ssrem.encoders.base import unit_length
 from ssrem.samples import Sample
 from ssrem.studies.study import Finding, study

@@ -17,7 +17,7 @@ from ssrem.agreement.raters import Ratings
 from ssrem.agreement.resample import ratio
 from ssrem.annotated_sets.annotated import Annotated, criterion_of, labels_of
 from ssrem.errors import AnnotationError, say
-from ssrem.samples import Sample
+from ssrem.samples import Sample, context_key
 from ssrem.studies.estimates import NOTHING, Estimate, Flags, over_contexts, share, weighted_mean
 
 FEWEST = 10
@@ -31,15 +31,16 @@ class LabelledSet:
     """Responses (n) that people labelled by one criterion, without ground truth.
 
     human (n,): mean of each response's raters. ratings (raters, n): NaN where there is none; a rater is a number in
-    `Annotated.ratings`. contexts: each response's, as one text. systems: None where not known. excluded: ground truth
-    that was left out. passed_from: the human score from which a response passes, None where the labels have more than
-    two values and nobody said.
+    `Annotated.ratings`. dialogues: each response's `Annotated.dialogue_id`. contexts: each response's, as one text.
+    systems: None where not known. excluded: ground truth that was left out. passed_from: the human score from which a
+    response passes, None where the labels have more than two values and nobody said.
     """
 
     criterion: str
     samples: Sequence[Sample]
     human: Floats
     ratings: Ratings
+    dialogues: Sequence[str]
     contexts: Sequence[str]
     systems: Sequence[str | None]
     excluded: int
@@ -51,6 +52,7 @@ class LabelledSet:
         return replace(
             self,
             samples=[self.samples[row] for row in at],
+            dialogues=[self.dialogues[row] for row in at],
             contexts=[self.contexts[row] for row in at],
             systems=[self.systems[row] for row in at],
             human=self.human[rows],
@@ -114,7 +116,8 @@ def labelled_set(
         labels.samples,
         labels.human,
         ratings,
-        ["\x1f".join(row.context) for row in rows],
+        [row.dialogue_id for row in rows],
+        [context_key(row.context) for row in rows],
         [row.system for row in rows],
         labels.excluded,
         float(values.mean()) if pass_from is None and len(values) == 2 else pass_from,
@@ -124,11 +127,14 @@ def labelled_set(
 def given_scores(data: LabelledSet, scored: Sequence[Annotated]) -> tuple[Floats, Floats | None]:
     """Scores that an evaluator gave before, read like labels: those of the labelled responses (n,), NaN for none, and
     those of the responses without a label (m,), if there are any."""
-    chosen = criterion_of(scored, None)
+    chosen = data.criterion if any(data.criterion in row.ratings for row in scored) else criterion_of(scored)
     rows = [row for row in scored if chosen in row.ratings and not row.ground_truth]
-    values = {(row.context, row.response, row.system): float(np.mean(row.scores(chosen))) for row in rows}
-    samples = zip(data.samples, data.systems, strict=True)
-    keys = [(sample.context, sample.response, system) for sample, system in samples]
+    values = {
+        (row.dialogue_id, row.context, row.response, row.system): float(np.mean(row.scores(chosen)))
+        for row in rows
+    }
+    samples = zip(data.dialogues, data.samples, data.systems, strict=True)
+    keys = [(dialogue, sample.context, sample.response, system) for dialogue, sample, system in samples]
     labelled = set(keys)
     others = [value for key, value in values.items() if key not in labelled]
     if missing := sum(key not in values for key in keys):
@@ -213,7 +219,7 @@ def pass_or_fail(
         people = share(passed, testing, clusters)
         shares = [PassShare("the testing half", share(passing, testing, clusters), corrected, people)]
         if unlabelled is not None:
-            # Nobody judged these, so they come behind the labelled ones as responses that people do not pass.
+            # Appended to the labelled ones; nobody judged them, and what stands for that here is never read.
             more = unlabelled[~np.isnan(unlabelled)] >= best
             none, both = np.zeros(len(more), dtype=bool), np.append(passing, more)
             every = np.append(clusters, clusters.max() + 1 + np.arange(len(more)))

@@ -172,7 +172,8 @@ def read_catalog(catalog: Path) -> Snapshot:
             way_out = "a program has it open for writing; close that, or let it open the file read-only"
         raise HomeError(f"{catalog} cannot be read ({one_line(error)}); {way_out}") from None
     partitions = [Partition(row[0], PartitionKey(*row[1:-4]), *row[-4:]) for row in rows]
-    return Snapshot(more[1], partitions, *more[2:])  # an older catalog does not say its root
+    _, number, root = more
+    return Snapshot(number, partitions, root)
 
 
 def write_catalog(catalog: Path, snapshot: Snapshot, published_at: datetime) -> None:

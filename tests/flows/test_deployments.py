@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
 from collections import Counter
 from datetime import UTC, datetime
 from functools import cache
@@ -166,6 +167,14 @@ def test_who_waits_for_the_nightly_run_in_vain_is_told() -> None:
             occurred=datetime.now(UTC),
         )
         assert trigger.covers(event) is expected
+
+
+def test_the_image_runs_what_a_shell_can_read() -> None:
+    lines = (FILE.parent / "Dockerfile").read_text().splitlines()
+    commands = [line.removeprefix("RUN ") for line in lines if line.startswith("RUN ")]
+    assert commands
+    for command in commands:
+        subprocess.run(["sh", "-n", "-c", command], check=True)
 
 
 def test_the_image_gets_what_it_copies() -> None:

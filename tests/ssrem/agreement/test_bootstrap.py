@@ -44,6 +44,26 @@ def test_it_is_scipys_where_every_response_is_its_own_context() -> None:
     assert (interval.low, interval.high) == pytest.approx((theirs.low, theirs.high), abs=0.01)
 
 
+def test_pairs_of_one_context_are_drawn_together() -> None:
+    """An interval of groups that share units is the one of the units, and wider than that of the groups."""
+    draw = np.random.default_rng(2)
+    units = np.repeat(np.arange(20), 30)  # 15 pairs a unit
+    pairs = np.repeat(np.arange(300), 2)
+    human = np.tile([0.0, 1.0], 300)
+    right = np.repeat(draw.random(20) < 0.6, 15) ^ (draw.random(300) < 0.1)
+    scores = np.where(np.repeat(right, 2), human, 1 - human)
+    view = View("accuracy", "segment", "context")
+    by_unit = interval_of(ScoredResponses(scores, human, pairs, units=units), view)
+    by_pair = interval_of(ScoredResponses(scores, human, pairs), view)
+    assert by_unit.statistic == by_pair.statistic
+    assert by_unit.low is not None and by_unit.high is not None
+    assert by_pair.low is not None and by_pair.high is not None
+    assert by_unit.high - by_unit.low > 2 * (by_pair.high - by_pair.low)
+    shares = right.reshape(20, 15).mean(axis=1)
+    error = shares.std(ddof=1) / 20**0.5
+    assert by_unit.high - by_unit.low == pytest.approx(2 * stats.t.ppf(0.975, 19) * error, rel=0.15)
+
+
 @pytest.mark.parametrize("values", [RNG.exponential(size=40), RNG.integers(0, 2, 12).astype(float)])
 def test_the_ends_are_scipys_from_the_same_resamples(values: Any) -> None:
     """The mean of skewed values, and one that many resamples share, with SciPy's replicates and its jackknife.

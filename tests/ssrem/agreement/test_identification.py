@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from ssrem.agreement.identify import identification, mean_interval, share_above
+from ssrem.agreement import mean_interval
+from ssrem.agreement.identify import identification, share_above
 
 NAN = math.nan
 

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from ssrem.agreement.compare import perm_both
+from ssrem.agreement.correlate import ScoredResponses, View, agreement_at
 
 RNG = np.random.default_rng(0)
 SYSTEMS = np.repeat(np.arange(5), 2)
@@ -47,6 +48,17 @@ def test_it_is_all_permutations(agreement: Any, settings: Any) -> None:
     assert result.first == pytest.approx(agreement(FIRST))
     assert result.second == pytest.approx(agreement(SECOND))
     assert (result.resamples, result.seed) == (5000, 0)
+
+
+def test_means_that_differ_by_rounding_are_tied() -> None:
+    draw = np.random.default_rng(1)
+    systems = np.repeat(np.arange(6), 5)
+    human = draw.integers(3, 16, 30) / 3
+    first, second = draw.random(30), human + draw.normal(size=30)
+    human[:10] = np.tile(human[:5], 2)[[0, 1, 2, 3, 4, 9, 7, 8, 5, 6]]  # two systems with the same sum
+    result = perm_both(first, second, human, level="system", systems=systems, permutations=9, seed=0)
+    whole = agreement_at(ScoredResponses(first, human, systems, systems), View(level="system"))
+    assert result.first == pytest.approx(whole.statistic)
 
 
 def test_ranks() -> None:

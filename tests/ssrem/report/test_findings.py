@@ -132,7 +132,7 @@ def test_whether_the_lead_is_significant(first: str, second: str, p: float, lead
     rows = [correlation(who, at, rho) for who, rho in (("a", 0.4), ("b", 0.3)) for at in ("one", "two")]
     untested = against(first, second, None, dataset="two")
     text = said(rows, comparisons=[against(first, second, p), untested])
-    assert f"Its lead over b is {lead} (paired-bootstrap, p = {p:.3f} after Holm" in text
+    assert f"Its lead over b is {lead} (paired bootstrap, p = {p:.3f} after Holm" in text
     both = [against("a", "b", 0.01), against("b", "a", 0.01, dataset="two")]
     assert "is significant on 1 of the 2 criteria tested" in said(rows, comparisons=both)
     assert "lead" not in said(rows)

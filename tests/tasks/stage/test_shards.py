@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,30 +12,18 @@ from ssrem.evaluators import load_evaluator
 from ssrem.samples import TEST, Candidates
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.score import score_candidates
-from ssrem.tasks.tables import bucket_edges
 from ssrem.tasks.warehouse.home import Warehouse
 
 
-def test_buckets_are_of_whole_sets() -> None:
-    set_id = np.repeat([4, 1, 9, 7, 2], [6, 1, 10, 2, 5])
-    assert bucket_edges(set_id, 1) == [0, 6, 7, 17, 19, 24]
-    assert bucket_edges(set_id, 6) == [0, 6, 17, 19, 24]
-    assert bucket_edges(set_id, 7) == [0, 7, 17, 24]
-    assert bucket_edges(set_id, 24) == bucket_edges(set_id, 99) == [0, 24]
-    assert bucket_edges(set_id[:0], 5) == [0, 0]
-
-
-def test_a_bucket_of_sets_has_the_means_that_they_have_among_all() -> None:
-    """To the last bit, wherever buckets and chunks are cut."""
+def test_a_set_has_the_same_mean_wherever_chunks_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the last bit."""
     generator = np.random.default_rng(0)
     vectors = generator.normal(size=(400, 20)).astype(np.float16)
     set_id = np.sort(generator.integers(0, 60, 3_000))
     rows = generator.integers(0, 400, 3_000)
     together = set_similarity(vectors, set_id, rows)
-    edges = bucket_edges(set_id, 100)
-    assert len(edges) > 20
-    means = [set_similarity(vectors, set_id[a:b], rows[a:b]).mean for a, b in pairwise(edges)]
-    assert np.array_equal(np.concatenate(means), together.mean)
+    monkeypatch.setattr("ssrem.agreement.identify._CHUNK", 100)
+    assert np.array_equal(set_similarity(vectors, set_id, rows).mean, together.mean)
 
 
 def test_a_part_of_candidates_says_the_same_of_its_rows() -> None:

@@ -131,7 +131,7 @@ def test_agreement_with_people_stands_side_by_side(
     assert main(distil(copy)) == 0
     assert len(server.asked) == asked + N  # none about the annotated set
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    judge, student = [line for line in lines if line[2:5] == ["others", "overall", "24"]]
+    judge, student = [line for line in lines if line[2:4] == ["others", "overall"] and line[5] == "24"]
     assert (judge[0], student[0]) == ("judge", "blend")
     assert judge[-4] == "1,000" and all(float(line[5]) > 0.5 for line in (judge, student))
 

@@ -250,7 +250,7 @@ def test_tables_with_other_settings_take_scores_along_and_are_learned_from_anew(
     assert build("tiny", root, settings) and not build("tiny", root, settings)
     assert copy.query(of_corpus) == [(0, 0)]
     said = capsys.readouterr().err
-    assert "tiny: agreement, identification, scores of the tables before are gone; ssrem run" in said
+    assert "tiny: agreement, identification, scores of the tables before are gone; ssrem score-corpus" in said
     assert set(outdated(copy)) == {"ssrem", "rsrem"}
     # Missing tables are built as they were, not with default settings.
     with staging(copy, "tables") as stage:
