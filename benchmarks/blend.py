@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ssrem.encoders.pretrained import BF16
+from ssrem.encoders.hub import BF16
 from ssrem.evaluators import PACKAGED, evaluator_class
 from ssrem.evaluators.aspects import COUNTS, WordCounts
 from ssrem.evaluators.blend import Blend

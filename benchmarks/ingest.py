@@ -71,8 +71,8 @@ def write_subset(dump: str, conversations: int, jsonl: Path, folder: Path) -> No
         jsonl.open("w", encoding="utf-8") as plain,
         (folder / "utterances.jsonl").open("w", encoding="utf-8") as utterances,
     ):
-        rows = ((line, json.loads(line)) for line in lines)
-        for line, row in itertools.takewhile(lambda r: len(seen) <= conversations, rows):
+        for line in lines:
+            row = json.loads(line)
             seen.setdefault(row["conversation_id"], {"meta": {}, "vectors": []})
             if len(seen) > conversations:
                 break

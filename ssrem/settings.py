@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
@@ -35,12 +35,14 @@ class Settings(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=
     The text below a field is its description: the option's help, and what Prefect's form says.
     """
 
+    error: ClassVar[type[SsremError]] = SsremError
+    """What is raised, in one line, for a setting that does not exist or a value that does not fit."""
+
     def __init__(self, **values: Any) -> None:
-        """SsremError, in one line, for a setting that does not exist or a value that does not fit."""
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise SsremError(explained(error, type(self).model_fields)) from None
+            raise self.error(explained(error, type(self).model_fields)) from None
 
 
 def explained(error: ValidationError, names: Iterable[str] = (), option: str | None = None) -> str:

@@ -46,7 +46,7 @@ def encoder_for(
 
     corpora: corpus to content hash. texts: returns the turns of their training splits; called only to train.
     """
-    if "word2vec" not in spec.split("+"):
+    if "word2vec" not in (part.partition(":")[0] for part in spec.split("+")):
         return load_encoder(spec, seed=seed)
     folder = home.root / "encoders" / _digest(json.dumps([spec, seed, corpora], sort_keys=True))
     with suppress(EvaluatorError):  # damaged, or written by another version: it is trained again

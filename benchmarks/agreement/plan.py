@@ -140,7 +140,7 @@ class Entry:
         kind: Any = evaluator_class(self.evaluator)
         about: dict[str, Any] = {
             "evaluator": self.evaluator,
-            "settings": kind.settings_model(**self._settings).model_dump(mode="json"),
+            "settings": kind.settings_model(**self.settings).model_dump(mode="json"),
             "encoder": self.encoder,
             "learn": self.learn,
             "learns_from": self.learns_from,
@@ -151,11 +151,6 @@ class Entry:
         if self.learn == "packaged":
             about["signature"] = read_json(PACKAGED / self.evaluator / MANIFEST, ("signature",))["signature"]
         return dict(json.loads(json.dumps(about, sort_keys=True)))
-
-    @property
-    def _settings(self) -> dict[str, Any]:
-        known = evaluator_class(self.evaluator).settings_model.model_fields
-        return {key: value for key, value in self.settings.items() if key in known}
 
 
 def entries() -> list[Entry]:

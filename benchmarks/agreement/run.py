@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,17 +25,15 @@ from benchmarks.agreement.responses import responses_of, true_above_false
 from benchmarks.agreement.rows import gain_of_share, paired_gain
 from ssrem.agreement.compare import paired_bootstrap
 from ssrem.agreement.correlate import View, pearson, spearman
-from ssrem.encoders import Encoder, load_encoder
-from ssrem.encoders.pretrained import BF16
+from ssrem.encoders import load_encoder
+from ssrem.encoders.hub import BF16
 from ssrem.errors import EvaluatorError, SsremError
 from ssrem.evaluators import evaluator_class, load_evaluator, packaged
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.blend import Blend
 from ssrem.evaluators.language_model import fine_tune as language
 from ssrem.negatives import tied_head as masked
-from ssrem.samples import TRAIN, Candidates, Floats, Labelled, Labels, folds_by_context, out_of_fold
-
-Say = Callable[[str], None]
+from ssrem.samples import Candidates, Floats, Labelled, Labels, folds_by_context, out_of_fold
 
 
 class PieceEndedError(SsremError):
@@ -58,7 +55,7 @@ class Bench:
     unfinished: Path
     masked_model: str | None
     seconds: float
-    say: Say
+    say: Callable[[str], None]
     fitted: dict[str, tuple[Any, float]] = field(default_factory=dict)
     """What was learned from the corpus and in how many seconds, for rows that only differ in what comes after."""
     known: dict[Any, Any] = field(default_factory=dict)
@@ -66,24 +63,16 @@ class Bench:
     held: list[Any] = field(default_factory=list)
     """The evaluator of the last row: while it lives, the next row shares its models and their likelihoods."""
 
-    @cached_property
-    def candidates(self) -> Mapping[str, Candidates]:
-        """The candidates by the name that `Entry.learns_from` has, read when first needed."""
-        return _Read(self)
+    read: dict[str, Candidates] = field(default_factory=dict)
+    """The candidates by the name that `Entry.learns_from` has, as far as they were needed."""
 
-
-class _Read(dict[str, Candidates]):
-    def __init__(self, bench: Bench) -> None:
-        self.bench = bench
-
-    def __missing__(self, source: str) -> Candidates:
-        if source != RESPONSES:
-            self[source] = self.bench.corpus()
-        elif self.bench.responses is None:
+    def candidates(self, source: str) -> Candidates:
+        """The candidates of that name."""
+        if source == RESPONSES and self.responses is None:
             raise EvaluatorError("this row learns from DailyDialog++; name its folder with --responses")
-        else:
-            self[source] = responses_of(self.bench.responses)
-        return self[source]
+        if source not in self.read:
+            self.read[source] = responses_of(self.responses) if source == RESPONSES else self.corpus()
+        return self.read[source]
 
 
 def run_of(entry: Entry, seed: int, bench: Bench) -> dict[str, Any]:
@@ -201,7 +190,7 @@ def _fitted(entry: Entry, seed: int, bench: Bench) -> tuple[Any, float]:
         evaluator = _untrained(entry, seed, bench)
         unfinished = bench.unfinished / f"{entry.name}-{seed}"
         training = evaluator.fit(
-            bench.candidates[entry.learns_from], progress=_progress(bench), checkpoint=unfinished
+            bench.candidates(entry.learns_from), progress=_progress(bench), checkpoint=unfinished
         )
         bench.fitted.clear()  # rows that share one stand side by side
         bench.fitted[about] = evaluator, training.seconds
@@ -215,16 +204,11 @@ def _untrained(entry: Entry, seed: int, bench: Bench) -> Any:
         metric = kind(**settings)
         _ = metric.signature  # raises if a package or model is missing
         return metric
-    known = kind.settings_model.model_fields
-    settings = {key: value for key, value in {**settings, "seed": seed}.items() if key in known}
-
-    def encoder() -> Encoder:
-        texts = None
-        if entry.encoder and "word2vec" in entry.encoder:
-            texts = _training_texts(bench.candidates[entry.learns_from])
-        return load_encoder(entry.encoder or "", train_texts=texts, seed=seed)
-
-    return kind.create(settings, SimpleNamespace(encoder=encoder, evaluator=load_evaluator))
+    settings = {**settings, "seed": seed}
+    provider = SimpleNamespace(
+        encoder=lambda: load_encoder(entry.encoder or "", seed=seed), evaluator=load_evaluator
+    )
+    return kind.create(settings, provider)
 
 
 def _with_model(value: Any, bench: Bench) -> Any:
@@ -241,22 +225,13 @@ def _with_model(value: Any, bench: Bench) -> Any:
     if not (folder / module.CARD).is_file():
         bench.say(value)
         module.fine_tune(
-            bench.candidates[RESPONSES],
+            bench.candidates(RESPONSES),
             folder,
             MASKED_SETTINGS if value == MASKED else LANGUAGE_SETTINGS,
             progress=_progress(bench),
             checkpoint=bench.unfinished / f"{value}-0",
         )
     return f"{folder}{BF16}"
-
-
-def _training_texts(candidates: Candidates) -> list[str]:
-    rows = candidates.rows(TRAIN)
-    is_context = np.zeros(len(candidates.texts), dtype=bool)
-    is_context[candidates.response[rows]] = True
-    for start, stop in zip(candidates.context_start[rows], candidates.context_stop[rows], strict=True):
-        is_context[start:stop] = True
-    return [text for text, wanted in zip(candidates.texts, is_context.tolist(), strict=True) if wanted]
 
 
 def _scores(entry: Entry, evaluator: Any, name: str, seed: int, bench: Bench) -> Floats:

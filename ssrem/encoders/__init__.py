@@ -32,9 +32,10 @@ def load_encoder(spec: str, *, train_texts: Sequence[str] | None = None, seed: i
     encoder · word2vec: trained on `train_texts` · glove-6b-50d: packaged GloVe · file:PATH or an existing path: a file
     in GloVe or word2vec format, or the folder of a transformer · all-minilm-l6-v2: the packaged sentence encoder ·
     minilm-mpnet: the same, moved towards the next · all-mpnet-base-v2: a larger one, of the extra base or the hub ·
-    hf:NAME_OR_PATH: any other transformer, by its name on the hub or its folder; ":bf16" after any of these but
-    minilm-mpnet: products of bfloat16, in less time where the processor has them; ":int8": of whole numbers, in less
-    time on any processor · a name known to gensim's downloader · A+B: the vectors of both, concatenated.
+    hf:NAME_OR_PATH: any other transformer, by its name on the hub or its folder; ":bf16" after a transformer other
+    than minilm-mpnet: products of bfloat16, in less time where the processor has them; ":int8" after the same:
+    of whole numbers, in less time on any processor · a name known to gensim's downloader · A+B: the vectors of both,
+    concatenated.
     After a spec of word vectors, ":uniform" selects the unweighted mean of the words and ":sif" (the default) gives
     frequent words less weight; without a corpus, rows are assumed to be sorted from frequent to rare.
     Raises EvaluatorError with the nearest names for an unknown spec.
@@ -54,11 +55,13 @@ def check_spec(spec: str) -> None:
     """Raise EvaluatorError for a spec that names no encoder, or a file or folder that does not exist; loads none."""
     names, patterns = _specs()
     kinds = dict(pattern.split(":", 1) for pattern in patterns)  # such as "file" to "PATH"
+    for place in ENCODERS.values():
+        encoder_class: type[Encoder] = object_at(place)
+        names += [f"{name}:{suffix}" for name in encoder_class.specs for suffix in encoder_class.suffixes]
     for part in parts_of(spec):
-        name = part.rpartition(":")[0]
         kind, _, value = part.partition(":")
         exists = kind in kinds and (kinds[kind] == "NAME" or _is_path(value))
-        if not (exists or part in names or name in names or _is_path(part) or _is_path(name)):
+        if not (exists or part in names or _is_path(part) or _is_path(part.rpartition(":")[0])):
             load_encoder(part)
 
 

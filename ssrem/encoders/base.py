@@ -60,6 +60,8 @@ class Encoder(ABC):
     """The class's key in ssrem.encoders.ENCODERS."""
     specs: ClassVar[tuple[str, ...]] = ()
     """What `from_spec` accepts, for messages: names, and patterns with a colon such as "file:PATH"."""
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    """What may follow a spec after a colon, such as "bf16"."""
     saved: ClassVar[tuple[str, ...]] = ()
     """The keys that `_save` returns and `_load` needs."""
 

@@ -13,13 +13,9 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders.hub import local_folder, quiet
+from ssrem.encoders.hub import BF16, INT8, local_folder, quiet, without_form
 from ssrem.errors import EvaluatorError, one_line
 
-BF16 = ":bf16"
-"""After the name of a model: products of bfloat16, in less time where the processor has them."""
-INT8 = ":int8"
-"""After the name of a sentence encoder: products of whole numbers on the CPU, in half to two thirds of the time."""
 USUAL_TOKENS = 512
 """How many tokens of a text are read if neither the model nor its tokenizer has a limit."""
 
@@ -110,12 +106,6 @@ def max_tokens(tokenizer: Any, model: Any) -> int | None:
         padding = next((getattr(table, "padding_idx", None) for table in tables), None)
         limits.append(positions if padding is None else positions - padding - 1)
     return min((int(limit) for limit in limits if limit is not None and limit < _UNLIMITED), default=None)
-
-
-def without_form(spec: str) -> tuple[str, str]:
-    """The spec without `BF16` or `INT8` after it, and which of them stood there; "" if none."""
-    form = next((form for form in (BF16, INT8) if spec.endswith(form)), "")
-    return spec.removesuffix(form), form
 
 
 def token_ids(tokenizer: Any, texts: Sequence[str], max_length: int | None = None) -> list[list[int]]:

@@ -17,7 +17,7 @@ from ssrem.encoders.base import Encoder, Vectors
 from ssrem.errors import HomeError
 
 _ENCODE_CHUNK = 10_000
-"""Texts a file: what a killed run encodes again, 8 minutes of a processor core with an encoder of base size."""
+"""Texts in a file. A run that is killed loses one file at most: 8 minutes of a core with an encoder of base size."""
 _ABANDONED_AFTER = 3600.0
 
 Hashes = NDArray[np.uint64]

@@ -147,10 +147,11 @@ class Transformer(Encoder):
 
     kind: ClassVar[str] = "transformer"
     specs: ClassVar[tuple[str, ...]] = (*hub.NAMED, "hf:NAME")
+    suffixes: ClassVar[tuple[str, ...]] = tuple(form.strip(":") for form in (hub.BF16, hub.INT8))
     saved: ClassVar[tuple[str, ...]] = ("origin", "weights")
 
     def __init__(self, spec: str, *, device: str | None = None) -> None:
-        spec, self.form = pretrained.without_form(spec)
+        spec, self.form = hub.without_form(spec)
         folder = hub.local_folder(spec)
         self.pooling = Pooling.of(folder)
         self._pretrained: pretrained.Pretrained = SentenceModel.shared(f"{folder}{self.form}", device)
@@ -174,7 +175,7 @@ class Transformer(Encoder):
 
     @classmethod
     def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> Self | None:
-        bare, _ = pretrained.without_form(spec)
+        bare, _ = hub.without_form(spec)
         mine = bare in hub.NAMED or bare.startswith("hf:") or hub.is_model_folder(bare)
         return cls(spec) if mine else None
 
@@ -197,7 +198,7 @@ class Transformer(Encoder):
         """The same tokenizer, pooling and kind of products with other weights."""
         from ssrem.encoders.layers import use_int8
 
-        if self.form == pretrained.INT8:
+        if self.form == hub.INT8:
             use_int8(model)
         other = copy.copy(self)
         other.model, other.name, other.cache = model, name, None
@@ -208,7 +209,7 @@ class Transformer(Encoder):
     def in_int8(self) -> Self:
         """The same encoder with products of whole numbers."""
         other = copy.copy(self)
-        other.form = pretrained.INT8
+        other.form = hub.INT8
         return other.with_model(copy.deepcopy(self.model), self.name)
 
     def truncated(self, texts: Sequence[str]) -> NDArray[np.bool_]:

@@ -63,6 +63,7 @@ class WordAverage(Encoder):
 
     kind: ClassVar[str] = "word-average"
     specs: ClassVar[tuple[str, ...]] = (WORD2VEC, GLOVE, *DOWNLOADS, "file:PATH")
+    suffixes: ClassVar[tuple[str, ...]] = WEIGHTINGS
     saved: ClassVar[tuple[str, ...]] = ("name", "weighting", "origin", "sha256")
 
     def __init__(

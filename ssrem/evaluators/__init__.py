@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import EvaluatorError, SsremError
-from ssrem.extras import GEMMA, MINILM, MPNET, not_installed, way_out
+from ssrem.extras import OF_GEMMA, OF_MINILM, OF_MPNET, not_installed, way_out
 from ssrem.files import read_json
 from ssrem.registry import did_you_mean, object_at, with_installed
 
@@ -75,15 +75,15 @@ PARTS = ("f", "g", "h")
 PACKAGED = Path(__file__).parent.parent / "packaged"
 
 BEST_PACKAGED = {
-    "blend": (*MINILM, *MPNET, *GEMMA),
-    "blend-base": (*MINILM, *MPNET),
-    "blend-fast": MINILM,
+    "blend": (*OF_MINILM, *OF_MPNET, *OF_GEMMA),
+    "blend-base": (*OF_MINILM, *OF_MPNET),
+    "blend-fast": OF_MINILM,
     "ssrem": (),
 }
 """The packaged evaluators that `ssrem score` and `ssrem correlate` choose from, best first by their agreement with
 human ratings (docs/agreement.md), and the modules that each needs."""
 
-BASELINES = {"cosine": MINILM, "length": ()}
+BASELINES = {"cosine": OF_MINILM, "length": ()}
 """The untrained evaluators that others are compared with, and the modules that each needs."""
 
 DEFAULT_EVALUATORS = ("ssrem", "rsrem")

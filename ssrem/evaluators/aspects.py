@@ -59,12 +59,14 @@ class OwnTurn(EncodedMetric):
     """
 
     name: ClassVar[str] = "own-turn"
+    allowed: ClassVar[float] = ALLOWED
+    """The cosine up to which nothing is lost."""
     range: ClassVar[tuple[float, float]] = (ALLOWED - 1, 0.0)
     source: ClassVar[str] = "ssrem: self-repetition as in See et al. 2019"
 
     @property
     def engine(self) -> str:
-        return f"{super().engine}|allowed:{1 + self.range[0]:g}"
+        return f"{super().engine}|allowed:{self.allowed:g}"
 
     def _compared(self, context: Sequence[str]) -> Sequence[str]:
         """The turns with which the response is compared; the nearest one counts."""
@@ -84,7 +86,7 @@ class OwnTurn(EncodedMetric):
             vectors, long = self.encoder.encode(list(row)), self.encoder.truncated(list(row))
             np.maximum.at(nearest, at, row_cosines(vectors[turn], vectors[response]))
             np.logical_or.at(cut, at, long[turn] | long[response])
-        return MetricScores(np.minimum(1 + self.range[0] - nearest, 0.0), cut)
+        return MetricScores(np.minimum(self.allowed - nearest, 0.0), cut)
 
 
 class Repetition(OwnTurn):
@@ -95,6 +97,7 @@ class Repetition(OwnTurn):
     """
 
     name: ClassVar[str] = "repetition"
+    allowed: ClassVar[float] = 0.8
     range: ClassVar[tuple[float, float]] = (-0.2, 0.0)
     source: ClassVar[str] = "ssrem: repetition of the context as in See et al. 2019"
 

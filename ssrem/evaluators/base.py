@@ -7,7 +7,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from itertools import zip_longest
+from itertools import compress, zip_longest
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
@@ -18,7 +18,7 @@ from ssrem.agreement.identify import share_above
 from ssrem.encoders import Encoder, load_again
 from ssrem.errors import EvaluatorError, SsremError
 from ssrem.evaluators import MANIFEST, PARTS, overall_part, source_hash
-from ssrem.evaluators.learning import CandidateColumns
+from ssrem.evaluators.learning import CandidateColumns, check_enough, left_out
 from ssrem.files import read_json, read_tensors, sha256, write_json, write_tensors
 from ssrem.registry import object_at
 from ssrem.samples import TEST, VALID, Candidates, Floats, Labels, Progress, Sample
@@ -31,7 +31,7 @@ NO_REFERENCE = "no reference"
 
 WEIGHTS = "weights.safetensors"
 OWN_FOLDERS = ("encoder", "members", "transformer")
-"""The folders that may lie in that of a saved evaluator."""
+"""Subfolders that a saved evaluator may have."""
 _KEYS = ("config", "bounds", "encoder", "sha256", "signature", "tuned")
 # How many candidates are scored at a time.
 _CANDIDATES = 16_384
@@ -43,14 +43,13 @@ class EvaluatorSettings(Settings, strict=True):
     Each field has a default. A value is never converted: "5" is no number.
     """
 
-    def __init__(self, **values: Any) -> None:
-        """EvaluatorError, in one line, for a setting that does not exist or a value that does not fit."""
-        try:
-            super().__init__(**values)
-        except EvaluatorError:
-            raise
-        except SsremError as error:
-            raise EvaluatorError(str(error)) from None
+    error: ClassVar[type[SsremError]] = EvaluatorError
+
+    @property
+    def tuning(self) -> Self:
+        """These settings, those named tune_NAME in place of NAME: as `tuned_on` learns."""
+        values = {name.removeprefix("tune_"): value for name, value in self if name.startswith("tune_")}
+        return self.model_copy(update=values)
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,7 @@ class Evaluator(ABC):
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset({"context"})
-    """What a sample must have besides the response: a subset of {"context", "reference"}."""
+    """What it reads besides the response, of "context" and "reference"; `lacks` says what a sample must have."""
     range: ClassVar[tuple[float, float]]
     """The lowest and the highest possible `score`; may be infinite."""
     source: ClassVar[str]
@@ -174,9 +173,9 @@ class Evaluator(ABC):
     def compute(self, samples: Sequence[Sample]) -> Scores:
         """The parts of the score of samples that lack nothing, in order; a part without reference is NaN."""
 
-    @abstractmethod
     def f_unit(self, f: Floats) -> Floats:
         """f scaled to the unit range by the bounds of the last training; NaN without one."""
+        return np.full(f.shape, np.nan)
 
     @abstractmethod
     def save(self, folder: Path) -> None:
@@ -196,12 +195,7 @@ class Evaluator(ABC):
         reference counts as none."""
         reasons = [self.lacks(sample) for sample in samples]
         rows = [row for row, reason in enumerate(reasons) if not reason]
-        usable = [
-            sample
-            if sample.reference is None or sample.reference.strip()
-            else replace(sample, reference=None)
-            for sample in map(samples.__getitem__, rows)
-        ]
+        usable = [_without_blank_reference(samples[row]) for row in rows]
         return (
             self.compute(usable).placed(rows, reasons)
             if rows
@@ -235,6 +229,11 @@ class Evaluator(ABC):
             samples = [Sample(contexts[at], text) for at, text in zip(row.tolist(), texts, strict=True)]
             f[row, column] = self.components(samples).f
         return columns.by_kind(f)
+
+
+def _without_blank_reference(sample: Sample) -> Sample:
+    blank = sample.reference is not None and not sample.reference.strip()
+    return replace(sample, reference=None) if blank else sample
 
 
 class Trained(Evaluator):
@@ -290,15 +289,25 @@ class Trained(Evaluator):
         """A copy that has learned from the human scores of annotated sets, by name; this evaluator does not change.
 
         Some of the contexts, with all of their responses, are held out and choose the epoch. The bounds of f become
-        those of the annotated samples. EvaluatorError for scores beyond the scale, for fewer than 10 samples or 5
-        contexts, for several sets where it learns from one, and from an evaluator that cannot learn from human scores.
+        those of the annotated samples. Samples that it gives no score are left out. EvaluatorError for scores beyond
+        the scale, for fewer than 10 samples or 5 contexts, for several sets where it learns from one, and from an
+        evaluator that cannot learn from human scores.
         """
         if len(sets) != 1 and "sets" not in self.learns_from:
             raise EvaluatorError(f"{self.name} learns from one annotated set at a time, not from {len(sets)}")
         if "candidates+labels" in self.learns_from and "labels" not in self.learns_from:
             self._check_trained()
-        tuned = copy.copy(self)
-        tuned.training = tuned._tune(sets, progress)
+        tuned, usable, reasons = copy.copy(self), {}, list[str]()
+        for name, labels in sets.items():
+            own = [self.lacks(sample) for sample in labels.samples]
+            pairs = ((_without_blank_reference(sample), score) for sample, score in labels.pairs)
+            usable[name] = replace(labels, pairs=tuple(compress(pairs, (not reason for reason in own))))
+            reasons += own
+        if notes := left_out(reasons):
+            samples = [sample for labels in usable.values() for sample in labels.samples]
+            check_enough(self.name, samples, f"annotated responses ({notes[0]})")
+        training = tuned._tune(usable, progress)
+        tuned.training = replace(training, notes=(*training.notes, *notes))
         return tuned
 
     def take(self, tensors: Mapping[str, NDArray[Any]], bounds: Mapping[str, Bounds], tuned: int = 0) -> None:

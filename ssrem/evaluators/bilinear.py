@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 # Sentence mover's similarity solves a transport problem a pair: this many pairs fix its bounds well enough.
 _BOUND_ROWS = 2_000
-# f of this quantile of the validation candidates is ± the second number, see `scale_of`.
+# f is scaled so that |f| at this quantile of the validation candidates is the second number, see `scale_of`.
 _QUANTILE, _HIGH = 0.999, 0.9
 # How many responses' candidates are multiplied at a time.
 _CHUNK = 5_000

@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,6 +36,7 @@ from ssrem.evaluators.bilinear_inputs import (
     mean_turn,
 )
 from ssrem.evaluators.learning import contents
+from ssrem.files import folder_of
 from ssrem.samples import TRAIN, VALID, Candidates, Rows
 from ssrem.training.trainer import Curve, Group, Loss, Schedule, Step, precision, shuffled_epochs
 
@@ -399,9 +399,7 @@ class AdapterObjective(VectorObjective):
         # The layers without adapters are run once a text, where the model can be divided.
         self.lower: LowerStates | None = None
         if (parts := divided(self.model, settings.freeze)) is not None:
-            if checkpoint is None:
-                self._scratch = TemporaryDirectory(prefix="ssrem-")  # removed with this object
-                checkpoint = Path(self._scratch.name)
+            checkpoint = checkpoint or folder_of(self)
             texts = (np.array([settings.freeze, *ids], dtype=np.int64).tobytes() for ids in self.tokens)
             key = short_hash(start.signature.encode(), *texts)
             self.lower = LowerStates(parts[0], self.tokens, start.dimensions, checkpoint / "states", key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -389,6 +390,8 @@ class Blend(Trained):
             member = self.members[part.key]
             if part.folder or (member.learns_from and not comes_packaged(member.name, member.signature)):
                 member.save(folder / MEMBERS / part.key)
+            else:  # of what was saved there before
+                shutil.rmtree(folder / MEMBERS / part.key, ignore_errors=True)
 
     @classmethod
     def _untrained(cls, folder: Path, settings: Any, encoder: Encoder | None) -> Self:

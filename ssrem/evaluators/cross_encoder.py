@@ -24,6 +24,7 @@ from ssrem.training import Training
 
 if TYPE_CHECKING:
     from ssrem.evaluators.cross_encoder_network import Base
+    from ssrem.negatives.base import Generator
 
 _CHUNK = 4_096
 _TRANSFORMER = "transformer"
@@ -111,8 +112,8 @@ class CrossEncoder(Trained):
         return CrossNet(self.base, self.settings, self.head)
 
     @abstractmethod
-    def negatives(self) -> tuple[str, dict[str, Any]]:
-        """The negatives that `fit` learns from: spec and settings for ssrem.negatives.load_generator."""
+    def negatives(self) -> Generator:
+        """What makes the negatives that `fit` learns from."""
 
     def _about(self) -> str:
         chosen = self.settings
@@ -133,8 +134,7 @@ class CrossEncoder(Trained):
     def _fit(self, candidates: Candidates, progress: Progress | None, checkpoint: Path | None) -> Training:
         from ssrem.evaluators.cross_encoder_training import fit
 
-        spec, settings = self.negatives()
-        return fit(self, candidates, load_generator(spec, **settings), progress, checkpoint)
+        return fit(self, candidates, self.negatives(), progress, checkpoint)
 
     def compute(self, samples: Sequence[Sample]) -> Scores:
         from ssrem.evaluators.cross_encoder_network import logits, sigmoid
@@ -152,14 +152,16 @@ class CrossEncoder(Trained):
         """The transformer, unless it can be loaded by name: no pickled weights, code or other runtimes' files."""
         source, target = self.base.folder, folder / _TRANSFORMER
         # An evaluator may be saved to the folder that it was loaded from.
-        if self.base.named or (target.exists() and target.samefile(source)):
+        if not self.base.named and target.exists() and target.samefile(source):
+            return
+        shutil.rmtree(target, ignore_errors=True)
+        if self.base.named:
             return
 
         def others(within: str, names: list[str]) -> list[str]:
             folders = [n for n in names if Path(within, n).is_dir() and n not in ("onnx", "openvino")]
             return [name for name in names if name not in folders and not name.endswith(_COPIED)]
 
-        shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(source, target, ignore=others)
 
     @classmethod
@@ -196,8 +198,7 @@ class Retrieval(CrossEncoder):
 
     def __init__(self, settings: RetrievalSettings | None = None, encoder: Encoder | None = None) -> None:
         super().__init__(settings, encoder)
-        spec, chosen = self.negatives()
-        load_generator(spec, **chosen)  # an unknown name is an error at once
+        self.negatives()  # an unknown name is an error at once
 
     @classmethod
     def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
@@ -207,16 +208,16 @@ class Retrieval(CrossEncoder):
             chosen = chosen.model_copy(update={"negatives_model": str(provider.masked_lm())})
         return cls(chosen)
 
-    def negatives(self) -> tuple[str, dict[str, Any]]:
+    def negatives(self) -> Generator:
         spec, model, device = self.settings.negatives, self.settings.negatives_model, self.settings.device
         if not needs_model(spec):
-            return spec, {}
+            return load_generator(spec)
         if not model:
             raise EvaluatorError(
                 f"{self.name}: negatives {spec} need a masked language model; set negatives_model to its name "
                 "or folder, or make one from the packaged encoder with ssrem train masked-lm"
             )
-        return spec, {"model": model, "device": None if device == "auto" else device}
+        return load_generator(spec, model=model, device=None if device == "auto" else device)
 
     def _learned_from(self) -> str:
         return f"|loss:{self.settings.loss}|neg:{self.settings.negatives}"
@@ -249,5 +250,5 @@ class RobertaEval(CrossEncoder):
     learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels", "candidates+labels"})
     head: ClassVar[str] = "mlp"
 
-    def negatives(self) -> tuple[str, dict[str, Any]]:
-        return "random-1", {}
+    def negatives(self) -> Generator:
+        return load_generator("random-1")

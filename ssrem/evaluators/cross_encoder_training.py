@@ -98,10 +98,7 @@ def tune(evaluator: Any, labels: Labels, progress: Progress | None) -> Training:
     )
     if from_0:
         calibrate(net, logits(net, learned.inputs), learned.targets)
-    tuning = chosen.model_copy(
-        update={name.removeprefix("tune_"): value for name, value in chosen if name.startswith("tune_")}
-    )
-    curve = CrossObjective(net, learned, valid, tuning, "squared").learn(progress, None, from_0=from_0)
+    curve = CrossObjective(net, learned, valid, chosen.tuning, "squared").learn(progress, None, from_0=from_0)
     figures = {"valid_loss": curve.best["valid_loss"]}
     if from_0:
         figures["prior_valid_loss"] = curve.history[0]["valid_loss"]

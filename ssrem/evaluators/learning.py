@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
-from ssrem.negatives.base import BATCH, Case, Generator, Negative
+from ssrem.negatives.base import BATCH, Generator, Negative
 from ssrem.samples import (
     CONTEXT_ATTACK,
     SPLIT_NAMES,
@@ -127,8 +127,7 @@ def negatives_by_response(
             f"{name}: no response of the {SPLIT_NAMES[split]} split has a negative from {generator.name}; "
             "more conversations are needed, or other negatives"
         )
-    cases = ((Case(candidates, row), negatives) for row, negatives in by_row.items() if negatives)
-    return [(case.true, negatives) for case, negatives in cases]
+    return [(candidates.sample(row), negatives) for row, negatives in by_row.items() if negatives]
 
 
 def _batches(

@@ -96,9 +96,6 @@ class Metric(Evaluator):
                 reasons[row] = reason
         return Scores.of(truncated, reasons, **{self.parts[0]: values})
 
-    def f_unit(self, f: Floats) -> Floats:
-        return np.full(f.shape, np.nan)
-
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         settings = self.settings.model_dump(mode="json")

@@ -196,9 +196,7 @@ def tune(evaluator: Any, labels: Labels, progress: Progress | None) -> Training:
     first, second = (examples.part(rows) for rows in human.split)
     net = RuberNet.seeded(encoder.dimensions, settings)
     net.load_state_dict(evaluator.net.state_dict())
-    names = ("epochs", "batch_size", "learning_rate")
-    tuning = settings.model_copy(update={name: getattr(settings, f"tune_{name}") for name in names})
-    curve = RuberObjective(net, laid, first, second, tuning, len(examples)).learn(progress)
+    curve = RuberObjective(net, laid, first, second, settings.tuning, len(examples)).learn(progress)
     bounds = {**evaluator.bounds, "f": Bounds.of(scores(net, laid, pairs))}
     evaluator.take(learned_weights(net), bounds, tuned=len(labels.pairs))
     return curve.training(began, human.counts, {"valid_loss": curve.best["valid_loss"]}, [human.note])
@@ -261,7 +259,7 @@ class RuberObjective:
 
     def loss(self, rows: Rows, step: Step) -> Loss:
         each, _ = losses(self.net, self.laid, self.train, rows, step.epoch - 1, self.settings.margin)
-        return Loss.of(each)
+        return Loss.averaged(each.mean(), len(each))
 
     def validate(self, epoch: int) -> dict[str, float]:
         """Mean loss and, with negatives, the share of true responses that score above their own first negative."""

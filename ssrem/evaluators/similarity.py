@@ -73,8 +73,8 @@ def movers_similarity(encoder: Encoder, responses: Sequence[str], references: Se
 
 
 FLOWS_AT_ONCE = 5_000
-"""Flows, one for a word of the response and one of the reference, that are about one linear program: a program for each
-pair of texts takes four times as long, a larger one no less."""
+"""About how many flows, from a word of the response to a word of the reference, one linear program has. A program for
+each pair of texts takes four times as long; larger programs gain nothing."""
 
 
 def moving_costs(moves: Sequence[tuple[Floats, Floats, Floats]]) -> Floats:
@@ -99,7 +99,7 @@ def moving_costs(moves: Sequence[tuple[Floats, Floats, Floats]]) -> Floats:
     solved = linprog(costs, A_eq=sums, b_eq=np.concatenate(totals), method="highs-ds")
     assert solved.status == 0, solved.message  # weights that sum to 1 can always be moved
     least: Floats = np.add.reduceat(solved.x * costs, starts[:-1])
-    return least.round(12)  # so that what is moved beside it does not show
+    return least.round(12)  # so that a cost does not depend on the other pairs of the program
 
 
 METRICS: dict[str, Callable[[Encoder, Sequence[str], Sequence[str]], Floats]] = {

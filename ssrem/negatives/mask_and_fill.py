@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field
 
-from ssrem.encoders.pretrained import BF16
+from ssrem.encoders.hub import BF16
 from ssrem.errors import EvaluatorError
 from ssrem.negatives.base import Case, Generator, GeneratorSettings, Negative, share_of
 from ssrem.negatives.masked_lm import MaskedLM, Pieces, joined_turns

@@ -17,7 +17,6 @@ from ssrem.encoders.base import padded
 from ssrem.encoders.layers import freeze
 from ssrem.errors import EvaluatorError
 from ssrem.files import write_json
-from ssrem.negatives.base import Case
 from ssrem.negatives.masked_lm import joined_turns, masked_logits
 from ssrem.samples import TRAIN, VALID, Candidates, Floats, Progress, Rows
 from ssrem.settings import LARGEST, Count, Natural, Positive, Seed, Settings
@@ -86,7 +85,7 @@ def fine_tune(
     """
     settings = settings or TiedHeadSettings()
     if len(candidates.rows(TRAIN)) == 0:
-        raise EvaluatorError("tied head: the training split has no response; build the speaker tables first")
+        raise EvaluatorError("masked-lm: the training split has no response; build the speaker tables first")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         head = TiedHead(candidates, settings)
@@ -140,12 +139,12 @@ class TiedHead:
         config = self.model.config
         if config.model_type != "bert" or config.max_position_embeddings < settings.max_tokens:
             raise EvaluatorError(
-                f"tied head: {settings.encoder} is a {config.model_type} encoder of "
+                f"masked-lm: {settings.encoder} is a {config.model_type} encoder of "
                 f"{config.max_position_embeddings} tokens; expected bert of {settings.max_tokens} or more"
             )
         if self.tokenizer.mask_token_id is None:
             raise EvaluatorError(
-                f"tied head: the tokenizer of {settings.encoder} has no mask token; name another BERT"
+                f"masked-lm: the tokenizer of {settings.encoder} has no mask token; name another BERT"
             )
         self.frozen = freeze(self.model, settings.freeze, settings.encoder)
         if not _has_head(settings.encoder):
@@ -185,7 +184,7 @@ class TiedHead:
         masked = sum(len(batch.truth) for batch in batches)
         if masked == 0:
             raise EvaluatorError(
-                f"tied head: at step {step.number + 1} no response has a token that the encoder knows; "
+                f"masked-lm: at step {step.number + 1} no response has a token that the encoder knows; "
                 f"{self.settings.encoder} does not fit this corpus"
             )
         summed = torch.stack([self._summed_loss(batch) for batch in batches]).sum()
@@ -210,7 +209,7 @@ class TiedHead:
         self.model.tie_weights()
         if head.decoder.weight is not self.model.get_input_embeddings().weight:
             raise EvaluatorError(
-                "tied head: the encoder's config has tie_word_embeddings off; set it to true"
+                "masked-lm: the encoder's config has tie_word_embeddings off; set it to true"
             )
         with torch.no_grad():
             torch.nn.init.eye_(head.transform.dense.weight)
@@ -221,7 +220,7 @@ class TiedHead:
         """Relative frequency of each token in a sample of the responses, with one added to each count; (v,)."""
         counts = np.ones(self.model.config.vocab_size)
         sampled = self.rows[:: max(1, len(self.rows) // 20_000)].tolist()
-        for ids in self._tokens([Case(self.candidates, row).response for row in sampled]):
+        for ids in self._tokens([self.candidates.sample(row).response for row in sampled]):
             np.add.at(counts, ids, 1)
         return np.asarray(counts / counts.sum())
 
@@ -248,9 +247,9 @@ class TiedHead:
         return _Batch(*(torch.from_numpy(array).to(self.model.device) for array in arrays))
 
     def _input(self, row: int, with_context: bool) -> list[int]:
-        case = Case(self.candidates, row)
-        turns = case.context[-self.settings.context_turns :] if with_context else ()
-        *context, response = self._tokens([*turns, case.response])
+        sample = self.candidates.sample(row)
+        turns = sample.context[-self.settings.context_turns :] if with_context else ()
+        *context, response = self._tokens([*turns, sample.response])
         start, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         response = response[: self.settings.max_tokens - 2]
         history, _ = joined_turns(context, end, self.settings.max_tokens - len(response) - 2)

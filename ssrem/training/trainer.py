@@ -52,11 +52,6 @@ class Loss:
     count: int
 
     @classmethod
-    def of(cls, losses: torch.Tensor) -> Loss:
-        """The mean of the losses of the examples, (b,)."""
-        return cls.averaged(losses.mean(), len(losses))
-
-    @classmethod
     def averaged(cls, mean: torch.Tensor, count: int) -> Loss:
         """From the mean over `count` examples."""
         return cls(mean, float(mean.detach()) * count, count)

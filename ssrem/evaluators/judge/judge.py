@@ -136,7 +136,7 @@ class Judge(Metric):
         response = sample.response[:room]
         room -= len(response)
         context: list[str] = []
-        for turn in reversed(_spoken(sample)[-self.settings.context_turns :]):
+        for turn in reversed(sample.last_turns(self.settings.context_turns)):
             if len(turn) > room and context:
                 break
             context.insert(0, turn[-room:] if room else "")

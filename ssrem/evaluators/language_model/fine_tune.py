@@ -12,13 +12,13 @@ from pydantic import Field
 
 from ssrem.encoders import hub, pretrained
 from ssrem.encoders.layers import add_adapters, layers, merge_adapters
+from ssrem.encoders.transformer import adapter_factors
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import EvaluatorSettings
 from ssrem.evaluators.language_model.likelihood import CausalSettings
 from ssrem.evaluators.language_model.models import GEMMA, CausalModel, Tokens, gemma_folder
 from ssrem.evaluators.learning import draw
 from ssrem.files import write_json
-from ssrem.negatives.base import Case
 from ssrem.samples import TRAIN, VALID, Candidates, Progress, Rows
 from ssrem.settings import LARGEST, Count, Natural, Positive, Seed
 from ssrem.training.checkpoint import Checkpoint
@@ -129,11 +129,7 @@ class LmObjective:
         return [self.rows, self.candidates.response[self.rows], np.array(held_out, dtype=np.int64)]
 
     def groups(self) -> Sequence[Group]:
-        parameters = {
-            f"{name}.{side}": value for name, adapter in self.adapters.items()
-            for side, value in (("up", adapter.up), ("down", adapter.down))
-        }  # fmt: skip
-        return [Group(parameters, self.settings.learning_rate)]
+        return [Group(adapter_factors(self.adapters), self.settings.learning_rate)]
 
     def epochs(self) -> Iterator[Sequence[Rows]]:
         random = np.random.default_rng([self.settings.seed, 0])
@@ -159,8 +155,8 @@ class LmObjective:
         """The responses at `rows`, some after their context, without those that have no token."""
         samples = []
         for row in rows.tolist():
-            case, after = Case(self.candidates, row), random.random() < self.settings.context_share
-            samples.append((case.context[-self.settings.context_turns :] if after else (), case.response))
+            sample, after = self.candidates.sample(row), random.random() < self.settings.context_share
+            samples.append((sample.context[-self.settings.context_turns :] if after else (), sample.response))
         form = CausalSettings()
         read = self.reader.tokens(
             samples, separator=form.separator, max_length=self.settings.max_tokens,

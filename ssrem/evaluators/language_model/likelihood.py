@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ssrem import trusted_sources
-from ssrem.encoders.pretrained import BF16
+from ssrem.encoders.hub import BF16
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import EvaluatorSettings
 from ssrem.evaluators.language_model.models import (

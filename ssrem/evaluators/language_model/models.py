@@ -132,17 +132,13 @@ class LanguageModel(Pretrained, ABC):
 
         keys = [(item.context, item.response) for item in items]
         if len(self._known) > _REMEMBERED:
-            self.forget()
+            self._known = {}
         known = self._known  # which another thread may replace, but not empty
         new = {key: item for key, item in zip(keys, items, strict=True) if key not in known}
         with torch.inference_mode(), self.precision():
             sums = self._log_likelihoods(list(new.values()), batch_size)
         known.update(zip(new, sums.tolist(), strict=True))
         return np.array([known[key] for key in keys], dtype=np.float64)
-
-    def forget(self) -> None:
-        """Drop the cached results."""
-        self._known = {}
 
     @abstractmethod
     def _log_likelihoods(self, items: Sequence[Tokens], batch_size: int) -> Floats:
@@ -349,8 +345,8 @@ def gemma_folder() -> Path:
     converted once, into float32 safetensors (1.1 GB) in the user's cache folder ($XDG_CACHE_HOME or ~/.cache).
     EvaluatorError if a package is missing or damaged, or the folder cannot be written.
     """
-    if missing := extras.not_installed(*extras.GEMMA):
-        packages, way_out = ", ".join(missing).replace("_", "-"), extras.way_out(*extras.GEMMA)
+    if missing := extras.not_installed(*extras.OF_GEMMA):
+        packages, way_out = ", ".join(missing).replace("_", "-"), extras.way_out(*extras.OF_GEMMA)
         raise EvaluatorError(f"model {GEMMA}: needs {packages}; {way_out}, or name another causal model")
     package = importlib.import_module(_MODULE)
     digest = str(package.EXPECTED_SHA256)

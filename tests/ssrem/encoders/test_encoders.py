@@ -205,6 +205,10 @@ def test_specs(tmp_path: Path) -> None:
     for spec, dimensions in ((f"file:{tmp_path}/a+b.txt", 2), (f"file:{path}+wordllama", 258)):
         check_spec(spec)
         assert load_encoder(spec).dimensions == dimensions
+    check_spec("word2vec:uniform+all-minilm-l6-v2:int8")
+    for spec in ("glove-6b-50d:unifrom", "wordllama:int8", "all-minilm-l6-v2:int9"):
+        with pytest.raises(EvaluatorError, match="no encoder or file"):
+            check_spec(spec)
     with pytest.raises(EvaluatorError, match="glove-twitter-200"):
         load_encoder("glove-twiter-200")
     with pytest.raises(EvaluatorError, match="train_texts"):

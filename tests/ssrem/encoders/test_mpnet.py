@@ -69,7 +69,7 @@ def cached(site: Path) -> list[Path]:
 
 
 def test_the_packages_are_put_together_once(packages: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert extras.not_installed(*extras.MPNET) == []
+    assert extras.not_installed(*extras.OF_MPNET) == []
     encoder = load_encoder("all-mpnet-base-v2")
     assert capfd.readouterr().err.count("putting all-mpnet-base-v2 together") == 1
     [folder] = cached(packages)

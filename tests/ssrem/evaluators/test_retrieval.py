@@ -395,8 +395,10 @@ def test_negatives_are_a_setting(bert: Path, tmp_path: Path) -> None:
     rows = filled.fit(candidates).rows
     assert rows["train"] < rows["train_negatives"] <= 60
     alone = retrieval(negatives="replace-with-history", negatives_model=str(masked), device="auto")
-    assert alone.negatives() == ("replace-with-history", {"model": str(masked), "device": None})
-    assert retrieval(negatives="random-1", negatives_model="unused").negatives() == ("random-1", {})
+    made_by = alone.negatives()
+    assert made_by.name == "replace-with-history"
+    assert made_by.settings.model == str(masked) and made_by.settings.device is None
+    assert retrieval(negatives="random-1", negatives_model="unused").negatives().name == "random-1"
 
 
 def write_masked(folder: Path) -> Path:

@@ -41,7 +41,7 @@ class Line:
         x = self.x[torch.from_numpy(rows)]
         noise = 0.01 * torch.randn(len(rows), generator=step.noise) * torch.rand(len(rows))
         self.dtypes.add((x[:, None] @ self.slope[:, None]).dtype)
-        return Loss.of((x * self.slope - 3 * x + noise) ** 2)
+        return Loss.averaged(((x * self.slope - 3 * x + noise) ** 2).mean(), len(x))
 
     def validate(self, epoch: int) -> dict[str, float]:
         loss = ((self.x * self.slope - 3 * self.x) ** 2).mean()

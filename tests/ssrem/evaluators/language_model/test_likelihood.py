@@ -182,10 +182,10 @@ def test_a_score_is_the_samples_own(cls: type[Likelihood], causal: Path, masked:
     expected = evaluator_of(cls, causal, masked).score(SAMPLES)
     for size in (1, 2, 64):
         evaluator = evaluator_of(cls, causal, masked, batch_size=size)
-        evaluator.model.forget()
+        evaluator.model._known = {}
         np.testing.assert_allclose(evaluator.score(SAMPLES[::-1])[::-1], expected, atol=1e-5)
         for sample, value in zip(SAMPLES, expected, strict=True):
-            evaluator.model.forget()
+            evaluator.model._known = {}
             assert evaluator.score([sample])[0] == pytest.approx(value, abs=1e-5)
 
 
@@ -279,7 +279,7 @@ def test_models_that_multiply_by_the_weights_of_their_head_score_alike(
 ) -> None:
     evaluator = LmCoherence(model=causal)
     expected = evaluator.score(SAMPLES)
-    evaluator.model.forget()
+    evaluator.model._known = {}
     # such a model never calls the head that it names
     idle = copy.deepcopy(evaluator.model.model.lm_head)
     monkeypatch.setattr(evaluator.model.model, "get_output_embeddings", lambda: idle)
@@ -288,7 +288,7 @@ def test_models_that_multiply_by_the_weights_of_their_head_score_alike(
 
 def test_the_head_is_computed_only_where_a_token_is_scored(causal: Path) -> None:
     evaluator = LmPmi(model=causal)
-    evaluator.model.forget()
+    evaluator.model._known = {}
     positions: list[int] = []
     head = evaluator.model.model.lm_head
     hook = head.register_forward_hook(lambda _, __, logits: positions.append(logits.shape[:-1].numel()))
@@ -309,7 +309,7 @@ def test_responses_to_one_context_share_its_pass(
     responses = ["fine", "i like cats and the movie", "", "no", "zebra the hi"]
     evaluator = LmCoherence(model=causal, speakers="", batch_size=size, aggregate="sum")
     model = evaluator.model
-    model.forget()
+    model._known = {}
     forward, widths = model.model.forward, []
 
     def counted(*arguments: Any, **options: Any) -> Any:
@@ -431,7 +431,7 @@ def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     package = SimpleNamespace(EXPECTED_SHA256=digest, chunk_paths=lambda: files)
     monkeypatch.setitem(sys.modules, "gemma_parts", package)
     monkeypatch.setattr(language_models, "_MODULE", "gemma_parts")
-    monkeypatch.setattr(extras, "GEMMA", ())
+    monkeypatch.setattr(extras, "OF_GEMMA", ())
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     def convert(joined: Path, ready: Path) -> None:
@@ -458,7 +458,7 @@ from pathlib import Path
 from ssrem.evaluators.language_model import models
 parts = [Path(part) for part in sys.argv[1:-1]]
 sys.modules["parts"] = types.SimpleNamespace(EXPECTED_SHA256=sys.argv[-1], chunk_paths=lambda: parts)
-models._MODULE, models.extras.GEMMA = "parts", ()
+models._MODULE, models.extras.OF_GEMMA = "parts", ()
 models._convert = lambda joined, ready: os.kill(os.getpid(), signal.SIGKILL)
 models.gemma_folder()
 """
@@ -478,7 +478,7 @@ def test_gemma_damaged_or_missing(parts: list[Path], tmp_path: Path, monkeypatch
     parts[1].unlink()
     with pytest.raises(EvaluatorError, match=r"cannot be put together .* XDG_CACHE_HOME"):
         language_models.gemma_folder()
-    monkeypatch.setattr(extras, "GEMMA", ("no_such_package",))
+    monkeypatch.setattr(extras, "OF_GEMMA", ("no_such_package",))
     monkeypatch.setitem(extras.EXTRA_OF, "no_such_package", "lm")
     with pytest.raises(EvaluatorError, match=r"needs no-such-package; pip install 'ssrem\[lm\]'"):
         LmCoherence().score(SAMPLES)
