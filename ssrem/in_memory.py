@@ -22,7 +22,7 @@ from ssrem.settings import TableSettings
 from ssrem.tables.builder import TableBuilder
 from ssrem.tables.candidates import load_candidates
 from ssrem.tables.landing import Landed, create_rest, create_utterances
-from ssrem.tables.notes import one_sided, order_note, people_notes, replies_notes, seats
+from ssrem.tables.notes import one_sided, order_note, people_notes, repeated_notes, replies_notes, seats
 from ssrem.tables.speaker_sets import DRAWS, create_tables
 
 if TYPE_CHECKING:
@@ -141,7 +141,9 @@ def conversations(
         reader.named_not_people = tuple(not_people)
         scope = "person" if speakers == "auto" else speakers
         values = {"corpus": "conversations", "speaker_scope": scope}
-        landed = create_utterances(tables, lambda: reader, unique=not reader.ids_may_repeat, **values)
+        landed = create_utterances(
+            tables, lambda: reader, unique=not reader.ids_may_repeat, number_of=reader.number_of, **values
+        )
         left_out = _left_out(landed, max_quarantine)
         if speakers == "auto" and (named := seats(tables, reader.roles)):
             raise DumpError(
@@ -151,7 +153,13 @@ def conversations(
         create_rest(tables, **values)
         if sentence := one_sided(tables):
             raise DumpError(f"{sentence}; name who says what by the speaker of each message")
-        told = [*landed.notes, *replies_notes(tables, landed), order_note(tables), left_out]
+        told = [
+            *landed.notes,
+            *replies_notes(tables, landed),
+            order_note(tables),
+            *repeated_notes(tables),
+            left_out,
+        ]
         create_tables(tables, "conversations", scope, settings)
         frames = {
             name: connection.sql(f"FROM {name} ORDER BY {', '.join(TABLES[name].key)}").pl()
@@ -164,7 +172,7 @@ def conversations(
             )
         nobodies = people_notes(tables, scope, not_people, lambda names: f"not_people={[*names]!r}")
         others = (*told, *nobodies, _one_sided(frames["conversations"]))
-        notes = [*map(in_python, reader.all_notes()), *filter(None, others)]
+        notes = [in_python(note) for note in (*reader.all_notes(), *filter(None, others))]
         for note in notes:
             warnings.warn(note, stacklevel=2)
         return Conversations(frames, load_candidates(connection, ["conversations"]), notes)

@@ -27,7 +27,7 @@ from ssrem.readers.people import NONE
 from ssrem.readers.times import checked_format
 from ssrem.schemas import LANDED
 from ssrem.tables.landing import Landed, create_rest, create_utterances
-from ssrem.tables.notes import one_sided, order_note, people_notes, replies_notes, seats
+from ssrem.tables.notes import one_sided, order_note, people_notes, repeated_notes, replies_notes, seats
 from ssrem.tasks.privacy import derived, private, purge
 from ssrem.tasks.settings import DumpSettings, Resources
 from ssrem.tasks.stage.progress import progress
@@ -195,7 +195,7 @@ class _DumpLanding:
             corpus=self.corpus,
             speaker_scope=scope,
             unique=not reader.ids_may_repeat,
-            number_of=lambda: reader.number_of,  # which may look through the file
+            number_of=reader.number_of,
         )
         if _stamps(reader.files()) != self.stamps:
             raise DumpError(f"{self.source} changed while it was read; land it again when it is complete")
@@ -234,7 +234,8 @@ class _DumpLanding:
             )
             raise DumpError(f"{self.source}: {sentence}; {way_out}")
         order, of_corpus = order_note(stage), PartitionKey(corpus=self.corpus)
-        self._say(order and f"{order} with --replace", *replies_notes(stage, landed))
+        again = [f"{note} with --replace" for note in (order, *repeated_notes(stage)) if note]
+        self._say(*again, *replies_notes(stage, landed))
         retired = of_turns(stage.partitions, self.corpus)  # which were here before
         if self.key and any(p.address == ("corpora", of_corpus) for p in stage.partitions):
             retired = derived(self.home, self.corpus)  # of what landed with names nothing stays

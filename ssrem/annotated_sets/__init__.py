@@ -47,7 +47,7 @@ def read_set(path: Path, layout: str | None = None, mapping: Mapping[str, str] |
     if part and name != "grade":
         raise AnnotationError(f"--layout {layout}: only grade files hold several sets; give --layout {name}")
     chosen = layout_called(name)
-    source.layout, source.part, source.named = name, part, chosen.takes_mapping
+    source.part, source.named = part, chosen.takes_mapping
     rows = tuple(rated(source, chosen.rows(source)))
     counts = {what: count for what, count in source.left_out.items() if count}
     read = AnnotatedSet(name, rows, counts, part or None, chosen.takes_mapping, source.columns)

@@ -107,7 +107,7 @@ class Source:
     """What a layout is recognised by, and reads: a file.
 
     format: a key of FORMATS of `table_rows`, None for files of other kinds. first: the values of the first row of JSON
-    or of a table, empty where there is none. mapping: field → column. layout: as which it is read. part: which of a
+    or of a table, empty where there is none. mapping: field → column. part: which of a
     file's sets to read. named: whether columns say which scores there are. Layouts write left_out, what they skip, and
     columns, a sentence about the columns of a table. AnnotationError if it is nothing that can be read.
     """
@@ -116,7 +116,7 @@ class Source:
         if path.is_dir():
             raise AnnotationError(f"{path} is a folder; give a file of rated responses")
         self.path, self.mapping = path, mapping or {}
-        self.layout, self.columns, self.part, self.named = "", "", "", False
+        self.columns, self.part, self.named = "", "", False
         self.left_out = Counter[str]()
         self._file = TableFile(path)
         self.format = self._file.format
@@ -326,5 +326,6 @@ def _rating(where: str, criterion: str, value: Any, out_of: dict[str, str]) -> f
         )
     raise AnnotationError(
         f"{where}: rating {short_repr(value)} of {criterion!r} is neither a number up to {LARGEST_RATING:g} nor N/A; "
-        f"write it as a number, such as 4, '4 - good' or '4/5', or as pass or fail, yes or no, true or false{comma}"
+        f"write it as a number, such as 4, '4 - good' or '4/5', or as pass or fail, yes or no, like or "
+        f"dislike{comma}"
     )

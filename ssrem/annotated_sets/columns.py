@@ -35,7 +35,14 @@ from ssrem.readers.fields import (
 from ssrem.readers.json_values import is_pair
 from ssrem.readers.paths import MEMBERS, values_at
 
-WORDS: Mapping[str, float] = {"pass": 1, "fail": 0, "true": 1, "false": 0, "yes": 1, "no": 0, "y": 1, "n": 0}
+WORDS: Mapping[str, float] = {
+    **dict.fromkeys(
+        ("pass", "true", "yes", "y", "good", "correct", "positive", "like", "thumbs_up", "👍"), 1
+    ),
+    **dict.fromkeys(
+        ("fail", "false", "no", "n", "bad", "incorrect", "negative", "dislike", "thumbs_down", "👎"), 0
+    ),
+}
 """Labels of two values as files write them, in any case; JSON's true and false too."""
 
 _LONGEST_NAME = 100
@@ -112,7 +119,7 @@ def turns(context: Any) -> tuple[str, ...]:
 
 
 def _is_message(value: Any) -> bool:
-    """Whether it is a message of a chat log; other objects may be what is said."""
+    """Whether it is a message of a chat log; an object without `content` may itself be the text of a turn."""
     return isinstance(value, dict) and "content" in value and isinstance(turn_text(value), str)
 
 

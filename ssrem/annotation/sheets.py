@@ -19,7 +19,7 @@ from typing import Any
 
 from ssrem.annotation.batch import ON_TOPIC, Batch
 from ssrem.errors import AnnotationError
-from ssrem.files import read_text
+from ssrem.readers.table_rows import TableFile
 from ssrem.report.text import no_formula
 
 ANSWERS_FORMAT = "ssrem-answers-1"
@@ -138,14 +138,19 @@ def read_answers(paths: Sequence[Path], batch: Batch) -> list[Answer]:
 
 def _rows(path: Path) -> Iterator[tuple[str, Any, Any, Any, Any, Any]]:
     """(place, batch, rater, item, score, on-topic) as written; batch is None if the file does not name it."""
-    try:
-        text = read_text(path)
-    except FileNotFoundError:
-        raise AnnotationError(f"{path} does not exist; give the files that raters saved") from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise AnnotationError(f"{path} cannot be read as UTF-8 text ({reason})") from None
-    return _page_rows(path, text) if text.lstrip().startswith(("{", "[")) else _table_rows(path, text)
+    file = TableFile(path)
+    if file.format in ("json", "jsonl"):
+        yield from _page_rows(path, file.text)
+        return
+    for row in file.table("tsv" if file.format == "tsv" else "csv").rows:
+        where = f"{path}, {row.where}"
+        if row.fault:
+            raise AnnotationError(f"{where}: {row.fault}")
+        if missing := [name for name in ("rater", "item", "score") if name not in row.values]:
+            raise AnnotationError(f"{where}: no column {missing[0]}; expected rater, item and score")
+        score, on_topic = (_whole(row.values.get(name, "")) for name in ("score", ON_TOPIC))
+        if score is not None:
+            yield where, row.values.get("batch"), row.values["rater"], row.values["item"], score, on_topic
 
 
 def _page_rows(path: Path, text: str) -> Iterator[tuple[str, Any, Any, Any, Any, Any]]:
@@ -161,23 +166,6 @@ def _page_rows(path: Path, text: str) -> Iterator[tuple[str, Any, Any, Any, Any,
         ) from None
     for number, row in enumerate(rows, 1):
         yield f"{path}, answer {number}", batch, rater, *row
-
-
-def _table_rows(path: Path, text: str) -> Iterator[tuple[str, Any, Any, Any, Any, Any]]:
-    head = text.split("\n", 1)[0]
-    delimiter = ";" if head.count(";") > head.count(",") else ","
-    try:
-        rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, restval=""))
-    except csv.Error as error:
-        raise AnnotationError(f"{path} is not CSV ({error})") from None
-    for number, row in enumerate(rows, 1):
-        where = f"{path}, row {number}"
-        if missing := [name for name in ("rater", "item", "score") if name not in row]:
-            raise AnnotationError(f"{where}: no column {missing[0]}; expected rater, item and score")
-        score = _whole(row["score"])
-        if score is None:
-            continue
-        yield where, row.get("batch"), row["rater"], row["item"], score, _whole(row.get(ON_TOPIC, ""))
 
 
 def _whole(cell: str) -> int | str | None:

@@ -243,6 +243,6 @@ def _values(fields: Fields, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _model(field: FieldInfo) -> type[Settings] | None:
-    """The model of settings whose fields stand for this one, if it is one; `Margin` is one option."""
+    """The model of settings whose fields stand for this one, if it is one; `Margins` is one option."""
     kind = field.annotation
     return kind if isinstance(kind, type) and issubclass(kind, Settings) and kind is not Margins else None

@@ -183,9 +183,12 @@ def validate(
         raise UsageError(
             "--scores takes what the file has; leave out --evaluator, --set, --unlabelled, --dry-run"
         )
+    if scores and not source.read.mapped:
+        raise UsageError(
+            f"--scores names a column, and {file} is read as {source.read.layout}, which has none; "
+            "give --layout jsonl --map score=annotations.NAME, or a table"
+        )
     source.say_how_read()
-    if scores:
-        say(f"{file}: validating the scores in {scores!r}")
     others = _unlabelled(unlabelled, sets.map) if unlabelled else []
     target = output_ or Path(f"{source.name}-validation.html")
     output.write(target)  # scoring may take long
@@ -198,6 +201,7 @@ def validate(
         return validation.validate(data, judged, compared, precision=precision, own=own, changed=responses)
 
     if scores:
+        say(f"{file}: validating the scores in {scores!r}")
         fields = {name: of for name, of in (sets.map or {}).items() if name.partition(".")[0] != "score"}
         read = tasks.annotated.annotated_file(call.home, file, sets.layout, {**fields, "score": scores}).read
         judged = validation.Judged(
@@ -214,21 +218,26 @@ def validate(
                 say(f"validating {line}")
             in_use = [row for row in tasks.versions.versions(call.home, name) if row["promoted"]]
             tasks.versions.check_not_learned_from(in_use, {source.name: source.digest})
-            scored = scorer.components(data.samples)
-            for note in left_out(scored.reasons.tolist()):
+            # In one call: whether a reference counts depends on how many responses have one.
+            labelled, scored = len(data.samples), scorer.components([*data.samples, *others])
+            for note in left_out(scored.reasons[:labelled].tolist()):
                 say(note)
             judged = validation.Judged(
                 scorer.name,
                 scorer.signature,
-                scored.score,
-                scorer.score(others) if others else None,
+                scored.score[:labelled],
+                scored.score[labelled:] if others else None,
                 scorer.score if "f" in scorer.parts else validation.BY_REFERENCE,
                 validation.preferences(scorer, data.samples),
             )
             result = validated(judged)
-    now = f"{utc_now():%Y-%m-%d %H:%M} UTC"
     text = validation.render(
-        result, dataset=source.name, data=data, scores=judged.scores, required=require, generated_at=now
+        result,
+        dataset=source.name,
+        data=data,
+        scores=judged.scores,
+        required=require,
+        generated_at=f"{utc_now():%Y-%m-%d %H:%M} UTC",
     )
     output.write(target, text)
     verdict, missed = validation.verdict(result), validation.unmet(result, require)

@@ -132,11 +132,13 @@ def import_(
     drawn, review = tasks.annotate.import_answers(
         batch, answers, output=file, least=checks_passed, kappa=bound
     )
+    from numpy import isnan
+
     from ssrem.annotation.review import record  # imports SciPy
 
     if output.answered(call, {**record(drawn, review), "annotated": str(file)}):
         return
-    counted = int((review.ratings == review.ratings).any(axis=0).sum())
+    counted = int((~isnan(review.ratings)).any(axis=0).sum())
     figures = {
         "Krippendorff's alpha, ordinal, all raters": (review.before.value, review.before.reason),
         "Krippendorff's alpha, ordinal, kept raters": (review.alpha.value, review.alpha.reason),

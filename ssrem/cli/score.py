@@ -126,6 +126,8 @@ def _read(
                 f"{file} and --response: give a file or one response, not both; a turn is given by --context alone, "
                 "once for each"
             )
+        if format or map:
+            raise UsageError("--format and --map say how a file is read; leave them out beside --response")
         sample = Sample(turns("\n".join(context).split("\n")), response, reference)
         return Responses((ResponseRow("--response", None, sample),), None), "--response"
     if context or reference:

@@ -48,8 +48,8 @@ FORMATS: Mapping[str, str] = with_installed("ssrem.readers", _OWN)
 
 _CHAT_LOGS = ("chatgpt", "openai", "sharegpt")
 
-_ABOUT = re.compile(r"read.?me|licen[cs]e|copying", re.IGNORECASE)
-"""Names of files about the dump, which hold no part of it."""
+_ABOUT = re.compile(r"read.?me|licen[cs]e|copying|group_info|user_info", re.IGNORECASE)
+"""Names of files about the dump, which hold no part of it, also in exports of Google Chat."""
 
 
 def reader_class(format: str) -> type[Reader]:
@@ -89,7 +89,7 @@ def open_dump(
     try:
         paths = [path for one in sources for path in found.located(one)]
         for path in paths:
-            # An empty one of several is such as the log of a day on which nobody spoke.
+            # Of several files, empty ones are skipped, such as the log of a day on which nobody spoke.
             if len(paths) == 1 or not path.is_file() or path.stat().st_size:
                 found.add(path)
         if not found.files:
@@ -173,7 +173,9 @@ class _Dump:
                 f"{file.path} is not {self._wanted} but looks like {format}; leave out --format or give --format "
                 f"{format}"
             )
-        nested = any("." in column for columns in self._fields.values() for column in columns)
+        nested = len(self._fields.get("text", ())) > 1 or any(
+            "." in column for columns in self._fields.values() for column in columns
+        )
         chat_log = format in _CHAT_LOGS and "text" in self._fields
         if self._wanted is None and ((format == "parquet" and nested) or chat_log):
             format = "jsonl"  # whose rows may be nested as --map says

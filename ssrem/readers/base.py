@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -28,7 +30,7 @@ from ssrem.readers.fields import (
 )
 from ssrem.readers.files.sources import as_given, common_folder
 from ssrem.readers.files.streams import SAMPLE_ROWS, DumpFile, Meter, encodable, is_utf8, text_name
-from ssrem.readers.people import NONE, roles_in, seated, without_people
+from ssrem.readers.people import NONE, held_by_people, roles_in, seated, without_people
 from ssrem.readers.rows import (
     SOURCE_SCHEMA,
     MalformedRowError,
@@ -46,8 +48,13 @@ Record = Mapping[str, object]
 BATCH_BYTES = 32 << 20
 """A batch with this many bytes of text is full, however few rows it has."""
 
+_OF_ORDER = re.compile(
+    r"(?i)(?:turn|utterance|message|msg|seq|sequence|position|order|step)(?:[_ ]?(?:index|idx|no|num|number|nr))?"
+)
+"""Names of columns that may number the messages of a conversation."""
+
 _NO_REPLY = ("0", "-1", "None", "null", "nan")
-"""What tables write as the message that a first message replies to, where no message has that id."""
+"""Values of `reply_to` that mean no reply, where no message has that id."""
 
 
 class Reader(ABC):
@@ -238,12 +245,19 @@ class Reader(ABC):
             if len(written) >= FEW and all(len(one) > 9 and times.parse(one) is not None for one in written):
                 self.notes.append(f"no time is read, but {name!r} looks like one; --map time={name} reads it")
                 break
+        for name in filter(_OF_ORDER.fullmatch, map(str, plan.metadata)):
+            if _falls(rows, plan.sources.get("conversation", ()), name):
+                self.notes.append(
+                    f"conversations are read in the order of the dump, which is not that of {name!r}; if that says "
+                    "which message comes first, sort the dump by it"
+                )
+                break
         (column, *_) = plan.sources.get("text", ("",))
         texts = [text for row in rows if isinstance(text := row.get(column), str) and not text.isascii()]
         if len(texts) >= FEW and 2 * sum(map(_is_misread, texts)) > len(texts):
             self.notes.append(
-                "its letters are broken, as in exports of Messenger and Instagram: UTF-8 that was read as Latin-1; the "
-                "package in examples/chat-exports mends them"
+                "its letters are broken, as in exports of Messenger and Instagram: UTF-8 that was read as Latin-1 or "
+                "Windows-1252; the package in examples/chat-exports mends the former"
             )
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -259,6 +273,7 @@ class Reader(ABC):
         no_seats = [name for name in names if name.lower() not in ROLES or name in self.named_not_people]
         self.roles = set()
         begins, at = self._beginnings() if self.layout.instead == OF_REPLIES else None, 0
+        anyone, unheld = not self.persons, set[str]()
         for read in self._batches():
             batch = resolved(read, self.references)
             if self.layout.instead:
@@ -270,12 +285,22 @@ class Reader(ABC):
                     batch.schema.get_field_index("conversation_id"), "conversation_id", ids
                 )
                 at += len(batch)
+            if not anyone:
+                anyone = bool(pc.any(held_by_people(batch)).as_py())
+                spoken = batch["speaker"].filter(batch["person"].is_valid())
+                unheld |= {*pc.unique(spoken.drop_null())[:FEW].to_pylist()}
             batch = seated(batch, persons=self.persons)
             if self.roles is not None:
                 roles = roles_in(batch["speaker"])
                 self.roles = None if roles is None else self.roles | roles
             # Where roles alone speak, `system` is one of two seats.
             yield without_people(batch, names if self.roles is None else no_seats, flagged=own)
+        if not anyone and unheld:
+            raise DumpError(
+                f"{self.path}: person names who speaks as user, customer, visitor and the like, but no speaker is "
+                f"called so; there are {', '.join(map(repr, sorted(unheld)[:FEW]))}; name who speaks with --map "
+                "speaker=COLUMN, without person"
+            )
 
     def _beginnings(self) -> pa.Array:
         """Of every message the id of the one that its chain of replies begins with, in the dump or not: shape
@@ -373,17 +398,25 @@ def malformed(file: str, line: int, raw: object, reason: str = "malformed_row") 
     return problem(reason if is_utf8(escaped(raw)) else "undecodable", file, line, raw)
 
 
-def no_object(file: str, line: int, raw: object) -> Record:
-    """The record of a row that is not a JSON object."""
-    return malformed(file, line, raw, "broken_json")
+def _falls(rows: Sequence[Mapping[str, Any]], conversation: Sequence[str], name: str) -> bool:
+    """Whether a number is lower in some row than in an earlier one of its conversation."""
+    latest: dict[str, float] = {}
+    for row in rows:
+        key = repr([row.get(column) for column in conversation])
+        with suppress(TypeError, ValueError):
+            value = float(row.get(name, ""))
+            if value < latest.get(key, value):
+                return True
+            latest[key] = value
+    return False
 
 
 def _is_misread(text: str) -> bool:
-    """Whether a text is UTF-8 that was read as Latin-1, such as `cafÃ©`."""
-    try:
-        return text.encode("latin-1").decode("utf-8") != text
-    except UnicodeError:
-        return False
+    """Whether a text is UTF-8 that was read as Latin-1 or Windows-1252, such as `cafÃ©`."""
+    for encoding in ("latin-1", "cp1252"):
+        with suppress(UnicodeError):
+            return text.encode(encoding).decode("utf-8") != text
+    return False
 
 
 def _all_encodable(values: Mapping[str, object]) -> bool:

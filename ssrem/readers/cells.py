@@ -16,10 +16,11 @@ MOST_LINES_A_ROW = 1_000
 OF_CHAT = re.compile(r"\W{0,3}\d{1,4}[./-]\d{1,2}[./-]\d{1,4},?\s.{1,20}?(?:\]|\s-)\s")
 """The beginning of a line of a chat that was exported as text: date and time, and `]` or ` - ` before the name."""
 
-OPEN = "open"
+OPEN, BACKSLASHES = "open", "backslashes"
 
 Row = tuple[int, bytes, list[str], str | None]
-"""(number of its first line, its bytes, cells, reason code of a row that cannot be read, or OPEN)"""
+"""(number of its first line, its bytes, cells, reason code of a row that cannot be read, OPEN, or BACKSLASHES if that
+may be because quotes within its cells are written as \\")"""
 
 
 def names_delimiter(cells: Sequence[str]) -> bool:
@@ -72,7 +73,7 @@ def rows_of_cells(content: bytes, delimiter: str, number: int = 1, *, whole: boo
             if _swallowed(content[at : lines.tell()], len(cells), delimiter):
                 raise csv.Error
         except csv.Error:
-            cells, reason = [], "malformed_row"
+            cells, reason = [], BACKSLASHES if b'\\"' in content[at : lines.tell()] else "malformed_row"
             if not whole and lines.tell() == len(content) and len(content) - at <= LONGEST_ROW:
                 reason = OPEN
             else:
@@ -90,5 +91,5 @@ def rows_of_cells(content: bytes, delimiter: str, number: int = 1, *, whole: boo
 def _swallowed(raw: bytes, cells: int, delimiter: str) -> bool:
     """Whether two lines or more within a row, and all of them, have as many cells as the row; of tabs alone, which few
     texts have."""
-    inner = raw.removesuffix(b"\n").split(b"\n")[1:-1] if delimiter == "\t" else []
-    return len(inner) > 1 < cells and all(len(cells_of(line, delimiter)) == cells for line in inner)
+    lines = raw.removesuffix(b"\n").split(b"\n") if delimiter == "\t" else []
+    return len(lines) > 1 < cells and all(line.count(b"\t") == cells - 1 for line in lines)

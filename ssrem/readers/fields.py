@@ -43,6 +43,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "conversation": (
         *("conversation_id", "conversation", "dialogue_id", "dialog_id", "conv_id", "thread_id"),
         *("conversationid", "session_id", "chat_id", "message_tree_id", "channel_id"),
+        *("ticket_id", "case_id", "conversation_sid"),
     ),
     "id": (
         *("utterance_id", "id", "message_id", "msg_id", "utt_id", "messageid", "tweet_id"),
@@ -64,7 +65,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
         ),
         *("reply_to_message_id", "in_reply_to_id", "parent_comment_id"),
     ),
-    "text": ("full_text", "text", "utterance", "message", "body", "content"),
+    "text": ("full_text", "text", "utterance", "message", "body", "content", "message_text"),
     "time": (
         *("time", "timestamp", "created_at", "datetime", "date", "created_date", "create_time", "created"),
         *("created_utc", "sent_at", "tstamp", "timestamp_ms", "ts", "date_time", "sent_on", "published_at"),
@@ -113,12 +114,28 @@ WITHOUT_CONVERSATIONS = (
 )
 """The way out of a dump that has no column of conversations, for messages."""
 
-HOLDERS = frozenset(("user", "usr", "human", "customer", "client"))
+HOLDERS = frozenset(
+    (
+        *("user", "usr", "human", "customer", "client", "visitor", "guest", "consumer", "contact", "caller"),
+        *(
+            "end-user",
+            "end_user",
+            "enduser",
+            "end user",
+            "requester",
+            "lead",
+            "patient",
+            "inbound",
+            "incoming",
+        ),
+    )
+)
 """Names of roles, in lower case, that people have."""
 
 ROLES = HOLDERS.union(
     ("assistant", "system", "sys", "bot", "chatbot", "agent", "operator", "model", "ai", "gpt"),
-    ("wizard", "apprentice"),
+    ("advisor", "admin", "rep", "representative", "support", "staff", "outbound", "outgoing", "ivr"),
+    ("virtual assistant", "live agent", "human agent", "wizard", "apprentice"),
 )
 """Names of roles, in lower case, which are not names of people; `0_Wizard` is such a role, too."""
 

@@ -17,6 +17,8 @@ _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 _LAYOUT = FieldNames()
 _OF_ONE = {"speakers", "utterances", "turns", "dialog", "dialogue", "messages", "conversation", "items"}
 """Keys of one conversation, not ids of several."""
+_FIRST_TURNS = 10
+"""Entries of a list that are looked at, of which one has to be a turn."""
 
 
 def parse_json(content: bytes) -> object:
@@ -67,13 +69,15 @@ def rows_in(value: Any) -> Iterator[object]:
 
     These are the members of a list; of an object with a list of rows, or several of rows with the same keys, their
     members; of a data frame as pandas writes it by orient="split", its rows; of an object of conversations by id, a row
-    each; any other object is a row, as one of a conversation is, and its list of turns. A row that is a list is that of
-    the `utterances` of a conversation.
+    each; any other object is one row, and so is an object that is one conversation. A row that is a list is that of the
+    `utterances` of a conversation.
     """
     rows = value if isinstance(value, list) else [value]
     if isinstance(value, dict):
         firsts = {key: inner[0] for key, inner in value.items() if isinstance(inner, list) and inner}
-        turns = {key for key, first in firsts.items() if _is_turn(first)}
+        turns = {
+            key for key in firsts if any(map(_is_turn, value[key][:_FIRST_TURNS]))
+        }  # a picture has no text
         said = turns | {key for key, first in firsts.items() if isinstance(first, str)}
         lists = [key for key, first in firsts.items() if isinstance(first, dict | list)]
         kinds = {tuple(firsts[key]) if isinstance(firsts[key], dict) else () for key in lists}

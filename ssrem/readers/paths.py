@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ssrem.errors import DumpError
-from ssrem.readers.fields import OF_PATH, ROLES, normalise
+from ssrem.readers.fields import HOLDERS, OF_PATH, ROLES, normalise
 from ssrem.readers.json_values import parse_json
 
 KeyPath = tuple[str, ...]
@@ -109,10 +109,11 @@ class Paths:
     @cached_property
     def _seats(self) -> list[str]:
         """Who speaks each of several texts: the roles in the names of their keys, such as `user_message`, if these
-        differ, or else the names."""
+        differ, or else the names; where a person is named, the first text is a user's."""
         names = [path[-1] for path in self.paths["text"]]
         roles = [next((part for part in normalise(name).split("_") if part in ROLES), name) for name in names]
-        return roles if len({*roles}) == len(roles) else names
+        chosen = roles if len({*roles}) == len(roles) else names
+        return ["user", *chosen[1:]] if "person" in self.paths and HOLDERS.isdisjoint(chosen) else chosen
 
     def _value(self, field: str, row: Mapping[str, Any], member: Any) -> Any:
         """The value of a field, of several paths joined as a key; None if one of them leads to nothing."""

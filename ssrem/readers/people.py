@@ -68,6 +68,12 @@ def roles_in(speakers: pa.Array) -> set[str] | None:
     return names if ROLES.issuperset(re.sub(r"^\d_", "", name.lower()) for name in names) else None
 
 
+def held_by_people(batch: pa.RecordBatch) -> pa.Array:
+    """Whether each message of a batch of SOURCE_SCHEMA is of a role that a person holds, and the person is known."""
+    role = pc.utf8_lower(batch["speaker"])
+    return pc.and_(pc.is_in(role, pa.array(sorted(HOLDERS))), batch["person"].is_valid())
+
+
 def seated(batch: pa.RecordBatch, *, persons: bool) -> pa.RecordBatch:
     """A batch of SOURCE_SCHEMA as one of RAW_SCHEMA.
 
@@ -77,8 +83,7 @@ def seated(batch: pa.RecordBatch, *, persons: bool) -> pa.RecordBatch:
     *columns, person = batch.columns
     if persons:
         at = batch.schema.get_field_index("speaker")
-        role = pc.utf8_lower(columns[at])
-        held = pc.and_(pc.is_in(role, pa.array(sorted(HOLDERS))), person.is_valid())
+        role, held = pc.utf8_lower(columns[at]), held_by_people(batch)
         is_seat = pc.or_(pc.is_in(role, pa.array(sorted(ROLES))), person.is_valid())
         seats = pc.binary_join_element_wise(batch["conversation_id"], columns[at], "/")
         columns[at] = pc.if_else(held, person, pc.if_else(is_seat, seats, columns[at]))

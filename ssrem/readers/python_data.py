@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 Columns = Mapping[str, str | Sequence[str]]
 """Field → column or columns."""
 
-_LISTS = ("utterances", "messages", "conversations", "conversation")
-"""Columns that may hold the messages of a whole conversation, as the readers of `jsonl` and of chat logs take."""
-
 _FILE = "data"
 _ARGUMENTS = (
     (r" or KEY\.KEY|, or conversation=@file if each .+ tell them apart", ""),
@@ -29,6 +26,7 @@ _ARGUMENTS = (
     (r"--map\b", "columns={…}"),
     (r"--encoding (\S+):", r"encoding='\1':"),
     (r"--time-format (.+?):(?= )", r"time_format='\1':"),
+    (r"--time-format\b", "time_format=…"),
     (r"--(format|encoding)\b", r"\1=…"),
 )
 """Option of the command line → argument of `ssrem.conversations`."""
@@ -60,7 +58,10 @@ def _written(data: Any, layout: FieldNames, path: Path) -> tuple[Path, str | Non
         except (pa.ArrowException, TypeError) as error:
             raise DumpError(f"a column of the frame holds values of several types: {error}") from error
         kinds = {field.name: str(field.type) for field in table.schema}
-        if not any("list" in kinds.get(name, "") for name in _LISTS):
+        whole = not any(
+            pa.types.is_nested(kind) or pa.types.is_dictionary(kind) for kind in table.schema.types
+        )
+        if whole and len(layout.mapping.get("text", ())) < 2:
             for name in layout.plan(tuple(kinds)).sources.get("text", ()):
                 if "string" not in kinds[name]:
                     raise DumpError(

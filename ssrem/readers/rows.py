@@ -1,6 +1,6 @@
 """The raw schema, and its values from one source row (`row_values`) or from whole columns (`raw_batch`), equally.
 
-Metadata are canonical JSON: keys sorted, no blanks, UTF-8; a null field is the same as an absent one.
+Metadata are canonical JSON: keys sorted, no blanks, UTF-8, no null members.
 """
 
 from __future__ import annotations

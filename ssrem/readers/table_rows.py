@@ -13,7 +13,14 @@ from typing import Any
 
 from ssrem.errors import AnnotationError, DumpError, one_line
 from ssrem.files import LARGEST_TEXT, check_regular
-from ssrem.readers.cells import cells_of, delimiter_of, first_line, names_delimiter, rows_of_cells
+from ssrem.readers.cells import (
+    BACKSLASHES,
+    cells_of,
+    delimiter_of,
+    first_line,
+    names_delimiter,
+    rows_of_cells,
+)
 from ssrem.readers.fields import ALIASES, normalise
 from ssrem.readers.files.streams import DumpFile, is_utf8
 from ssrem.readers.json_values import DEEPEST, parse_json
@@ -32,6 +39,7 @@ NOT_UTF8 = "not UTF-8; save the file as UTF-8"
 _OF_CELLS = {
     "undecodable": NOT_UTF8,
     "malformed_row": "a quote that is not closed, or out of place",
+    BACKSLASHES: 'a quote out of place; write quotes within texts doubled, not as \\"',
     None: "",
 }
 _INDEX = "__index_level_"
@@ -80,7 +88,9 @@ class TableFile:
             raise AnnotationError(str(error)) from None
         if not self.content.strip():
             raise AnnotationError(f"{self.name} is empty; give a file of responses")
-        self._tables: dict[str, TableRows] = {}  # a layout is recognised by the first row, and then reads all
+        self._tables: dict[
+            str, TableRows
+        ] = {}  # by format: one call looks at the first row, another reads all
 
     @cached_property
     def _lines(self) -> bytes:

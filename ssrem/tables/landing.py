@@ -94,7 +94,7 @@ def create_utterances(
     corpus: str,
     speaker_scope: str,
     unique: bool = False,
-    number_of: Callable[[], str] = lambda: "line",
+    number_of: str = "line",
 ) -> Landed:
     """Write `utterances`, and `aside`, the records that are none: refused messages, and conversations as described.
 
@@ -115,7 +115,7 @@ def create_utterances(
     query = "SELECT reason, count(*) FROM aside WHERE record = 'message' GROUP BY ALL ORDER BY count(*) DESC, reason"
     landed.reasons = dict(tables.connection.execute(query).fetchall())
     if landed.reasons:
-        landed.examples = _examples(tables, number_of())
+        landed.examples = _examples(tables, number_of)
     tables.create("spoken", "1_ingest/spoken", speaker_scope=speaker_scope)
     return landed
 
@@ -249,7 +249,7 @@ def _utterances_schema() -> pa.Schema:
 
 
 def _whole_conversations(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The messages again, in blocks of at least _ROWS rows, that end where the last conversation begins."""
+    """The messages again, in blocks of at least _ROWS rows, each of which ends where another conversation begins."""
     rest: list[pa.Table] = []
     wanted = _ROWS
     for table in filter(len, tables):
@@ -257,8 +257,7 @@ def _whole_conversations(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         if sum(map(len, rest)) < wanted:
             continue
         block = pa.concat_tables(rest)
-        opens = _opens(block)
-        cut = int(opens[-1]) if len(opens) else len(block)
+        cut = int(np.flatnonzero(_differ(block))[-1])
         if cut:
             yield block.slice(0, cut)
         rest = [block.slice(cut)]
@@ -277,10 +276,16 @@ def _opens(block: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
     sound = np.flatnonzero(block["reason"].is_null().to_numpy())
     if len(sound) < len(block):
         block = block.take(pa.array(sound))
-    opens = differs(one_chunk(block["conversation_id"]))
+    opens: np.ndarray[Any, np.dtype[np.int64]] = sound[_differ(block)]
+    return opens
+
+
+def _differ(block: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Whether each row is of another conversation than the one before it."""
+    differ = differs(one_chunk(block["conversation_id"]))
     if block["source"].null_count < len(block):
-        opens |= differs(one_chunk(block["source"]))
-    return sound[opens]
+        differ |= differs(one_chunk(block["source"]))
+    return differ
 
 
 class _Ids:

@@ -58,15 +58,35 @@ def replies_notes(tables: TableBuilder, landed: Landed) -> Iterator[str]:
 
 
 def order_note(tables: TableBuilder) -> str | None:
-    """A sentence if most of the `utterances` are older than one before them, as in a dump that lists the newest
-    first; None if they are not."""
+    """A sentence if more than a twentieth of the `utterances` are older than one before them, as in a dump that lists
+    the newest first, or one speaker's messages after the other's; None if they are not."""
     backwards, timed = tables.connection.execute(statement("1_ingest/backwards")).fetchall()[0]
-    if 2 * backwards <= timed:
+    if 20 * backwards <= timed:
         return None
     return (
-        f"{backwards:,} of {timed:,} messages are older than one before them in their conversation: the dump seems to "
-        "list the newest first, and contexts would hold what was said later; sort it by time and land it again"
+        f"{backwards:,} of {timed:,} messages are older than one before them in their conversation: the dump is not in "
+        "the order in which they were said, and contexts would hold what was said later; sort it by time and land it "
+        "again"
     )
+
+
+def repeated_notes(tables: TableBuilder) -> Iterator[str]:
+    """A sentence if more than a hundredth of the messages are there twice, and one if more than a twentieth of the
+    conversations are the beginning of another one."""
+    repeats, timed, beginnings, conversations = tables.connection.execute(
+        statement("1_ingest/repeated")
+    ).fetchall()[0]
+    if 100 * repeats > timed:
+        yield (
+            f"{repeats:,} of {timed:,} messages have the conversation, speaker, time and text of another one; if the "
+            "dump has them twice, take them out and land it again"
+        )
+    if 20 * beginnings > conversations:
+        yield (
+            f"{beginnings:,} of {conversations:,} conversations are the beginning of another one, as where rows repeat "
+            "a history that grows, and the same texts are learned from and tested on; keep the last row of each and "
+            "land it again"
+        )
 
 
 def people_notes(

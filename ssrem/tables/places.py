@@ -33,8 +33,9 @@ def place(messages: pa.Table, refused: pa.Table) -> tuple[pa.Table, pa.Table]:
 
     A message answers the one of its conversation that it replies to; if it names none, the message before it that is
     not in a thread of its own. It joins the turn of the message before it, by the same speaker, if it answers that
-    message or the same one as that message does. A message of a deleted account opens a turn, since the one before may
-    be of another. A message that replies to itself replies to nothing, as some data sets mark the first of a thread.
+    message or the same one as that message does, and both are in a thread or neither is. A message of a deleted account
+    opens a turn, since the one before may be of another. A message that replies to itself replies to nothing, as some
+    data sets mark the first of a thread.
     """
     replies = _Replies(messages)
     if (replies.parent > np.arange(len(messages))).any():
@@ -123,6 +124,7 @@ def _turns(messages: pa.Table, replies: _Replies) -> dict[str, pa.Array]:
     if (nobody := ~_flags(messages["is_person"], null=True)).any():
         another |= nobody & _flags(pc.match_substring_regex(speaker, _DELETED))
     leaves = (answered != at - 1) & ((answered < 0) | (answered != _one_before(answered)))
+    leaves |= in_thread != np.concatenate([[False], in_thread[:-1]])  # a channel does not see its threads
     opens_turn = ~opens & (another | leaves)
     turns = np.cumsum(opens_turn)
     turn = turns - turns[first]

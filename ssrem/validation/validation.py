@@ -47,8 +47,8 @@ GIVEN = "The scores were given before; changed responses have none."
 class Judged:
     """An evaluator under validation. scores (n,) of the labelled responses, unlabelled (m,) of others, NaN for none.
 
-    score: of samples without references, or why changed responses cannot be scored. preferred: of one that compares
-    two.
+    score: scores samples without references; a text says why that is impossible. preferred: of an evaluator that
+    compares two responses.
     """
 
     name: str

@@ -238,7 +238,7 @@ def test_what_was_left_out_is_a_warning() -> None:
             "there is no response: in each conversation one speaker says everything",
         ),
         ([TALK] * 6, "seem to name seats, not people; give speakers='conversation'"),
-        ([[("Ann", ""), ("Ben", "Hi")]], r"1 of 2 messages cannot be used: 1 no_text; such as data line 1"),
+        ([[("Ann", ""), ("Ben", "Hi")]], r"1 of 2 messages cannot be used: 1 no_text; such as data row 1"),
         (
             [{"a": 1}],
             r"no key is known as conversation or speaker or text; the keys are a; .*columns={",

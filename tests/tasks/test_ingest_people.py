@@ -233,6 +233,13 @@ def test_what_a_message_of_the_channel_answers_is_a_guess(tmp_path: Path, home: 
     ]
 
 
+def test_a_message_of_the_channel_and_one_of_a_thread_are_two_turns(tmp_path: Path, home: Warehouse) -> None:
+    said = [("U1", "1"), ("U2", None), ("U2", "1"), ("U3", None)]
+    land(channel(said, tmp_path / "slack"), str(home.root))
+    found = home.query("SELECT speaker, turn, answers FROM utterances ORDER BY position")
+    assert found == [("U1", 0, None), ("U2", 1, 0), ("U2", 2, 0), ("U3", 3, 1)]
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_the_channel_passes_threads_over_when_someone_is_forgotten(
     tmp_path: Path, home: Warehouse, seed: int

@@ -109,6 +109,59 @@ def test_the_person_beside_a_role_holds_the_seat_of_a_user(write: Write, home: W
     ]
 
 
+def test_a_person_needs_a_role_that_people_have(write: Write, home: Warehouse) -> None:
+    names, mapping = "conversation,role,of,text", {"speaker": "role", "person": "of"}
+    rows = [(f"c{n}", role, "ann", f"{role} {n}") for n in range(2) for role in ("Visitor", "agent")]
+    land(write(table(names, *rows)), str(home.root), DumpSettings(map=mapping))
+    assert [speaker for _, speaker, _ in spoken(home)] == ["ann", "c0/agent", "ann", "c1/agent"]
+    dump = write(table(names, *((c, "Kunde" if who == "Visitor" else who, of, t) for c, who, of, t in rows)))
+    assert "no speaker is called so; there are 'Kunde', 'agent'" in refusal(
+        dump, home, map=mapping, replace=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "note"),
+    [
+        (
+            [{"id": f"{c}-{n}", "turns": [{"speaker": f"{c}{i % 2}", "text": f"{c} {i}"} for i in range(n)]}
+             for c in range(9) for n in (2, 3)],
+            "9 of 18 conversations are the beginning of another one",
+        ),
+        (
+            [{"conversation": "c", "speaker": f"p{n % 2}", "text": f"{n}", "time": f"2024-01-01T10:00:{n:02}"}
+             for n in (0, 1, 2, 2, 3)],
+            "1 of 5 messages have the conversation, speaker, time and text of another one",
+        ),
+        (
+            [{"conversation": "c", "turn_index": n, "speaker": f"p{n}", "text": f"{n}"} for n in (2, 0, 1)],
+            "in the order of the dump, which is not that of 'turn_index'",
+        ),
+    ],
+    ids=["histories", "twice", "numbered"],
+)  # fmt: skip
+def test_what_a_dump_holds_again_or_out_of_order_is_told(
+    write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str], rows: list[Any], note: str
+) -> None:
+    land(write(rows), str(home.root))
+    assert note in capsys.readouterr().err
+
+
+def test_quotes_with_backslashes_are_refused(write: Write, home: Warehouse) -> None:
+    dump = write('conversation,speaker,text\nc,ann,"say \\"hi\\", ok?"\nc,ben,yes\n')
+    assert 'line 2: quotes within texts seem to be written as \\"; write them doubled' in refusal(dump, home)
+
+
+def test_messages_within_a_cell_have_the_other_columns(write: Write, home: Warehouse) -> None:
+    said = json.dumps([{"role": "user", "content": "hi"}, {"role": "bot", "content": "yo"}])
+    dump = write(table("conversation_id,of,said", ("c1", "ann", said), ("c2", "ben", said)))
+    mapping = {"speaker": "said.*.role", "text": "said.*.content", "person": "of"}
+    land(dump, str(home.root), DumpSettings(map=mapping))
+    assert spoken(home) == [
+        ("c1", "ann", "hi"), ("c1", "c1/bot", "yo"), ("c2", "ben", "hi"), ("c2", "c2/bot", "yo")
+    ]  # fmt: skip
+
+
 def test_a_recipient_that_is_no_speaker_is_no_addressee(
     write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -435,7 +488,7 @@ def test_words_of_a_name_may_be_told_by_capitals(
     ]
     land(write(rows), str(home.root))
     assert home.query("SELECT count(time) FROM utterances") == [(9,)]
-    assert "the dump seems to list the newest first" in capsys.readouterr().err
+    assert "is not in the order in which they were said" in capsys.readouterr().err
 
 
 def test_a_parent_that_is_no_message_is_none_that_is_replied_to(write: Write, home: Warehouse) -> None:

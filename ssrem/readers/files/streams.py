@@ -189,12 +189,11 @@ class DumpFile:
         start = self.head.lstrip()
         if self.path.is_dir() or self.is_parquet:
             return None
-        if start[:1] == b"[" and start[1:].lstrip()[:1] in (b"{", b"["):  # `[12:30] <nick>` begins a log
-            with suppress(DumpError):  # a first line that is longer than LONGEST_ROW
-                first, _, others = next(self.blocks(1 << 16), b"").lstrip().partition(b"\n")
-                return "lines" if others.strip() and isinstance(parse_json(first), list) else "value"
-            return "value"
-        blocks, otherwise = self.blocks(1 << 16), "value" if start[:1] == b"{" else None
+        is_list = start[:1] == b"[" and start[1:].lstrip()[:1] in (
+            b"{",
+            b"[",
+        )  # `[12:30] <nick>` begins a log
+        blocks, otherwise = self.blocks(1 << 16), "value" if is_list or start[:1] == b"{" else None
         try:
             block = next(blocks, b"").decode("utf-8", "replace").encode()
             lines = [line for line in block.split(b"\n", 100) if line.strip()]
@@ -202,7 +201,10 @@ class DumpFile:
                 return "value"
         except DumpError:  # a first line that is longer than LONGEST_ROW
             return otherwise
-        whole = any(isinstance(parse_json(line), dict) for line in lines if line[:1] == b"{")
+        if is_list:
+            whole = isinstance(parse_json(lines[0]), list)
+        else:
+            whole = any(isinstance(parse_json(line), dict) for line in lines if line[:1] == b"{")
         return "lines" if whole else otherwise
 
     @cached_property
@@ -247,12 +249,8 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
 
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
-            kinds = file.schema_arrow.types
-            inner = [kind.value_type for kind in kinds if hasattr(kind, "value_type")]
-            of_texts = {pa.string(), pa.large_string()} & {*inner}
-            if of_texts or any(map(pa.types.is_struct, (*kinds, *inner))):
-                for batch in file.iter_batches(256):
-                    yield from batch.to_pylist()
+            for batch in file.iter_batches(256):
+                yield from batch.to_pylist()
     except (OSError, pa.ArrowException, ValueError, ArithmeticError, LookupError) as error:
         raise DumpError(f"{path}: not a whole Parquet file; fetch the file again") from error
 
@@ -295,7 +293,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def _files_in(folder: Path, seen: set[Path]) -> Iterator[Path]:
-    """Files of a folder and its subfolders; those that are in `seen`, since links may lead to them again, have none."""
+    """Files of a folder and its subfolders; folders in `seen` are skipped, since links may lead to them again."""
     if folder.resolve() in seen:
         return
     seen.add(folder.resolve())
@@ -320,11 +318,6 @@ def encodable(text: str) -> bool:
         return text.isascii() or bool(text.encode())
     except UnicodeEncodeError:
         return False
-
-
-def excerpt(line: bytes) -> str:
-    """The first characters of a line in quotes, as messages print them."""
-    return repr(line.strip()[:60].decode("utf-8", "backslashreplace"))
 
 
 def too_long(path: Path, row: str) -> DumpError:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from ssrem.errors import DumpError
-from ssrem.readers.base import Reader, Record, no_object, problem
+from ssrem.readers.base import Reader, Record, malformed, problem
 from ssrem.readers.fields import ALIASES, SILENT_ROLES, FieldNames, check_header
 from ssrem.readers.files.streams import DumpFile
 from ssrem.readers.rows import MalformedRowError, joined_text
@@ -106,7 +106,7 @@ class OpenaiReader(ChatReader):
         ids: set[str | None] = set()
         for number, row, raw in file.rows():
             if not isinstance(row, dict):
-                yield no_object(file.name, number, raw)
+                yield malformed(file.name, number, raw, "broken_json")
                 continue
             messages, fields = self.messages(row), dict.fromkeys(owned) | _fields(row)
             try:
@@ -138,7 +138,7 @@ class OpenaiReader(ChatReader):
         texts = []
         for part in content if isinstance(content, list) else [content or ""]:
             about: Mapping[str, Any] = part if isinstance(part, dict) else {"type": "text", "text": part}
-            kind = about.get("type", about.get("content_type"))
+            kind = about.get("type", about.get("content_type", "text" if "text" in about else "other"))
             if kind in _SPOKEN:
                 texts.append(about.get("text", about.get("refusal")))
             else:

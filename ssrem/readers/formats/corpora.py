@@ -32,7 +32,13 @@ class TopicalChatReader(Reader):
     @classmethod
     def sniff(cls, file: DumpFile) -> bool:
         first = next(iter(file.members.values()), None)
-        return isinstance(first, dict) and cls.messages in first
+        message = first.get(cls.messages) if isinstance(first, dict) else None
+        while isinstance(message, list):  # groups of messages
+            message = message[0] if message else None
+        return (
+            isinstance(message, dict)
+            and {cls.aliases["speaker"][0], cls.aliases["text"][0]} <= message.keys()
+        )
 
     def records(self, file: DumpFile) -> Iterator[Record]:
         line = 0

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ssrem.readers.base import Reader, Record, no_object, problem
+from ssrem.readers.base import Reader, Record, malformed, problem
 from ssrem.readers.files.streams import DumpFile, text_name
 from ssrem.readers.formats.chats import ChatReader, Said
 from ssrem.readers.json_values import parse_json
@@ -172,8 +172,12 @@ class TelegramReader(DiscordReader):
 
     @classmethod
     def sniff(cls, file: DumpFile) -> bool:
-        names = file.members.keys()
-        return {"name", "type", "id", "messages"} <= names or bool({"chats", "left_chats"} & names)
+        about = file.members
+        one, lists = (
+            {"name", "type", "id", "messages"} <= about.keys(),
+            (about.get("chats"), about.get("left_chats")),
+        )
+        return one or any(isinstance(chats, dict) and "list" in chats for chats in lists)
 
     @staticmethod
     def chats(export: Mapping[str, Any]) -> Iterator[tuple[object, dict[str, Any], object]]:
@@ -223,7 +227,7 @@ class MattermostReader(Reader):
     def records(self, file: DumpFile) -> Iterator[Record]:
         for number, row, raw in file.rows():
             if not isinstance(row, dict):
-                yield no_object(file.name, number, raw)
+                yield malformed(file.name, number, raw, "broken_json")
             elif not (kinds := _posted(row)):
                 self.left_out["lines that are no posts"] += 1
             elif isinstance(post := row.get(*kinds), dict) and isinstance(post.get("replies") or [], list):

@@ -77,13 +77,13 @@ class IrcReader(Reader):
     def open(self) -> None:
         super().open()
         self._people, self._speakers = _people_in(self.parts)
+        names = [text_name(part.path.absolute(), self.path) for part in self.parts]
+        self._differ = len({_SUFFIXES.sub("", name) for name in names}) == len(names)
 
     def records(self, file: DumpFile) -> Iterator[Record]:
         people, speakers = self._people, self._speakers[file.path]
-        names = [text_name(part.path.absolute(), self.path) for part in self.parts]
         name = text_name(file.path.absolute(), self.path)
-        stems = [_SUFFIXES.sub("", one) for one in names]
-        stem = _SUFFIXES.sub("", name) if len({*stems}) == len(stems) else name
+        stem = _SUFFIXES.sub("", name) if self._differ else name
         day = of_name = _date_of(name)
         for number, raw in file.lines():
             if not raw.strip():
@@ -104,7 +104,8 @@ class IrcReader(Reader):
             row: dict[str, object] = {
                 "nick": nick if nick.lower() != speaker.lower() else None,
                 "action": True if line["actor"] else None,
-                "time": " ".join(filter(None, (day, line["clock"]))) if line["clock"] else None,
+                "time": f"{day} {line['clock']}" if day and line["clock"] else None,
+                "clock": None if day else line["clock"],
             }
             id = stem if day in (None, of_name) else f"{stem} {day}"
             known = {"conversation_id": id, "speaker": speaker, "text": text}

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.json
 
 from ssrem.errors import DumpError, short_repr
-from ssrem.readers.base import Reader, Record, no_object, problem
+from ssrem.readers.base import Reader, Record, malformed, problem
 from ssrem.readers.fields import ALIASES, check_header, listed
 from ssrem.readers.files.streams import SAMPLE_ROWS, DumpFile, encodable, is_utf8
 from ssrem.readers.json_values import is_pair, parse_json, row_of
@@ -36,7 +36,7 @@ _OTHER_LISTS = ("turns", "dialog", "dialogue", "messages")
 
 
 class JsonlReader(Reader):
-    """JSON lines. Keys that no field uses go to the metadata; null is the same as an absent key.
+    """JSON lines. Keys that no field uses go to the metadata, unless they are null.
 
     A conversation row gives one 'conversation' record and then its messages, all with the row's number. If turns are
     texts alone, two seats, A and B, speak in turn, or those whom a list `speakers` names one by one; the row is
@@ -213,7 +213,7 @@ class JsonlReader(Reader):
     def _row(self, row: object, file: str, number: int, raw: object) -> Iterator[Record]:
         """The records of a row; raw: its bytes, or its value."""
         if not isinstance(row, dict):
-            yield no_object(file, number, raw)
+            yield malformed(file, number, raw, "broken_json")
         elif isinstance(raw, bytes) and b"\\u" in raw and not encodable(json.dumps(row, ensure_ascii=False)):
             yield problem("undecodable", file, number, raw)
         elif self._paths is not None:
@@ -231,7 +231,7 @@ class JsonlReader(Reader):
         self, row: dict[str, Any], entries: object, file: str, number: int, raw: object
     ) -> Iterator[Record]:
         """The records of a row that holds a conversation."""
-        sources = self.layout.plan(tuple(row)).sources
+        sources = self.layout.plan(tuple(name for name in row if row[name] is not entries)).sources
         columns = sources.get("conversation") or (
             () if "conversation" in self.mapping else sources.get("id", ())
         )

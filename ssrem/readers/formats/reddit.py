@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ssrem.readers.base import Reader, Record, no_object, problem
+from ssrem.readers.base import Reader, Record, malformed, problem
 from ssrem.readers.files.streams import DumpFile, text_name
 from ssrem.readers.rows import MalformedRowError
 
@@ -40,10 +40,10 @@ class RedditReader(Reader):
         return any(_prefix(row) == "t1_" for row in file.first_rows)  # submissions precede comments
 
     def records(self, file: DumpFile) -> Iterator[Record]:
-        name = text_name(file.path, self.path)
+        name = text_name(file.path.absolute(), self.path)
         for number, row, raw in file.rows():
             if not isinstance(row, dict):
-                yield no_object(name, number, raw)
+                yield malformed(name, number, raw, "broken_json")
                 continue
             try:
                 known = _known(row)

@@ -19,9 +19,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from ssrem.errors import DumpError, one_line
+from ssrem.errors import DumpError, one_line, short_repr
 from ssrem.readers.base import BATCH_BYTES, Reader, Record, problem
 from ssrem.readers.cells import (
+    BACKSLASHES,
     OF_CHAT,
     OPEN,
     Row,
@@ -32,7 +33,7 @@ from ssrem.readers.cells import (
     rows_of_cells,
 )
 from ssrem.readers.fields import check_header
-from ssrem.readers.files.streams import SAMPLE_ROWS, UTF8_BOM, DumpFile, excerpt, is_utf8
+from ssrem.readers.files.streams import SAMPLE_ROWS, UTF8_BOM, DumpFile, is_utf8
 from ssrem.readers.paths import Paths
 from ssrem.readers.rows import Integers, python_values, raw_batch
 from ssrem.readers.times import NotVectorisableError, Times
@@ -116,16 +117,17 @@ class CsvReader(Reader):
         self._paths = Paths.of(self.mapping, header)
         self.layout.map(self.mapping if self._paths is None else self._paths.keys)
         if self._paths is not None:
-            (message, *_) = self._paths.messages(dict.fromkeys(header, "x"))[1] or ({},)
-            columns = tuple(message)
+            about, messages = self._paths.messages(dict.fromkeys(header, "x"))
+            columns = tuple(about | (messages or [{}])[0])
         # The first column of a data frame, its index, has no name.
         fields, named = self.layout.plan(columns).sources, header[header[:1] == [""] :]
         known = {*self.layout.needed} <= fields.keys() or self.mapping
         if not known and any(not cell or (len(cell) > 9 and Times().parse(cell)) for cell in named):
             names = ["time", "speaker", "addressee", "text"]
             such_as = f", such as {self._delimiter.join(names)!r}" if len(header) == len(names) else ""
+            line = short_repr(raw.strip().decode("utf-8", "backslashreplace"))
             raise DumpError(
-                f"{file.path}: line 1 is a row, not a header: {excerpt(raw)}; add a line before it that names the "
+                f"{file.path}: line 1 is a row, not a header: {line}; add a line before it that names the "
                 f"{len(header)} columns{such_as}"
             )
 
@@ -162,7 +164,7 @@ class CsvReader(Reader):
 
     def _columns(self, file: DumpFile, content: bytes, number: int) -> pa.RecordBatch | None:
         """Plain rows read as whole columns, or None if that might differ from reading them row by row."""
-        if self._paths or b"\0" in content or content.startswith(UTF8_BOM):
+        if self._paths or b"\0" in content or b'\\"' in content or content.startswith(UTF8_BOM):
             return None
         if b"\r" in content and content.count(b"\r") != content.count(b"\r\n"):
             return None
@@ -200,6 +202,11 @@ class CsvReader(Reader):
                 return
         for row in rows:
             line, raw, cells, reason = row
+            if reason == BACKSLASHES:
+                raise DumpError(
+                    f'{file.path}: line {line}: quotes within texts seem to be written as \\"; write them doubled, as '
+                    "pandas does with doublequote=True and Spark with the option escape set to a quote"
+                )
             if not self._is_whole(row):
                 yield problem(reason or "malformed_row", file.name, line, raw.removesuffix(b"\n"))
             else:
@@ -208,7 +215,10 @@ class CsvReader(Reader):
 
     def _messages(self, cells: list[str]) -> list[Any]:
         row = {name: cell or None for name, cell in zip(self._header, cells, strict=True)}
-        return [row] if self._paths is None else self._paths.messages(row)[1] or []
+        if self._paths is None:
+            return [row]
+        about, messages = self._paths.messages(row)  # about: the other columns, where a cell holds the messages
+        return [about | message for message in messages or ()]
 
 
 class TsvReader(CsvReader):
@@ -245,10 +255,6 @@ class ParquetReader(Reader):
         with _opened(file) as parquet:
             columns = parquet.schema_arrow.names
             check_header(file.path, columns, self.mapping, DumpError)
-            if len(self.mapping.get("text", ())) > 1:
-                raise DumpError(
-                    f"{file.path}: several texts of a row are read from CSV and JSON lines; write the table so"
-                )
             if not parquet.metadata.num_rows:
                 raise DumpError(
                     f"{file.path}: there are columns but no row; give a file with conversations in it"

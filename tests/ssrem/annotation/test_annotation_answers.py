@@ -112,10 +112,10 @@ def test_a_rater_in_two_files_is_refused(batch: Batch, save: Save) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("rater,item\nrater-1,i1\n", "row 1: no column score"),
+        ("rater,item\nrater-1,i1\n", "line 2: no column score"),
         ("rater,item,score\nrater-1,i01,four\n", "'four' is not a score"),
         ("rater,item,score\nrater-1,i01,-1\n", "'-1' is not a score"),
-        ("rater,item,score\nrater-1,i01,2\nrater-1,i01,2\n", "row 2: rater-1 scores i01 a second time"),
+        ("rater,item,score\nrater-1,i01,2\nrater-1,i01,2\n", "line 3: rater-1 scores i01 a second time"),
     ],
 )
 def test_tables_that_are_wrong(batch: Batch, tmp_path: Path, text: str, says: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from ssrem.cli.main import main
 from support.judge_server import KEY, completion, judge_server
+from support.small_home import annotated_rows
 
 Capture = pytest.CaptureFixture[str]
 
@@ -86,6 +87,22 @@ def test_verdicts_that_the_file_has_are_validated(labels: Path, capsys: Capture)
     assert "changed responses have none" in labels.with_name("labels-validation.html").read_text()
     assert main([*line, "--evaluator", "length"]) == 2
     assert "--scores takes what the file has" in capsys.readouterr().err
+
+
+def test_verdicts_are_of_columns(labels: Path, capsys: Capture) -> None:
+    """Those of another layout would be the labels themselves. Equal texts have verdicts of their own."""
+    labels.with_name("a_eval.json").write_text(json.dumps(annotated_rows()))
+    assert main(["validate", "a_eval.json", "--scores", "verdict"]) == 2
+    assert "a_eval.json is read as eval, which has none; give --layout jsonl --map" in capsys.readouterr().err
+    rows = [
+        {"dialogue_id": str(n), "context": f"c{n // 2}", "response": "r", "score": n % 5, "verdict": n % 5}
+        for n in range(30)
+    ]
+    Path("same.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert main(["validate", "same.jsonl", "--scores", "verdict", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["agreement"]["verdict"]["spearman"]["value"] == pytest.approx(
+        1
+    )
 
 
 def test_labels_that_the_evaluator_learned_from_are_refused(labels: Path, capsys: Capture) -> None:

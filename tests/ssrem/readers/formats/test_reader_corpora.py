@@ -239,3 +239,18 @@ def test_a_conversation_without_messages_is_a_problem(tmp_path: Path) -> None:
     rows = rows_of(open_dump(write_dump({"": content}, tmp_path / "train.json")))
     problems = [(row["line"], row["raw"]) for row in rows if "problem" in row]
     assert problems == [(2, b"5"), (2, b'{"u":{}}'), (3, b'{"v":7}')]
+
+
+@pytest.mark.parametrize(
+    "dump",
+    [
+        {"c1": {"messages": [{"speaker": "A", "text": "x"}, {"speaker": "B", "text": "y"}]}},
+        {"chats": [{"conversation_id": "c1", "speaker": name, "text": name} for name in "AB"]},
+    ],
+)
+def test_other_dumps_with_the_same_keys_are_read_as_rows(tmp_path: Path, dump: Any) -> None:
+    path = tmp_path / "dump.json"
+    path.write_text(json.dumps(dump))
+    reader = open_dump(path)
+    assert reader.format == "jsonl"
+    assert sum("text" in row for row in rows_of(reader)) == 2

@@ -116,7 +116,7 @@ def test_the_year_of_hexchat_is_at_the_start_of_the_file(tmp_path: Path) -> None
     ]
     path.write_text(HEXCHAT.partition("\n")[2])
     (row, _) = rows_of(open_dump(path))
-    assert (row["conversation_id"], "time" in row, row["metadata"]) == ("x", False, '{"time":"12:30:05"}')
+    assert (row["conversation_id"], "time" in row, row["metadata"]) == ("x", False, '{"clock":"12:30:05"}')
 
 
 def test_a_folder_of_days_has_one_set_of_people(tmp_path: Path) -> None:

@@ -128,6 +128,26 @@ def test_a_conversation_a_line(write: Callable[..., Path]) -> None:
     ]
 
 
+@pytest.mark.parametrize("key", ["turns", "talk", "conversation"])
+def test_a_list_of_messages_may_have_any_name(write: Callable[..., Path], key: str) -> None:
+    path = write({"id": "c", key: [{"speaker": "A", "text": "x"}, {"speaker": "B", "text": "y"}]})
+    assert [row.get("text") for row in rows_of(reader_of(JsonlReader, path))] == [None, "x", "y"]
+
+
+def test_rows_that_are_lists_may_be_long_or_few(tmp_path: Path) -> None:
+    path = tmp_path / "dump.jsonl"
+    for text in ("x", "x" * 70_000):
+        rows = [[{"speaker": name, "text": text} for name in "AB"] for _ in range(2)]
+        path.write_text("\n".join(map(json.dumps, rows)))
+        assert len(rows_of(reader_of(JsonlReader, path))) == 6
+
+
+def test_a_first_message_may_lack_its_text(tmp_path: Path) -> None:
+    path = tmp_path / "c1.json"
+    path.write_text(json.dumps({"id": "c1", "messages": [{"speaker": "A"}, {"speaker": "B", "text": "x"}]}))
+    assert {row["conversation_id"] for row in rows_of(open_dump(path))} == {"c1"}
+
+
 def test_a_bad_entry_is_reported_and_the_rest_of_its_conversation_read(write: Callable[..., Path]) -> None:
     path = write(
         {"id": "c", "utterances": [{"speaker": "A", "text": "x"}, "oops", {"speaker": ["A"], "text": "y"}]},

@@ -135,6 +135,17 @@ def test_files_that_will_not_do(
     assert says in str(error.value)
 
 
+def test_mapping_into_cells_and_to_several_texts(tmp_path: Path) -> None:
+    path = _write(tmp_path, {"c": ["1"], "user.name": ["ann"], "msg": ['{"content": "hi"}']})
+    (row,) = rows_of(
+        open_dump(path, mapping={"conversation": "c", "speaker": "user.name", "text": "msg.content"})
+    )
+    assert (row["speaker"], row["text"]) == ("ann", "hi")
+    path = _write(tmp_path, {"question": ["where?"], "answer": ["here"]})
+    rows = rows_of(open_dump(path, mapping={"text": "question+answer", "conversation": "@row"}))
+    assert [row["text"] for row in rows] == ["where?", "here"]
+
+
 def test_a_file_damaged_inside_is_one_line(tmp_path: Path) -> None:
     columns = {"conversation": ["a"] * 1000, "speaker": ["b"] * 1000, "text": [str(i) for i in range(1000)]}
     path = _write(tmp_path, columns, compression="zstd", use_dictionary=False)
