@@ -37,7 +37,7 @@ from ssrem.tasks.score import described, figure_row, score_samples
 from ssrem.tasks.settings import AgreementSettings, AnnotatedSets, Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, already_done, last_parameters, run_stage
-from ssrem.tasks.versions import Version
+from ssrem.tasks.versions import Version, learned_from
 from ssrem.tasks.warehouse.catalog import Address, PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse, checked_name
 
@@ -82,9 +82,17 @@ def correlate(
     source = annotated_file(warehouse, file, sets.layout, sets.map)
     dataset = checked_name(source.name, "an annotated set", "rename the file", AnnotationError)
     warehouse = warehouse.anew(dataset=dataset)
+    seen = learned_from(warehouse, source.digest)
+    versions, left = [one for one in versions if one not in seen], [one for one in versions if one in seen]
     job = _Job(warehouse, dataset, versions, source, sets.replace, settings, client)
     job.landed()  # says what is wrong with it before what it was read as
     source.say_how_read()
+    for name, number in left:
+        say(f"{name} is left out: version {number} learned from the human scores of {dataset}")
+    if left and not versions:
+        raise EvaluatorError(
+            f"{dataset}: every evaluator has learned from its human scores; name another one"
+        )
     return dataset, job.run(resources)
 
 
@@ -170,7 +178,8 @@ class _Job:
         source, landed = self.source, self.landed()
         last = last_parameters(self.home, self.dataset, "correlate")
         chosen = self.settings.model_dump(exclude_none=True) if self.settings else {}
-        versions = {*_intact(self.home, "scores", self.dataset), *self.versions}
+        scored = {*_intact(self.home, "scores", self.dataset), *self.versions}
+        versions = scored - learned_from(self.home, source.digest if source else landed or "")
         in_use = self.home.query("SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL")
         parameters = {
             "dataset": self.dataset,
@@ -412,7 +421,8 @@ def _comparison_rows(
             for side, who in (("first", pair.better), ("second", pair.worse)):
                 row |= zip((side, f"{side}_version", f"{side}_score"), chosen[who], strict=True)
             compared.append(row)
-        shared = len(columns(*of_all.values())[0])
+        placed = [of.evaluator for of in result.ranked if of.statistic is not None]
+        shared = len(columns(*(of_all[one] for one in placed or of_all))[0])
         for place, of in enumerate(result.ranked, 1):
             row = {**about, **vars(of), "n": shared, "reason": of.reason or None}
             row |= zip(("evaluator", "version", "score"), chosen[of.evaluator], strict=True)

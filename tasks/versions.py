@@ -309,6 +309,12 @@ def check_not_learned_from(rows: Iterable[Mapping[str, Any]], digests: Mapping[s
             )
 
 
+def learned_from(home: Warehouse, digest: str) -> set[Version]:
+    """The versions that learned from the human scores of the annotated set with this content."""
+    query = "SELECT evaluator, version FROM evaluators WHERE contains(labels, ?)"
+    return set(home.query(query, [digest])) if digest else set()
+
+
 def outdated(home: Warehouse, names: Sequence[str] = ()) -> dict[str, TrainSettings | None]:
     """Those of the evaluators named, or of all in use that learn, that have not learned from all landed corpora by
     their speaker tables of now, and the settings to train each with again; None for one that learned from human

@@ -1,7 +1,7 @@
 -- One row is what the dump seems to hold more than once. Grain: the corpus.
 -- repeats: messages with the conversation, speaker, time and text of another one; timed: those with a time.
 -- beginnings: conversations that are the beginning of another one, as in logs whose rows repeat a growing history;
--- conversations: those of several messages. Both are of the first 20,000 conversations, which bounds the time.
+-- conversations: those of several messages. All are of the first 20,000 conversations, which bounds the time.
 WITH said AS (
     SELECT
         conversation_no,
@@ -30,3 +30,4 @@ SELECT
     (SELECT count(*) FROM again) AS beginnings,
     (SELECT count(*) FROM whole) AS conversations
 FROM utterances
+WHERE conversation_no < 20_000

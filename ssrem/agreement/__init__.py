@@ -12,6 +12,12 @@ if TYPE_CHECKING:
 Z_95 = 1.959963984540054
 """The standard normal distribution's 97.5th percentile: half the width of a 95% interval in standard errors."""
 
+ALPHA = 0.05
+"""The level of significance."""
+
+COVERAGE = 0.9
+"""Evaluators are compared that score this share, or more, of the responses that the one with the most scores."""
+
 
 def share_interval(share: float, n: int) -> tuple[float, float]:
     """Wilson's 95% interval of a share among n, in [0, 1]."""

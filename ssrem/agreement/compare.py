@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ssrem.agreement import ALPHA, COVERAGE
 from ssrem.agreement.correlate import (
     EQUAL,
     MIN_RESPONSES,
@@ -44,7 +45,6 @@ from ssrem.agreement.resample import (
 )
 
 PERMUTATIONS = 2000
-ALPHA = 0.05
 
 GATE_RESAMPLES = 1000
 GATE_LEVEL = 0.05
@@ -348,17 +348,24 @@ def ranking(scores: Mapping[str, Numbers], test: Callable[[Numbers, Numbers], Di
     """Rank evaluators by their agreement with people, with a test of every pair, Holm's correction and clusters.
 
     scores: evaluator to its scores (n,), NaN for missing. test: `perm_both` or `paired_bootstrap` with every
-    argument bound but the two evaluators. Evaluators are compared on the responses that all of them scored.
+    argument bound but the two evaluators. Evaluators are compared on the responses that all of them scored; one that
+    scored less than COVERAGE of those of another is left out, so that it does not decide on what the others are.
     """
-    gaps = [np.isnan(np.asarray(values, dtype=np.float64)) for values in scores.values()]
-    gap = np.logical_or.reduce(gaps) if gaps else np.zeros(0, dtype=bool)
-    shared = {name: np.where(gap, np.nan, values) for name, values in scores.items()}
+    gaps = {name: np.isnan(np.asarray(values, dtype=np.float64)) for name, values in scores.items()}
+    counts = {name: int((~gap).sum()) for name, gap in gaps.items()}
+    most = max(counts.values(), default=0)
+    few = {name for name, count in counts.items() if count < COVERAGE * most}
+    gap = np.logical_or.reduce(
+        [gaps[name] for name in scores if name not in few] or [np.zeros(0, dtype=bool)]
+    )
+    shared = {name: np.where(gap, np.nan, values) for name, values in scores.items() if name not in few}
     reached: dict[str, float] = {}
     differences: dict[tuple[str, str], Difference] = {}
     reasons = dict.fromkeys(scores, "there is no other evaluator to compare it with")
+    reasons |= {name: f"it scored {counts[name]:,} responses, another evaluator {most:,}" for name in few}
     constant = {name for name, values in shared.items() if unvarying(np.asarray(values)[~gap])}
     reasons |= dict.fromkeys(constant, "its scores are all the same")
-    for first, second in combinations(sorted(set(scores) - constant), 2):
+    for first, second in combinations(sorted(set(shared) - constant), 2):
         difference = test(shared[first], shared[second])
         if difference.first is None or difference.second is None:
             reasons[first] = reasons[second] = difference.reason

@@ -48,6 +48,10 @@ WORDS: Mapping[str, float] = {
 _LONGEST_NAME = 100
 """Most characters of a system's or a criterion's name on average: longer texts are instructions or utterances."""
 _LONGEST_SCORE = 40
+_ONE_OF_SEVERAL = re.compile(
+    r"(?i)(?:r|rater|annotator|worker|judge|(?:human_)?(?:score|rating)|overall)[ _]?\d+"
+)
+"""Names of columns that hold the scores of one rater each."""
 _ESCAPES = (("\\n", "\n"), ("\\t", "\t"))
 _SEPARATORS = (
     *("__eou__", "<eou>", " EOU ", " EOS ", "[SEP]", "</s>", "<|endoftext|>", "|||"),
@@ -207,7 +211,16 @@ class Columns:
             fields |= {"context": (ending[0],), "response": (f"{ending[0]}.-1",)} if len(ending) == 1 else {}
         scores = {name.removeprefix(SCORE_OF): fields[name] for name in several if name.startswith(SCORE_OF)}
         scores |= {column: (column,) for column in fields.get("score", ())}
+        scores = {
+            of: tuple(one for name in names for one in _of_raters(name, rows)) for of, names in scores.items()
+        }
+        wide = [one for one in named if _ONE_OF_SEVERAL.fullmatch(one)]
         if missing := [name for name in needed if name not in fields and not (name == "score" and scores)]:
+            if missing == ["score"] and len(wide) > 1:
+                raise AnnotationError(
+                    f"{path}: no column is known as score; if each rater has one, give --map "
+                    f"score.overall={'+'.join(wide)}"
+                )
             raise unknown_columns(
                 path, named, missing, AnnotationError, example=dict(rows[0]) if rows else None
             )
@@ -225,6 +238,7 @@ class Columns:
             "dialogue" in given or any(_last_part(column) in ALIASES["rater"] for column in named)
         )
         used = {column for columns in fields.values() for column in columns}
+        used |= {column.split(".")[0] for column in used - set(named)}
         sentence = told(fields, [column for column in header if column not in used])
         sentence += f"; turns end at {mark!r}" if mark else ""
         return cls(fields, scores, separator or mark or "\n", signs.get("decimal", "."), unnamed, sentence)
@@ -278,6 +292,14 @@ def cell(row: Values, column: str) -> Any:
     path = tuple(column.split("."))
     found = values_at(row, path)
     return list(found) if MEMBERS in path else next(found, None)
+
+
+def _of_raters(column: str, rows: Sequence[Values]) -> list[str]:
+    """The columns of scores: of an object with a score by each rater, `NAME.*`, one for each rater of any row."""
+    parent, _, last = column.rpartition(".")
+    named = [cell(row, parent) for row in rows] if last == MEMBERS else []
+    raters = dict.fromkeys(key for one in named if isinstance(one, Mapping) for key in one)
+    return [f"{parent}.{rater}" for rater in raters] or [column]
 
 
 def _last_part(column: str) -> str:

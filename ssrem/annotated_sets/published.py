@@ -16,7 +16,8 @@ PREFERENCE = "preference"
 """1 for the response that a rater prefers, 0 for the other, and 0.5 for both of a tie."""
 
 NO_WINNER = "vote without a winner"
-AGAIN = "further vote of a rater on a pair, averaged with those before"
+AGAIN = "vote of a rater on a pair again, averaged with those before"
+SAME = "vote on two responses that are the same"
 OTHER_ANSWERS = "answer before, to which the other system's differs"
 _WON_BY_A = {
     **dict.fromkeys(("model_a", "a", "response_a", "response a"), 1.0),
@@ -50,10 +51,11 @@ def _is_eval(source: Source) -> bool:
 def eval_json(source: Source) -> Iterator[Row]:
     """`*_eval.json`, the project's own: a JSON list, or one object a line, of responses with `annotations`."""
     for where, row in source.objects():
-        if "context" not in row and row.get("response"):
+        lacking = "context" if "context" not in row and row.get("response") else "response"
+        if lacking == "context" or not {"response", "annotations"} & row.keys():
             keys = ", ".join(list(row)[:20])
             raise AnnotationError(
-                f"{where}: no context; the keys are {keys}; --layout jsonl takes --map context=KEY and others"
+                f"{where}: no {lacking}; the keys are {keys}; --layout jsonl takes --map {lacking}=KEY and others"
             )
         system = next((row[name] for name in ("model", "model_name", "system") if name in row), None)
         context, response, reference = (row.get(name) for name in ("context", "response", "reference"))
@@ -199,7 +201,7 @@ def pairwise(source: Source) -> Iterator[Row]:
     """Votes on pairs of responses, as of MT-Bench and Chatbot Arena (Zheng et al., NeurIPS 2023).
 
     The responses of a pair are rated responses of one dialogue, named after the pair, which is the same whichever came
-    first; each rater is a row.
+    first; each rater is a row. Without columns of models, `model_a` and `model_b`, systems are not known.
     """
     pairs: dict[Any, tuple[str, dict[str, list[float]]]] = {}  # its first place, and the votes of each rater
     number = 0
@@ -212,25 +214,29 @@ def pairwise(source: Source) -> Iterator[Row]:
             known = ", ".join(_WON_BY_A)
             raise AnnotationError(f"{where}: the winner is {short_repr(winner)}, not one of {known}")
         context, answers = _judged(source, where, row)
-        sides = [
-            (str(row.get(f"model_{side}") or side), answer)
-            for side, answer in zip("ab", answers, strict=True)
-        ]
+        sides = [(str(row.get(f"model_{side}") or ""), one) for side, one in zip("ab", answers, strict=True)]
+        if sides[0] == sides[1]:
+            source.left_out[SAME] += 1
+            continue
         key = (str(row.get("question_id")), str(row.get("turn", "")), context, *sorted(sides))
         _, votes = pairs.setdefault(key, (where, {}))
-        rater = str(row.get("judge") or f"vote {len(votes) + 1}")
+        named = (row[name] for name in row if normalise(name) in ("judge", *ALIASES["rater"]))
+        rater = str(next(named, None) or f"vote {len(votes) + 1}")
         source.left_out[AGAIN] += rater in votes
         number += 1
         preference = _WON_BY_A[winner]
         votes.setdefault(rater, []).append(preference if sides[0] == key[3] else 1 - preference)
     source.columns = f"{counted(number, 'vote')} on {counted(len(pairs), 'pair')} of responses"
     for number, ((question, _, context, *sides), (where, votes)) in enumerate(pairs.items(), 1):
-        dialogue = f"{number}: {question}, {sides[0][0]} / {sides[1][0]}"
+        names = [question] * (question != "None") + [" / ".join(model for model, _ in sides)] * bool(
+            sides[0][0]
+        )
+        dialogue = f"{number}: {', '.join(names)}".removesuffix(": ")
         for first, (model, text) in zip((True, False), sides, strict=True):
             for rater, given in votes.items():
                 won = sum(given) / len(given)
                 scores = {PREFERENCE: won if first else 1 - won}
-                yield Row(where, context, text, scores, model, None, dialogue, rater, joined=True)
+                yield Row(where, context, text, scores, model or None, None, dialogue, rater, joined=True)
 
 
 def _judged(source: Source, where: str, row: Values) -> tuple[tuple[str, ...], list[str]]:

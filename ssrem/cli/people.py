@@ -284,8 +284,8 @@ def _show(result: Validation, verdict: str, page: Path) -> None:
     }
     output.tables({title: rows for title, rows in titled.items() if rows})
     if result.more_labels:
-        more = f"{result.more_labels:,} more responses, to {result.more_contexts:,} more contexts"
-        print(f"to halve the interval of spearman, label {more}")
+        more = f"{result.more_labels:,} more labels, of responses to {result.more_contexts:,} more contexts"
+        print(f"to halve the interval of spearman, collect {more}")
     whys = [f"no threshold for {one.aim}: {one.reason}" for one in result.passing.thresholds if one.reason]
     whys += [f"no thresholds: {result.passing.reason}"] if result.passing.reason else []
     output.sentences([*whys, verdict])

@@ -240,7 +240,7 @@ def check_enough(name: str, samples: Sequence[Sample], kind: str = "annotated re
     if not enough(samples):
         contexts = number_of_contexts(samples)
         raise EvaluatorError(
-            f"{name}: {len(samples)} {kind} to {contexts} contexts are too few to learn from; "
+            f"{name}: {len(samples)} {kind} to {contexts} context{'s' * (contexts != 1)} are too few to learn from; "
             f"give {_FEWEST_SAMPLES} to {_FEWEST_CONTEXTS} contexts or more"
         )
 

@@ -145,14 +145,19 @@ def row_values(row: object, layout: FieldNames) -> dict[str, object]:
             extras[columns[0]] = written
             if field == "speaker" and written.get("bot") is True:
                 values["is_person"] = False
-            match [one for one in written.values() if one is not None]:
-                case [dict() as only]:  # as in Microsoft Graph: {"application": null, "user": {…}}
-                    written = only
-            written = next((written[id] for id in IDS_OF_PEOPLE if written.get(id) is not None), written)
+            written = id_of(written)
         values[FIELDS[field]] = written if type(written) is str else joined_text({"": written}, ("",), field)
     if extras:
         values["metadata"] = canonical_object(extras)
     return values
+
+
+def id_of(person: Mapping[str, Any]) -> Any:
+    """The id, or else the name, of an object in place of a speaker; the object itself if it has neither."""
+    match [one for one in person.values() if one is not None]:
+        case [dict() as only]:  # as in Microsoft Graph: {"application": null, "user": {…}}
+            person = only
+    return next((person[id] for id in IDS_OF_PEOPLE if person.get(id) is not None), person)
 
 
 def raw_batch(

@@ -86,6 +86,8 @@ class TableFile:
             ) from None
         except DumpError as error:
             raise AnnotationError(str(error)) from None
+        if self.content.startswith(b"PK\x03\x04"):
+            raise AnnotationError(f"{self.name} is an office document or an archive; save its table as CSV")
         if not self.content.strip():
             raise AnnotationError(f"{self.name} is empty; give a file of responses")
         self._tables: dict[

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from ssrem.agreement import COVERAGE
 from ssrem.evaluators import overall_part
 from ssrem.report.text import Row, Rows, is_figure
 
@@ -84,7 +85,8 @@ def learned_elsewhere(row: Row) -> bool:
 
 def headline(correlations: Rows, level: str = "segment") -> dict[Evaluator, dict[Hashable, Row]]:
     """For each evaluator and (dataset, criterion), the correlation that the report is based on: that of its
-    `overall_part` with the mean human score.
+    `overall_part` with the mean human score. Where an evaluator scored less than COVERAGE of what another did, as for
+    want of references, its correlation is of other responses, and left out.
     """
     wanted = {"aggregation": "mean", "level": level, "outcome": "ok"}
     parts: dict[Evaluator, dict[Hashable, dict[str, Row]]] = {}
@@ -92,13 +94,20 @@ def headline(correlations: Rows, level: str = "segment") -> dict[Evaluator, dict
         if all(row[key] == value for key, value in wanted.items()) and is_figure(row["spearman"]):
             cell = parts.setdefault((row["evaluator"], row["version"]), {})
             cell.setdefault((row["dataset"], row["criterion"]), {})[row["score"]] = row
-    return {
-        evaluator: {
-            key: rows[overall_part({part: row["n"] for part, row in rows.items()})]
-            for key, rows in cell.items()
-        }
-        for evaluator, cell in parts.items()
+    cells: dict[Evaluator, dict[Hashable, Row]] = {}
+    for evaluator, cell in parts.items():
+        for key, rows in cell.items():
+            own = rows[overall_part({part: row["n"] for part, row in rows.items()})]
+            cells.setdefault(evaluator, {})[key] = own
+    most: dict[Hashable, int] = {}
+    for own_rows in cells.values():
+        for key, row in own_rows.items():
+            most[key] = max(row["n"], most.get(key, 0))
+    whole = {
+        evaluator: {key: row for key, row in own_rows.items() if row["n"] >= COVERAGE * most[key]}
+        for evaluator, own_rows in cells.items()
     }
+    return {evaluator: own_rows for evaluator, own_rows in whole.items() if own_rows}
 
 
 def conditions(rows: Rows) -> dict[str, dict[str, Row]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from ssrem.agreement.compare import ALPHA
+from ssrem.agreement import ALPHA
 from ssrem.report import text
 from ssrem.report.data import Namer, ReportData, conditions, evaluators_of, grouped
 from ssrem.report.figures import panels, regressions

@@ -7,8 +7,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from ssrem.agreement import share_interval
-from ssrem.agreement.compare import ALPHA
+from ssrem.agreement import ALPHA, share_interval
 from ssrem.evaluators import BASELINES
 from ssrem.report.data import Evaluator, Namer, ReportData, headline, learned_elsewhere
 from ssrem.report.text import Row, Rows, is_figure

@@ -13,7 +13,7 @@ from ssrem.errors import DumpError
 from ssrem.readers.base import Reader, Record, malformed, problem
 from ssrem.readers.fields import ALIASES, SILENT_ROLES, FieldNames, check_header
 from ssrem.readers.files.streams import DumpFile
-from ssrem.readers.rows import MalformedRowError, joined_text
+from ssrem.readers.rows import MalformedRowError, id_of, joined_text
 
 _LISTS = ("messages", "conversation", "conversations", "items")
 """The keys of a row that may hold its messages, best first."""
@@ -109,6 +109,8 @@ class OpenaiReader(ChatReader):
                 yield malformed(file.name, number, raw, "broken_json")
                 continue
             messages, fields = self.messages(row), dict.fromkeys(owned) | _fields(row)
+            for key in self._sources.get("speaker", ()):
+                fields[key] = id_of(owner) if isinstance(owner := fields[key], dict) else owner
             try:
                 named = {field: joined_text(fields, keys, field) for field, keys in self._sources.items()}
             except MalformedRowError:

@@ -50,6 +50,22 @@ def test_a_line_runs_where_all_above_beat_all_below(apart: str, expected: list[i
     assert significance_clusters("abcd", lambda above, below: (above, below) in significant) == expected
 
 
+def test_who_scored_few_does_not_decide_what_is_compared() -> None:
+    human = RNG.normal(size=100)
+    scores: dict[str, Any] = {name: human + RNG.normal(size=100) for name in ("one", "other", "few")}
+    scores["few"][:40] = np.nan
+    scores["other"][:5] = np.nan
+    table = ranking(scores, partial(perm_both, human=human, permutations=49, seed=0))
+    (pair,) = table.compared
+    assert {pair.better, pair.worse} == {"one", "other"} and pair.difference.n == 95
+    last = table.ranked[-1]
+    assert (last.evaluator, last.statistic, last.reason) == (
+        "few",
+        None,
+        "it scored 60 responses, another evaluator 100",
+    )
+
+
 def test_a_table() -> None:
     human = RNG.normal(size=300)
     scores: dict[str, Any] = {

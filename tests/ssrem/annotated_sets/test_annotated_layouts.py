@@ -90,8 +90,8 @@ def test_eval_leaves_out_and_counts_ratings_that_are_missing(tmp_path: Path) -> 
     assert annotated.summary == (
         "read as eval: 5 responses; left out: 6 ratings given as N/A or left empty, 2 responses without any rating"
     )
-    message = said(written(tmp_path, [{**nobody, "annotations": {"overall": [4, "good"]}}]))
-    assert "row 1: rating 'good' of 'overall' is neither a number up to 1e+09 nor N/A" in message
+    message = said(written(tmp_path, [{**nobody, "annotations": {"overall": [4, "okay"]}}]))
+    assert "row 1: rating 'okay' of 'overall' is neither a number up to 1e+09 nor N/A" in message
 
 
 def test_eval_leaves_out_rows_without_a_response_and_references_beyond_the_first(tmp_path: Path) -> None:
@@ -398,9 +398,34 @@ def test_votes_on_a_pair_are_ratings_of_its_two_responses(tmp_path: Path) -> Non
         assert short.ratings == {"preference": (0.0, 1.0, 0.5, 0.5)}
         assert long.dialogue_id == short.dialogue_id == "1: q7, long / short"
         assert annotated.summary == (
-            "read as pairwise: 2 responses of 2 systems; 5 votes on 1 pair of responses; left out: 1 further vote "
-            "of a rater on a pair, averaged with those before, 1 vote without a winner"
+            "read as pairwise: 2 responses of 2 systems; 5 votes on 1 pair of responses; left out: 1 vote of a rater "
+            "on a pair again, averaged with those before, 1 vote without a winner"
         )
+
+
+def test_votes_without_models_are_of_their_texts(tmp_path: Path) -> None:
+    """The same two responses in either order are one pair; a vote on one response twice says nothing."""
+    rows = [
+        {"prompt": "Where?", "response_a": "here", "response_b": "there", "winner": "a", "annotator": "ann"},
+        {"prompt": "Where?", "response_a": "there", "response_b": "here", "winner": "b", "annotator": "ben"},
+        {"prompt": "Where?", "response_a": "there", "response_b": "here", "winner": "b", "annotator": "ben"},
+        {"prompt": "Where?", "response_a": "here", "response_b": "here", "winner": "tie", "annotator": "ann"},
+    ]
+    annotated = read_set(written(tmp_path, rows))
+    assert [(row.response, row.system, row.ratings) for row in annotated.rows] == [
+        ("here", None, {"preference": (1.0, 1.0)}),
+        ("there", None, {"preference": (0.0, 0.0)}),
+    ]
+    assert {row.dialogue_id for row in annotated.rows} == {"1"}
+    assert "1 vote on two responses that are the same" in annotated.summary
+
+
+def test_raters_of_an_object_are_its_keys(tmp_path: Path) -> None:
+    marks = [{"ann": 1, "ben": 2}, {"ben": 3}, {"cy": 4, "ann": 5}]
+    rows = [{"context": f"c{n}", "response": "r", "marks": given} for n, given in enumerate(marks)]
+    path = written(tmp_path, rows)
+    annotated = read_set(path, "jsonl", {"score.overall": "marks.*"})
+    assert [row.ratings["overall"] for row in annotated.rows] == [(1, 2), (None, 3), (5, None, 4)]
 
 
 def test_of_a_later_turn_what_the_conversations_share_is_the_context(tmp_path: Path) -> None:
@@ -511,10 +536,10 @@ def test_votes_on_two_responses_to_a_prompt(tmp_path: Path) -> None:
     annotated = read_set(written(tmp_path, [row, {**row, "prompt": "Who?", "winner": "both_bad"}]))
     assert annotated.layout == "pairwise"
     assert [(one.context, one.response, one.system, one.ratings) for one in annotated.rows] == [
-        (("Where?",), "Here.", "a", {"preference": (1.0,)}),
-        (("Where?",), "No.", "b", {"preference": (0.0,)}),
-        (("Who?",), "Here.", "a", {"preference": (0.5,)}),
-        (("Who?",), "No.", "b", {"preference": (0.5,)}),
+        (("Where?",), "Here.", None, {"preference": (1.0,)}),
+        (("Where?",), "No.", None, {"preference": (0.0,)}),
+        (("Who?",), "Here.", None, {"preference": (0.5,)}),
+        (("Who?",), "No.", None, {"preference": (0.5,)}),
     ]
 
 

@@ -135,7 +135,7 @@ def test_a_number_and_what_it_means(tmp_path: Path, cell: str, score: float) -> 
     assert annotated.rows[0].ratings == {"score": (score,)}
 
 
-@pytest.mark.parametrize("cell", ["6/5", "1/0", "86%", "4-5", "4 5", "good", "4 of 5 - good", '"4,5"'])
+@pytest.mark.parametrize("cell", ["6/5", "1/0", "86%", "4-5", "4 5", "okay", "4 of 5 - good", '"4,5"'])
 def test_what_is_no_single_number_is_refused(tmp_path: Path, cell: str) -> None:
     message = said(tmp_path, f"context,response,score\nc,r,{cell}\n")
     assert "write it as a number, such as 4, '4 - good' or '4/5'" in message
@@ -321,7 +321,7 @@ def test_what_is_not_there_is_counted(tmp_path: Path) -> None:
     ("content", "pairs", "named"),
     [
         ("context,response,score\na,b,1\nc,d\n", (), "line 3: 2 cells, the header has 3"),
-        ("context,response,score\na,b,1\nc,d,good\n", (), "line 3: rating 'good' of 'score'"),
+        ("context,response,score\na,b,1\nc,d,okay\n", (), "line 3: rating 'okay' of 'score'"),
         (
             'context,response,score\n"a\nb",r,1\nc,"d"x,1\n',
             (),

@@ -110,6 +110,11 @@ def test_labels_that_the_evaluator_learned_from_are_refused(labels: Path, capsys
     assert main([*learn, 'parts=["length", "novelty"]']) == 0
     assert main(["validate", "labels.csv", "--map", "score=label", "--evaluator", "blend"]) == 1
     assert "blend version 1 learned from the human scores of labels" in capsys.readouterr().err
+    correlate = ["correlate", "labels.csv", "--map", "score=label", "--json", "--evaluator", "blend"]
+    assert main(correlate) == 0
+    said = capsys.readouterr()
+    assert "blend is left out: version 1 learned from the human scores of labels" in said.err
+    assert {row["evaluator"] for row in json.loads(said.out)["agreement"]} <= {"cosine", "length"}
 
 
 def test_what_is_left_out_is_said(labels: Path, capsys: Capture) -> None:
