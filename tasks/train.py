@@ -111,7 +111,8 @@ def train(
         candidates = load_candidates(stage.connection, corpora)
         if missing or (len(candidates) == 0 and not settings.labels_only):
             what = ", ".join(missing or corpora)
-            raise EvaluatorError(f"{what}: no response to learn from; run ssrem tables first")
+            why = "run ssrem tables first" if missing else "no conversation has two speakers"
+            raise EvaluatorError(f"{what}: no response to learn from; {why}")
         content, unfinished = digests(), checkpoint(stage.recipe)
         texts = partial(training_texts, stage.connection, corpora)
         provider = SimpleNamespace(  # see ssrem.evaluators.base.Provider

@@ -287,12 +287,8 @@ def weighted_statistic(responses: ScoredResponses, view: View, epsilon: float = 
         coefficients = _accuracies(x, y, contexts, epsilon)
     else:
         coefficients = group_coefficients(x, y, contexts, measure)
-    first = np.unique(contexts, return_index=True)[1]  # a context is of one unit
-    of_unit = (
-        np.bincount(units[first], np.nan_to_num(coefficients)),
-        np.bincount(units[first], ~np.isnan(coefficients)),
-    )
-    values, known = of_unit
+    unit = units[np.unique(contexts, return_index=True)[1]]  # of each context, which is of one unit
+    values, known = (np.bincount(unit, of) for of in (np.nan_to_num(coefficients), ~np.isnan(coefficients)))
     return lambda weights: ratio(weights @ values, weights @ known)
 
 

@@ -233,20 +233,25 @@ class Reader(ABC):
                 field: [row.get(name) for row in rows for name in plan.sources.get(field, ())]
                 for field in ("id", "speaker", "time")
             }
-            self._look_at(rows, plan)
+            self._look_at(rows, groups, plan)
             self.references = plain_forms(values)
             self.layout.times.decide(values["time"], later=True)
 
-    def _look_at(self, rows: Sequence[Mapping[str, Any]], plan: ColumnsOfFields) -> None:
-        """Note what the first messages show and a user should know: times that no field reads, and broken letters."""
+    def _look_at(
+        self, rows: Sequence[Mapping[str, Any]], groups: Sequence[object], plan: ColumnsOfFields
+    ) -> None:
+        """Note what the first messages show and a user should know: times that no field reads, numbers that are not in
+        order, and broken letters. groups: the file of each message and, in it, the row that holds a conversation."""
         times = Times()
         for name in plan.metadata if "time" not in plan.sources else ():
             written = [row[name] for row in rows if isinstance(row.get(name), str)]
             if len(written) >= FEW and all(len(one) > 9 and times.parse(one) is not None for one in written):
                 self.notes.append(f"no time is read, but {name!r} looks like one; --map time={name} reads it")
                 break
+        columns = plan.sources.get("conversation", ())
+        of = [repr((group, *map(row.get, columns))) for group, row in zip(groups, rows, strict=True)]
         for name in filter(_OF_ORDER.fullmatch, map(str, plan.metadata)):
-            if _falls(rows, plan.sources.get("conversation", ()), name):
+            if self.layout.instead != OF_REPLIES and _falls([row.get(name) for row in rows], of):
                 self.notes.append(
                     f"conversations are read in the order of the dump, which is not that of {name!r}; if that says "
                     "which message comes first, sort the dump by it"
@@ -398,16 +403,15 @@ def malformed(file: str, line: int, raw: object, reason: str = "malformed_row") 
     return problem(reason if is_utf8(escaped(raw)) else "undecodable", file, line, raw)
 
 
-def _falls(rows: Sequence[Mapping[str, Any]], conversation: Sequence[str], name: str) -> bool:
-    """Whether a number is lower in some row than in an earlier one of its conversation."""
+def _falls(values: Sequence[object], conversations: Sequence[str]) -> bool:
+    """Whether a number is lower than an earlier one of its conversation."""
     latest: dict[str, float] = {}
-    for row in rows:
-        key = repr([row.get(column) for column in conversation])
+    for written, of in zip(values, conversations, strict=True):
         with suppress(TypeError, ValueError):
-            value = float(row.get(name, ""))
-            if value < latest.get(key, value):
+            value = float(written)  # type: ignore[arg-type]
+            if value < latest.get(of, value):
                 return True
-            latest[key] = value
+            latest[of] = value
     return False
 
 

@@ -147,6 +147,14 @@ def test_what_a_dump_holds_again_or_out_of_order_is_told(
     assert note in capsys.readouterr().err
 
 
+def test_numbers_that_begin_anew_in_each_conversation_are_in_order(
+    write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    turns = [{"turn_index": n, "speaker": f"p{n}", "text": f"{n}"} for n in range(3)]
+    land(write([{"turns": turns} for _ in range(3)]), str(home.root))
+    assert "order of the dump" not in capsys.readouterr().err
+
+
 def test_quotes_with_backslashes_are_refused(write: Write, home: Warehouse) -> None:
     dump = write('conversation,speaker,text\nc,ann,"say \\"hi\\", ok?"\nc,ben,yes\n')
     assert 'line 2: quotes within texts seem to be written as \\"; write them doubled' in refusal(dump, home)
