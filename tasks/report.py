@@ -78,6 +78,7 @@ def report_data(warehouse: Warehouse) -> ReportData:
     """The rows of the published snapshot that the report shows."""
     with warehouse.reader() as connection:
         texts = {name: query.text for name, query in queries("report").items()}
+        texts |= {name: queries("summaries")[name].text for name in ("quarantine", "pairs")}
         responses = texts.pop("responses")
         rows = {name: records(connection, text) for name, text in texts.items()}
         cases = chosen(rows["points"])

@@ -8,7 +8,7 @@ from typing import Any
 
 from ssrem.annotated_sets.annotated import GROUND_TRUTH_SYSTEMS
 from ssrem.annotated_sets.base import Layout, Row, Source, counted, text_of
-from ssrem.annotated_sets.columns import Values, as_text, listed, turns
+from ssrem.annotated_sets.columns import Values, as_text, listed, opened, turns
 from ssrem.errors import AnnotationError, short_repr
 from ssrem.readers.fields import ALIASES, SILENT_ROLES, normalise, turn_text
 
@@ -29,6 +29,7 @@ _VOTES = (
     {"winner", "model_a", "model_b", "conversation_a", "conversation_b"},
     {"winner", "response_a", "response_b"},
     {"preference", "response_a", "response_b"},
+    {"chosen", "rejected"},
 )
 WHOLE_DIALOGUE = "rating of a whole dialogue"
 
@@ -205,7 +206,8 @@ def pairwise(source: Source) -> Iterator[Row]:
     """
     pairs: dict[Any, tuple[str, dict[str, list[float]]]] = {}  # its first place, and the votes of each rater
     number = 0
-    for where, row in source.objects():
+    for where, written in source.objects():
+        row = _as_vote(written)
         winner = str(row.get("winner", row.get("preference")) or "").strip().lower()
         if winner in _NOBODY:
             source.left_out[NO_WINNER] += 1
@@ -237,6 +239,16 @@ def pairwise(source: Source) -> Iterator[Row]:
                 won = sum(given) / len(given)
                 scores = {PREFERENCE: won if first else 1 - won}
                 yield Row(where, context, text, scores, model or None, None, dialogue, rater, joined=True)
+
+
+def _as_vote(row: Values) -> Values:
+    """A row as a vote; one of a response that was chosen and one that was rejected is a vote for the former."""
+    if "winner" in row or "chosen" not in row:
+        return row
+    sides = [opened(one) if isinstance(one, str) else one for one in (row["chosen"], row["rejected"])]
+    kind = "conversation" if all(isinstance(side, list) for side in sides) else "response"
+    models = {"model_a": row.get("chosen_model"), "model_b": row.get("rejected_model")}
+    return {**row, **models, "winner": "a", f"{kind}_a": sides[0], f"{kind}_b": sides[1]}
 
 
 def _judged(source: Source, where: str, row: Values) -> tuple[tuple[str, ...], list[str]]:

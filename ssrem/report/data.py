@@ -48,6 +48,7 @@ class ReportData:
     comparisons: Rows = field(default_factory=list)
     judgments: Rows = field(default_factory=list)
     rater_agreement: Rows = field(default_factory=list)
+    pairs: Rows = field(default_factory=list)
     sources: Rows = field(default_factory=list)
     points: Rows = field(default_factory=list)
     responses: Rows = field(default_factory=list)

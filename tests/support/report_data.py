@@ -36,6 +36,10 @@ def make_data() -> ReportData:
         ssrem_version="0.1.0",
         home="warehouse",
         corpora=[dict.fromkeys(CORPUS, 4321) | {"corpus": "talk", "source": "talk.jsonl", "landed_at": None}],
+        pairs=[
+            {"dataset": "votes", "evaluator": "ssrem", "score": "h", "share": 0.71, "low": 0.62, "high": 0.8}
+            | {"tie_within": 0.0, "pairs": 40, "alpha": 0.55, "reason": None}
+        ],
         quarantine=[{"corpus": "talk", "reason": "no text", "rows": 17}],
         set_similarity=[
             {"corpus": "talk", "kind": kind, "mean": 0.9 - i / 100, "low": 0.8, "high": 0.91}

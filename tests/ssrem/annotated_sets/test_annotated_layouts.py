@@ -420,6 +420,21 @@ def test_votes_without_models_are_of_their_texts(tmp_path: Path) -> None:
     assert "1 vote on two responses that are the same" in annotated.summary
 
 
+@pytest.mark.parametrize("as_messages", [False, True])
+def test_what_was_chosen_and_rejected_is_a_vote(tmp_path: Path, as_messages: bool) -> None:
+    def side(text: str) -> Any:
+        asked = {"role": "user", "content": "Where?"}
+        return [asked, {"role": "assistant", "content": text}] if as_messages else text
+
+    rows = [{"prompt": "Where?", "chosen": side("here"), "rejected": side("no"), "chosen_model": "x"}]
+    annotated = read_set(written(tmp_path, rows))
+    assert annotated.layout == "pairwise"
+    assert [(row.context, row.response, row.system, row.ratings["preference"]) for row in annotated.rows] == [
+        (("Where?",), "no", None, (0.0,)),
+        (("Where?",), "here", "x", (1.0,)),
+    ]
+
+
 def test_raters_of_an_object_are_its_keys(tmp_path: Path) -> None:
     marks = [{"ann": 1, "ben": 2}, {"ben": 3}, {"cy": 4, "ann": 5}]
     rows = [{"context": f"c{n}", "response": "r", "marks": given} for n, given in enumerate(marks)]

@@ -618,7 +618,7 @@ def test_human_scores_that_cannot_be_learned_from(fitted: Adem) -> None:
         Adem(None, fitted.encoder).tuned_on(one_set(annotated, (0, 10)))
     bare = [(replace(sample, reference=None), score) for sample, score in annotated]
     for kind in (Adem, AdemRef):
-        with pytest.raises(EvaluatorError, match="0 annotated responses with a reference"):
+        with pytest.raises(EvaluatorError, match=r"0 annotated responses .*reference"):
             of(kind, fitted).tuned_on(one_set(bare, (0, 10)))
     assert of(AdemUnref, fitted).tuned_on(one_set(bare, (0, 10))).tuned == 100
     some = fitted.tuned_on(one_set([*bare[:10], *annotated[10:]], (0, 10)))

@@ -158,7 +158,7 @@ def test_what_is_refused(bert: Path) -> None:
     with pytest.raises(EvaluatorError, match="too few"):
         evaluator.tuned_on(one_set(ANNOTATED[:9]))
     one_context = [(replace(sample, context=("red",)), score) for sample, score in ANNOTATED]
-    with pytest.raises(EvaluatorError, match="48 annotated responses to 1 contexts"):
+    with pytest.raises(EvaluatorError, match="48 annotated responses to 1 context "):
         evaluator.tuned_on(one_set(one_context))
     with pytest.raises(EvaluatorError, match="tune_epochs"):
         config(bert, tune_epochs=0)

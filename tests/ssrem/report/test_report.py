@@ -26,7 +26,7 @@ SECTIONS = [
 WANTED = (
     """
 0.432 p < 0.001 [0.250, 0.250]|0.123|0.400|812|75|the score is constant|1 of 4 correlations|same conversation
-61.0%|noise ceiling 0.250|bootstrap over contexts
+61.0%|noise ceiling 0.250|bootstrap over contexts|Votes on pairs of responses|0.710
 0.8900|4,321|no text|17|1 of 2 expectations hold|name:ssrem|weights:abc|seed 1|lowest validation loss 0.333
 """.strip()
     .replace("\n", "|")

@@ -228,7 +228,8 @@ def test_a_stray_quote_swallows_no_rows(tmp_path: Path) -> None:
     read = rows_of(open_dump(path))
     assert [row.get("text") or row["problem"] for row in read] == ["a", "malformed_row", "c", "d", 'e"', "f"]
     path.write_text('conversation_id\tspeaker\ttext\nc\tann\t"a\nc\tbob\tb"\nc\tann\tc\n')
-    assert [row.get("text") or row["problem"] for row in rows_of(open_dump(path))] == ["malformed_row", "c"]
+    read = rows_of(open_dump(path))
+    assert [row.get("text") or row["problem"] for row in read] == ["malformed_row", 'b"', "c"]
     path.write_text('conversation_id\tspeaker\ttext\nc\tann\t"three\nlines\nhere"\nc\tbob\tx\n')
     assert [row["text"] for row in rows_of(open_dump(path))] == ["three\nlines\nhere", "x"]
     path.write_text(
