@@ -58,8 +58,8 @@ def replies_notes(tables: TableBuilder, landed: Landed) -> Iterator[str]:
 
 
 def order_note(tables: TableBuilder) -> str | None:
-    """A sentence if more than a twentieth of the `utterances` are older than one before them, as in a dump that lists
-    the newest first, or one speaker's messages after the other's; None if they are not."""
+    """A sentence if more than a twentieth of the `utterances` that name no reply are older than one before them, as in
+    a dump that lists the newest first, or one speaker's messages after the other's; None if they are not."""
     backwards, timed = tables.connection.execute(statement("1_ingest/backwards")).fetchall()[0]
     if 20 * backwards <= timed:
         return None

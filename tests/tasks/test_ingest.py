@@ -138,7 +138,19 @@ LANDED_ODDLY = {
 def test_an_odd_order_and_replies_that_answer_nothing_are_told(
     tmp_path: Path, home: Warehouse, capsys: pytest.CaptureFixture[str], said: str | None
 ) -> None:
-    rows = LANDED_ODDLY[said] if said else [*_minutes(range(4)), *_replies("")]
+    # Replies stand where their chain puts them, whatever their times.
+    tree = [
+        _row(
+            "t",
+            "ab"[n % 2],
+            f"{n}",
+            id=f"r{n}",
+            reply_to="r0" if n else None,
+            time=f"2024-01-01T10:0{9 - n}:00",
+        )
+        for n in range(6)
+    ]
+    rows = LANDED_ODDLY[said] if said else [*_minutes(range(4)), *_replies(""), *tree]
     land(str(_write(tmp_path / "dump.jsonl", rows)), str(home.root))
     notes = capsys.readouterr().err
     assert said in notes if said else not any(text in notes for text in LANDED_ODDLY)
