@@ -83,13 +83,13 @@ def correlate(
     dataset = checked_name(source.name, "an annotated set", "rename the file", AnnotationError)
     warehouse = warehouse.anew(dataset=dataset)
     seen = learned_from(warehouse, source.digest)
-    versions, left = [one for one in versions if one not in seen], [one for one in versions if one in seen]
+    left = [one for one in versions if one in seen]
     job = _Job(warehouse, dataset, versions, source, sets.replace, settings, client)
     job.landed()  # says what is wrong with it before what it was read as
     source.say_how_read()
     for name, number in left:
         say(f"{name} is left out: version {number} learned from the human scores of {dataset}")
-    if left and not versions:
+    if left and len(left) == len(versions):
         raise EvaluatorError(
             f"{dataset}: every evaluator has learned from its human scores; name another one"
         )

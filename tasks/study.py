@@ -67,8 +67,8 @@ def study(
         if issubclass(kind.data, Learning):
             found: Iterator[tuple[Version, Any]] = _learning(stage, kind, dataset, usable, client)
         elif kind.data in SCORED_ANEW:
-            scored_by = _scored_anew(stage.connection, kind, dataset, settings)
-            found = ((one, scored_by(partial(_scores, stage, one, dataset, client))) for one in usable)
+            data_for = _data_to_score(stage.connection, kind, dataset, settings)
+            found = ((one, data_for(partial(_scores, stage, one, dataset, client))) for one in usable)
         else:
             published = [(one, _published(stage, one, dataset)) for one in usable]
             found = ((one, data) for one, data in published if data)
@@ -159,11 +159,11 @@ def _published(stage: Stage, version: Version, dataset: str) -> ScoredSet | None
     return ScoredSet(score[has], found["human"][has], found["words"][has].astype(np.float64))
 
 
-def _scored_anew(
+def _data_to_score(
     connection: duckdb.DuckDBPyConnection, kind: Study[Any], dataset: str, settings: StudySettings
 ) -> Callable[[Score], Pairs | TrueResponses]:
-    """A score function to what it is to score: the packaged pairs, or true responses drawn by the seed from the test
-    split, with the first generated negative of each by every generator."""
+    """A function that gives a score function the data that it is to score: the packaged pairs, or true responses drawn
+    by the seed from the test split, with the first generated negative of each by every generator."""
     if kind.data is Pairs:
         return partial(Pairs, everyday_pairs())
     candidates = load_candidates(connection, [dataset])

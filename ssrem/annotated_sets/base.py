@@ -107,9 +107,9 @@ class Source:
     """What a layout is recognised by, and reads: a file.
 
     format: a key of FORMATS of `table_rows`, None for files of other kinds. first: the values of the first row of JSON
-    or of a table, empty where there is none. mapping: field → column. part: which of a
-    file's sets to read. named: whether columns say which scores there are. Layouts write left_out, what they skip, and
-    columns, a sentence about the columns of a table. AnnotationError if it is nothing that can be read.
+    or of a table, empty where there is none. mapping: field → column. part: which of a file's sets to read. named:
+    whether columns say which scores there are. Layouts write left_out, what they skip, and columns, a sentence about
+    the columns of a table. AnnotationError if it is nothing that can be read.
     """
 
     def __init__(self, path: Path, mapping: Mapping[str, str] | None = None) -> None:

@@ -214,8 +214,8 @@ class Columns:
         scores = {
             of: tuple(one for name in names for one in _of_raters(name, rows)) for of, names in scores.items()
         }
-        wide = [one for one in named if _ONE_OF_SEVERAL.fullmatch(one)]
         if missing := [name for name in needed if name not in fields and not (name == "score" and scores)]:
+            wide = [one for one in named if _ONE_OF_SEVERAL.fullmatch(one)]
             if missing == ["score"] and len(wide) > 1:
                 raise AnnotationError(
                     f"{path}: no column is known as score; if each rater has one, give --map "

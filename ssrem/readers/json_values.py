@@ -18,7 +18,7 @@ _LAYOUT = FieldNames()
 _OF_ONE = {"speakers", "utterances", "turns", "dialog", "dialogue", "messages", "conversation", "items"}
 """Keys of one conversation, not ids of several."""
 _FIRST_TURNS = 10
-"""Entries of a list that are looked at, of which one has to be a turn."""
+"""How many entries of a list are looked at: it holds turns if one of them is a turn. The first may be a picture."""
 
 
 def parse_json(content: bytes) -> object:
@@ -75,9 +75,7 @@ def rows_in(value: Any) -> Iterator[object]:
     rows = value if isinstance(value, list) else [value]
     if isinstance(value, dict):
         firsts = {key: inner[0] for key, inner in value.items() if isinstance(inner, list) and inner}
-        turns = {
-            key for key in firsts if any(map(_is_turn, value[key][:_FIRST_TURNS]))
-        }  # a picture has no text
+        turns = {key for key in firsts if any(map(_is_turn, value[key][:_FIRST_TURNS]))}
         said = turns | {key for key, first in firsts.items() if isinstance(first, str)}
         lists = [key for key, first in firsts.items() if isinstance(first, dict | list)]
         kinds = {tuple(firsts[key]) if isinstance(firsts[key], dict) else () for key in lists}

@@ -95,20 +95,22 @@ def headline(correlations: Rows, level: str = "segment") -> dict[Evaluator, dict
         if all(row[key] == value for key, value in wanted.items()) and is_figure(row["spearman"]):
             cell = parts.setdefault((row["evaluator"], row["version"]), {})
             cell.setdefault((row["dataset"], row["criterion"]), {})[row["score"]] = row
-    cells: dict[Evaluator, dict[Hashable, Row]] = {}
-    for evaluator, cell in parts.items():
-        for key, rows in cell.items():
-            own = rows[overall_part({part: row["n"] for part, row in rows.items()})]
-            cells.setdefault(evaluator, {})[key] = own
+    cells: dict[Evaluator, dict[Hashable, Row]] = {
+        evaluator: {
+            key: rows[overall_part({part: row["n"] for part, row in rows.items()})]
+            for key, rows in cell.items()
+        }
+        for evaluator, cell in parts.items()
+    }
     most: dict[Hashable, int] = {}
-    for own_rows in cells.values():
-        for key, row in own_rows.items():
+    for own in cells.values():
+        for key, row in own.items():
             most[key] = max(row["n"], most.get(key, 0))
     whole = {
-        evaluator: {key: row for key, row in own_rows.items() if row["n"] >= COVERAGE * most[key]}
-        for evaluator, own_rows in cells.items()
+        evaluator: {key: row for key, row in own.items() if row["n"] >= COVERAGE * most[key]}
+        for evaluator, own in cells.items()
     }
-    return {evaluator: own_rows for evaluator, own_rows in whole.items() if own_rows}
+    return {evaluator: own for evaluator, own in whole.items() if own}
 
 
 def conditions(rows: Rows) -> dict[str, dict[str, Row]]:

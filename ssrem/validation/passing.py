@@ -33,7 +33,7 @@ class LabelledSet:
     human (n,): mean of each response's raters. ratings (raters, n): NaN where there is none; a rater is a number in
     `Annotated.ratings`. dialogues: each response's `Annotated.dialogue_id`. contexts: each response's, as one text.
     systems: None where not known. excluded: ground truth that was left out. passed_from: the human score from which a
-    response passes, None where the labels have more than two values and nobody said.
+    response passes, None where the labels have more than two values and no such score was given.
     """
 
     criterion: str
@@ -219,7 +219,7 @@ def pass_or_fail(
         people = share(passed, testing, clusters)
         shares = [PassShare("the testing half", share(passing, testing, clusters), corrected, people)]
         if unlabelled is not None:
-            # Appended to the labelled ones; nobody judged them, and what stands for that here is never read.
+            # They are appended to the labelled responses; their labels are filled with False and never used.
             more = unlabelled[~np.isnan(unlabelled)] >= best
             none, both = np.zeros(len(more), dtype=bool), np.append(passing, more)
             every = np.append(clusters, clusters.max() + 1 + np.arange(len(more)))

@@ -97,7 +97,8 @@ class Judge(Metric):
         questions = [self._questions(sample) for sample in samples]
         self._send(self._missing(questions), len(samples))
         values, reasons = zip(*map(self._read, questions), strict=True)
-        truncated = [self._visible(sample) != (_spoken(sample), sample.response) for sample in samples]
+        whole = [(tuple(sample.last_turns(len(sample.context))), sample.response) for sample in samples]
+        truncated = [self._visible(one) != text for one, text in zip(samples, whole, strict=True)]
         return MetricScores(np.array(values, dtype=np.float64), np.array(truncated), reasons)
 
     def asked(self, samples: Sequence[Sample]) -> dict[str, int]:
@@ -276,8 +277,3 @@ def asked(evaluator: Evaluator, samples: Sequence[Sample]) -> dict[str, int]:
     for judge in judges(evaluator):
         total = {name: total[name] + count for name, count in judge.asked(usable).items()}
     return total
-
-
-def _spoken(sample: Sample) -> tuple[str, ...]:
-    """The turns of the context that are not blank."""
-    return tuple(turn for turn in sample.context if turn.strip())

@@ -189,10 +189,8 @@ class DumpFile:
         start = self.head.lstrip()
         if self.path.is_dir() or self.is_parquet:
             return None
-        is_list = start[:1] == b"[" and start[1:].lstrip()[:1] in (
-            b"{",
-            b"[",
-        )  # `[12:30] <nick>` begins a log
+        # `[12:30] <nick>` begins a log.
+        is_list = start[:1] == b"[" and start[1:].lstrip()[:1] in (b"{", b"[")
         blocks, otherwise = self.blocks(1 << 16), "value" if is_list or start[:1] == b"{" else None
         try:
             block = next(blocks, b"").decode("utf-8", "replace").encode()
@@ -222,7 +220,7 @@ class DumpFile:
         return value if isinstance(value, dict) else {}
 
     def rows(self) -> Iterator[tuple[int, object, object]]:
-        """Number, value and source of each row of JSON lines, of one JSON value, or of nested Parquet.
+        """Number, value and source of each row of JSON lines, of one JSON value, or of Parquet.
 
         The source is the line, of other rows the value. The value of a line that is not JSON is None.
         """
@@ -234,7 +232,7 @@ class DumpFile:
 
     @cached_property
     def first_rows(self) -> list[dict[str, Any]]:
-        """The first objects among the rows of JSON or nested Parquet, at most SAMPLE_ROWS."""
+        """The first objects among the rows of JSON or Parquet, at most SAMPLE_ROWS."""
         rows = (row for _, row, _ in self.rows() if isinstance(row, dict))
         with suppress(*([DumpError] if self.is_parquet else [])):  # the reader of tables may read it
             return list(islice(rows, SAMPLE_ROWS))
@@ -242,8 +240,7 @@ class DumpFile:
 
 
 def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a Parquet file that has a column of lists of objects or of texts, or of objects; none of other files.
-    DumpError if the file is damaged."""
+    """The rows of a Parquet file. DumpError if the file is damaged."""
     import pyarrow as pa
     import pyarrow.parquet
 

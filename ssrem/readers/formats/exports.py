@@ -173,11 +173,10 @@ class TelegramReader(DiscordReader):
     @classmethod
     def sniff(cls, file: DumpFile) -> bool:
         about = file.members
-        one, lists = (
-            {"name", "type", "id", "messages"} <= about.keys(),
-            (about.get("chats"), about.get("left_chats")),
+        several = (about.get("chats"), about.get("left_chats"))
+        return {"name", "type", "id", "messages"} <= about.keys() or any(
+            isinstance(chats, dict) and "list" in chats for chats in several
         )
-        return one or any(isinstance(chats, dict) and "list" in chats for chats in lists)
 
     @staticmethod
     def chats(export: Mapping[str, Any]) -> Iterator[tuple[object, dict[str, Any], object]]:

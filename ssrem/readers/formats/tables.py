@@ -217,9 +217,7 @@ class CsvReader(Reader):
         row = {name: cell or None for name, cell in zip(self._header, cells, strict=True)}
         if self._paths is None:
             return [row]
-        about, messages = self._paths.messages(
-            row
-        )  # about: the other columns, where a cell holds the messages
+        about, messages = self._paths.messages(row)  # `about`: the columns beside a cell with messages
         return [about | message for message in messages or ()]
 
 
