@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ssrem.errors import DumpError, SsremError
 from ssrem.extras import not_installed, way_out
 from ssrem.files import temporary_folder
-from ssrem.readers.python_data import Columns, in_python, reader_of
+from ssrem.readers.python_data import Columns, in_python, reader_of, told_in_python
 from ssrem.registry import did_you_mean
 from ssrem.schemas import TABLES
 from ssrem.settings import TableSettings
@@ -137,13 +137,14 @@ def conversations(
         connection.execute("SET temp_directory = $folder", {"folder": f"{scratch}/spill"})
         connection.execute("SET preserve_insertion_order = false")
         tables = _Tables(connection, scratch)
-        reader = reader_of(data, columns, reading, scratch)
-        reader.named_not_people = tuple(not_people)
         scope = "person" if speakers == "auto" else speakers
         values = {"corpus": "conversations", "speaker_scope": scope}
-        landed = create_utterances(
-            tables, lambda: reader, unique=not reader.ids_may_repeat, number_of=reader.number_of, **values
-        )
+        with told_in_python(scratch):
+            reader = reader_of(data, columns, reading, scratch)
+            reader.named_not_people = tuple(not_people)
+            landed = create_utterances(
+                tables, lambda: reader, unique=not reader.ids_may_repeat, number_of=reader.number_of, **values
+            )
         left_out = _left_out(landed, max_quarantine)
         if speakers == "auto" and (named := seats(tables, reader.roles)):
             raise DumpError(

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from ssrem.annotated_sets.annotated import Annotated
-from ssrem.annotated_sets.columns import WORDS, Values, as_text, more_references, opened, turns
+from ssrem.annotated_sets.columns import WORDS, Values, as_text, more_references, turns
 from ssrem.errors import AnnotationError, short_repr
 from ssrem.readers.fields import FEW, normalise
 from ssrem.readers.files.streams import encodable
+from ssrem.readers.json_values import opened
 from ssrem.readers.table_rows import TableFile
 
-_ABSENT = re.compile(r"(?:#?n/?a\b.*|nan|none|null|-+|\?|\.)?", re.IGNORECASE | re.DOTALL)
+_ABSENT = re.compile(r"(?:#?n/?a\b.*|nan|none|null|\\n|-+|\?|\.)?", re.IGNORECASE | re.DOTALL)
 """How files write that a rater gave no score: nothing, N/A with or without a reason, or a table's word for null."""
 _LABELLED = re.compile(
     r"\s*([+-]?\d+(?:\.\d+)?)\s*[-–—:=.)(]\s*"
@@ -283,7 +284,7 @@ def text_of(where: str, row: Values, name: str) -> str:
 
 def flat(written: Any) -> Iterator[Any]:
     """The scores that are written: one, a list of them, text that is such a list, or an object that holds one."""
-    written = opened(written) if isinstance(written, str) else written
+    written = opened(written)
     if isinstance(written, dict):
         written = next((written[name] for name in _OF_SCORES if name in written), written)
     if isinstance(written, list | tuple):

@@ -3,18 +3,12 @@ as the values bear them out."""
 
 from __future__ import annotations
 
-import ast
-import io
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from token import NAME, NEWLINE, NUMBER, STRING
-from tokenize import TokenError, generate_tokens
 from typing import Any
 
 from ssrem.errors import AnnotationError
@@ -32,7 +26,7 @@ from ssrem.readers.fields import (
     turn_text,
     unknown_columns,
 )
-from ssrem.readers.json_values import is_pair
+from ssrem.readers.json_values import is_pair, opened
 from ssrem.readers.paths import MEMBERS, values_at
 
 WORDS: Mapping[str, float] = {
@@ -49,21 +43,26 @@ _LONGEST_NAME = 100
 """Most characters of a system's or a criterion's name on average: longer texts are instructions or utterances."""
 _LONGEST_SCORE = 40
 _ONE_OF_SEVERAL = re.compile(
-    r"(?i)(?:r|rater|annotator|worker|judge|(?:human_)?(?:score|rating)|overall)[ _]?\d+"
+    r"(?i)(?:[ra]|rater|annotator|worker|judge|expert|coder|(?:human_)?(?:score|rating)|overall)[ _]?\d+"
 )
 """Names of columns that hold the scores of one rater each."""
 _ESCAPES = (("\\n", "\n"), ("\\t", "\t"))
 _SEPARATORS = (
-    *("__eou__", "<eou>", " EOU ", " EOS ", "[SEP]", "</s>", "<|endoftext|>", "|||"),
+    *("__eou__", "__EOU__", "<eou>", "<EOU>", " EOU ", " EOS ", "[SEP]", "<sep>", "<SEP>", "</s>"),
+    *("<|endoftext|>", "|||"),
     *("<br>", "<br/>", "<br />", "\\n", "\t"),
 )
 """Marks between turns that published dialogues have in place of line breaks."""
+_SPEAKER = re.compile(
+    r"\s*(?:user|human|customer|person|system|bot|chatbot|assistant|agent|ai|model|(?:speaker|person) ?[\dab]|[ab])"
+    r"\s*:\s*",
+    re.IGNORECASE,
+)
+"""What stands before the turns of some contexts, such as `User: `."""
 _OF_PEOPLE = re.compile(
     r"human_(?:\w+_)?(?:scores?|ratings?|labels?|judge?ments?|overall|quality|mean|average|avg)"
 )
 """Names of columns with the scores of people, as `normalise` writes them."""
-_WORDS_OF_PYTHON = {"null": "None", "nan": "None", "true": "True", "false": "False"}
-_VALUES, _OPEN, _CLOSE = (STRING, NUMBER, NAME), ("[", "{", "(", "-"), ("]", "}", ")")
 
 Values = Mapping[str, Any]
 
@@ -73,31 +72,6 @@ def divided(mapping: Mapping[str, str] | None) -> tuple[dict[str, str] | None, d
     given = mapping or {}
     sets = {name: given[name] for name in given if name in OF_RESPONSES or name.startswith(SCORE_OF)}
     return {name: given[name] for name in given if name not in sets} or None, sets or None
-
-
-def opened(text: str) -> Any:
-    """The list or object that a text is, as JSON or as Python prints lists, arrays and objects; any other text
-    unchanged."""
-    if (text.strip()[:1], text.strip()[-1:]) in (("[", "]"), ("{", "}")):
-        for parsed in (json.loads, _printed):
-            with suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError, TokenError):
-                value = parsed(text.strip())
-                if isinstance(value, list | dict):
-                    return value
-    return text
-
-
-def _printed(text: str) -> Any:
-    """What Python printed, also an array, which has no commas between its values."""
-    written, before = "", None
-    for token in generate_tokens(io.StringIO(text).readline):
-        ended = before is not None and (before.type in _VALUES or before.string in _CLOSE)
-        written += ", " * (ended and (token.type in _VALUES or token.string in _OPEN))
-        written += _WORDS_OF_PYTHON.get(
-            token.string, token.string.strip() if token.type == NEWLINE else token.string
-        )
-        before = token if token.string.strip() else before
-    return ast.literal_eval(written)
 
 
 def listed(text: str, separator: str = "\n") -> list[Any]:
@@ -122,6 +96,22 @@ def turns(context: Any) -> tuple[str, ...]:
     return tuple(text.strip() for text in texts if text and text.strip())
 
 
+def without_speakers(lines: Iterable[str]) -> list[str]:
+    """The turns without the speakers that begin them; a line that names no speaker continues the turn before it."""
+    said: list[str] = []
+    for line in lines:
+        if (speaker := _SPEAKER.match(line)) or not said:
+            said.append(line[speaker.end() :] if speaker else line)
+        else:
+            said[-1] += f"\n{line}"
+    return said
+
+
+def without_speaker(text: str) -> str:
+    """A response without its speaker."""
+    return _SPEAKER.sub("", text, count=1) if _SPEAKER.match(text) else text
+
+
 def _is_message(value: Any) -> bool:
     """Whether it is a message of a chat log; an object without `content` may itself be the text of a turn."""
     return isinstance(value, dict) and "content" in value and isinstance(turn_text(value), str)
@@ -137,7 +127,7 @@ def ends_with_answer(cells: Sequence[Any]) -> bool:
 
 def more_references(reference: Any) -> int:
     """How many references follow the first, which alone is read, where there is a list of them."""
-    reference = opened(reference) if isinstance(reference, str) else reference
+    reference = opened(reference)
     return max(0, len(reference) - 1) if isinstance(reference, list | tuple) else 0
 
 
@@ -162,6 +152,7 @@ class Columns:
     """Which columns of a table hold which field.
 
     fields: field → its columns. scores: criterion → its columns, one a rater. separator, decimal: the SIGNS.
+    speakers: whether the turns of a context begin with their speakers, who are taken off.
     unnamed_raters: whether rows of one response are those of raters without a name: `--map` names the dialogue, or a
     column is called like one of raters, but has another value in nearly every row. told: a sentence about it all.
     """
@@ -172,6 +163,7 @@ class Columns:
     decimal: str
     unnamed_raters: bool
     told: str
+    speakers: bool = False
 
     @classmethod
     def of(
@@ -232,7 +224,7 @@ class Columns:
         separator, mark = signs.get("separator", ""), ""
         for written, meant in _ESCAPES:
             separator = separator.replace(written, meant)
-        if not separator and len(fields["context"]) == 1:
+        if not separator:
             mark = _mark_between(cell(row, fields["context"][0]) for row in rows)
         unnamed = "rater" not in fields and (
             "dialogue" in given or any(_last_part(column) in ALIASES["rater"] for column in named)
@@ -241,19 +233,42 @@ class Columns:
         used |= {column.split(".")[0] for column in used - set(named)}
         sentence = told(fields, [column for column in header if column not in used])
         sentence += f"; turns end at {mark!r}" if mark else ""
-        return cls(fields, scores, separator or mark or "\n", signs.get("decimal", "."), unnamed, sentence)
+        read = cls(fields, scores, separator or mark or "\n", signs.get("decimal", "."), unnamed, sentence)
+        if read._name_speakers(rows):
+            return replace(read, speakers=True, told=f"{sentence}; speakers before turns are taken off")
+        return read
+
+    def _name_speakers(self, rows: Sequence[Values]) -> bool:
+        """Whether nearly all contexts begin with a speaker."""
+        contexts = [self.values(row)["context"] for row in rows]
+        firsts = [
+            next((one for one in turns if one and one.strip()), "")
+            for turns in contexts
+            if isinstance(turns, list) and turns and all(isinstance(one, str | None) for one in turns)
+        ]
+        return bool(firsts) and sum(_SPEAKER.match(one) is not None for one in firsts) >= 0.9 * len(contexts)
 
     def values(self, row: Values) -> dict[str, Any]:
-        """A row by field, without the scores. Of several columns of a context each is a turn. Where the response is one
-        of the context's list, as `messages.-1.content` is of `messages`, the context ends before it."""
-        found = {
-            name: cell(row, of[0]) if len(of) == 1 else [cell(row, c) for c in of]
-            for name, of in self.fields.items()
-        }
+        """A row by field, without the scores. Of several columns of a context each is a turn, or the turns of a list or
+        between marks. Where the response is one of the context's list, as `messages.-1.content` is of `messages`, the
+        context ends before it."""
+        found = {name: cell(row, of[0]) for name, of in self.fields.items()}
+        if len(of := self.fields["context"]) > 1:
+            parts = [opened(cell(row, column)) for column in of]
+            marked = [
+                p.split(self.separator) if isinstance(p, str) and self.separator != "\n" else p for p in parts
+            ]
+            found["context"] = [
+                one for part in marked for one in (part if isinstance(part, list) else [part])
+            ]
         if isinstance(found["context"], str):
             found["context"] = listed(found["context"], self.separator)
         if isinstance(found["context"], list):
             found["context"] = found["context"][: self._end_of_context]
+        if self.speakers:
+            found["context"] = without_speakers(one for one in found["context"] if isinstance(one, str))
+            if isinstance(found["response"], str):
+                found["response"] = without_speaker(found["response"])
         return found
 
     @cached_property
@@ -268,7 +283,7 @@ class Columns:
         """Criterion → the cells of a row with its scores, with a point before decimals."""
 
         def pointed(value: Any) -> Any:
-            value = opened(value) if isinstance(value, str) else value
+            value = opened(value)
             return value.replace(self.decimal, ".") if isinstance(value, str) else value
 
         return {name: [pointed(cell(row, column)) for column in of] for name, of in self.scores.items()}
@@ -337,6 +352,13 @@ def _known_columns(
         kept = [column for column in candidates if _may_hold(field, column, rows, texts)]
         if field == "score" and kept:
             kept = [_of_people(kept, rows)]
+        varied = [one for one in kept if len({str(row.get(one)) for row in rows}) > 1]
+        if field == "context" and len(varied) > 1:
+            first, second, *_ = varied
+            raise AnnotationError(
+                f"the context may be in {first!r} or {second!r}; say --map context={first} or context={second}, or "
+                f"context={first}+{second} if the latter is the last turn"
+            )
         if kept or (candidates and field in needed):
             known[field] = ((kept or candidates)[0],)
     return known

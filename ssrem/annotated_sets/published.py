@@ -8,9 +8,10 @@ from typing import Any
 
 from ssrem.annotated_sets.annotated import GROUND_TRUTH_SYSTEMS
 from ssrem.annotated_sets.base import Layout, Row, Source, counted, text_of
-from ssrem.annotated_sets.columns import Values, as_text, listed, opened, turns
+from ssrem.annotated_sets.columns import Values, as_text, listed, turns, without_speaker, without_speakers
 from ssrem.errors import AnnotationError, short_repr
 from ssrem.readers.fields import ALIASES, SILENT_ROLES, normalise, turn_text
+from ssrem.readers.json_values import opened
 
 PREFERENCE = "preference"
 """1 for the response that a rater prefers, 0 for the other, and 0.5 for both of a tie."""
@@ -22,19 +23,28 @@ OTHER_ANSWERS = "answer before, to which the other system's differs"
 _WON_BY_A = {
     **dict.fromkeys(("model_a", "a", "response_a", "response a"), 1.0),
     **dict.fromkeys(("model_b", "b", "response_b", "response b"), 0.0),
-    **dict.fromkeys(("tie", "tie (bothbad)", "tie (both bad)", "both_bad"), 0.5),
+    **dict.fromkeys(
+        ("tie", "tie (bothbad)", "tie (both bad)", "both_bad", "both bad", "neither", "1.5"), 0.5
+    ),
+    **dict.fromkeys(("both_good", "both good", "both"), 0.5),
 }
+_TWO = {
+    **dict.fromkeys(("response", "answer", "output", "completion"), "response"),
+    **{"conversation": "conversation", "model": "model", "generator": "model"},
+}
+"""What two sides have, such as `answer_1` and `answer_2` → what it is called in votes."""
+_VERDICTS = ("winner", "preference", "preferred", "better_response_id")
 _NOBODY = ("", "none", "null", "error")
 _VOTES = (
     {"winner", "model_a", "model_b", "conversation_a", "conversation_b"},
     {"winner", "response_a", "response_b"},
-    {"preference", "response_a", "response_b"},
+    {"winner_model_a", "winner_model_b", "prompt", "response_a", "response_b"},
     {"chosen", "rejected"},
 )
 WHOLE_DIALOGUE = "rating of a whole dialogue"
 
 _FED_SPEAKER = re.compile(r"(?:User|System):\s*", re.IGNORECASE)
-_CONTURE_SPEAKER = re.compile(r"\s*(?:User|Chatbot)\s*:\s*", re.IGNORECASE)
+_TRANSCRIPT = re.compile(r"(?:\A|\n\n)\s*(Human|Assistant):")
 _GRADE = {"Context", "Response", "HumanScores"}
 _NO_RATINGS = ("response", "model", "annotator", "annotators")
 _OF_TURNS = ("user", "chatbot", "id", "turn", "turn_id", "index")
@@ -98,15 +108,9 @@ def fed(source: Source) -> Iterator[Row]:
         written = row.get("context")
         if isinstance(written, list) and all(isinstance(turn, str) for turn in written):
             written = "\n".join(written)
-        lines: list[str] = []
-        for line in text_of(where, {"context": written}, "context").split("\n"):
-            if (speaker := _FED_SPEAKER.match(line)) or not lines:
-                lines.append(line[speaker.end() :] if speaker else line)
-            else:
-                lines[-1] += f"\n{line}"
+        lines = without_speakers(text_of(where, {"context": written}, "context").split("\n"))
         text = "" if row.get("response") is None else text_of(where, row, "response")
-        text = _FED_SPEAKER.sub("", text, count=1).strip()
-        yield Row(where, lines, text, row.get("annotations"), row.get("system"))
+        yield Row(where, lines, without_speaker(text).strip(), row.get("annotations"), row.get("system"))
 
 
 @Layout(lambda source: source.first.keys() >= _GRADE)
@@ -144,8 +148,7 @@ def conture(source: Source) -> Iterator[Row]:
             place = f"{where}, turn {at}"
             said = _object(place, turn)
             user, answer = (text_of(place, said, of) if said.get(of) else "" for of in ("user", "chatbot"))
-            context = [*context, _CONTURE_SPEAKER.sub("", user, count=1)]
-            answer = _CONTURE_SPEAKER.sub("", answer, count=1)
+            context, answer = [*context, without_speaker(user)], without_speaker(answer)
             scores = {of: value for of, value in said.items() if normalise(of) not in _OF_TURNS}
             yield Row(place, context, answer, scores, dialogue.get("model"), dialogue=id)
             context = [*context, answer]
@@ -194,7 +197,8 @@ def dailydialog_plusplus(source: Source) -> Iterator[Row]:
 def _is_votes(source: Source) -> bool:
     """Not a table of scores in which a response has the winner beside it."""
     named = source.mapping or {"response", "score"} <= source.first.keys()
-    return not named and any(source.first.keys() >= fields for fields in _VOTES)
+    first = _lettered(source.first)
+    return not named and any(first.keys() >= fields for fields in _VOTES)
 
 
 @Layout(_is_votes)
@@ -207,8 +211,11 @@ def pairwise(source: Source) -> Iterator[Row]:
     pairs: dict[Any, tuple[str, dict[str, list[float]]]] = {}  # its first place, and the votes of each rater
     number = 0
     for where, written in source.objects():
-        row = _as_vote(written)
-        winner = str(row.get("winner", row.get("preference")) or "").strip().lower()
+        row = _as_vote(where, written)
+        winner = str(row.get("winner") or "").strip().lower()
+        names = [str(row.get(f"model_{side}") or "").lower() for side in "ab"]
+        if winner in names and names[0] != names[1]:
+            winner = "ab"[names.index(winner)]
         if winner in _NOBODY:
             source.left_out[NO_WINNER] += 1
             continue
@@ -240,14 +247,54 @@ def pairwise(source: Source) -> Iterator[Row]:
                 yield Row(where, context, text, scores, model or None, None, dialogue, rater, joined=True)
 
 
-def _as_vote(row: Values) -> Values:
-    """A row as a vote; one of a response that was chosen and one that was rejected is a vote for the former."""
+def _as_vote(where: str, row: Values) -> Values:
+    """A row as a vote: also one of a response that was chosen and one that was rejected, or, as LMSYS's set on Kaggle
+    has it, of a mark at the side that won, a list of what the user said and the lists of both systems' answers."""
+    if "winner_model_a" in row:
+        won = [str(row[f"winner_model_{side}"]).strip().lower() in ("1", "1.0", "true") for side in "ab"]
+        asked, *answered = (_texts(where, row, name) for name in ("prompt", "response_a", "response_b"))
+        talks = {
+            f"conversation_{side}": [
+                {"role": role, "content": text}
+                for turn in zip(asked, answers, strict=False)
+                for role, text in zip(("user", "assistant"), turn, strict=True)
+            ]
+            for side, answers in zip("ab", answered, strict=True)
+        }
+        return {**row, **talks, "winner": "a" if won[0] else "b" if won[1] else "tie"}
+    row = _lettered(row)
     if "winner" in row or "chosen" not in row:
         return row
-    sides = [opened(one) if isinstance(one, str) else one for one in (row["chosen"], row["rejected"])]
+    sides = [opened(one) for one in (row["chosen"], row["rejected"])]
+    if all(isinstance(side, str) and _TRANSCRIPT.match(side) for side in sides):
+        sides = [_messages_in(side) for side in sides]
     kind = "conversation" if all(isinstance(side, list) for side in sides) else "response"
     models = {"model_a": row.get("chosen_model"), "model_b": row.get("rejected_model")}
     return {**row, **models, "winner": "a", f"{kind}_a": sides[0], f"{kind}_b": sides[1]}
+
+
+def _lettered(row: Values) -> Values:
+    """A row whose two sides have numbers, or other names than `response`, as one with `response_a`, `response_b` and a
+    `winner`; such as AlpacaEval's `output_1`, `output_2` and `preference`."""
+    for sides in (("a", "b"), ("1", "2"), ("0", "1")):
+        there = {of: called for of, called in _TWO.items() if all(f"{of}_{side}" in row for side in sides)}
+        if not {"response", "conversation"}.isdisjoint(there.values()):
+            called, won = dict[str, Any](), dict[str, str]()
+            for letter, side in zip("ab", sides, strict=True):
+                called |= {f"{there[of]}_{letter}": row[f"{of}_{side}"] for of in there}
+                won |= dict.fromkeys((side, f"{side}.0", *(f"{of}_{side}" for of in there)), letter)
+            if (verdict := next((of for of in _VERDICTS if of in row), None)) is not None:
+                written = str(row[verdict]).strip().lower()
+                called["winner"] = won.get(written, row[verdict])
+            return {**row, **called}
+    return row
+
+
+def _messages_in(transcript: str) -> list[dict[str, str]]:
+    """The messages of a text in which `Human:` and `Assistant:` begin them (HH-RLHF, Bai et al. 2022)."""
+    _, *parts = _TRANSCRIPT.split(transcript)
+    roles = {"Human": "user", "Assistant": "assistant"}
+    return [{"role": roles[by], "content": said} for by, said in zip(parts[::2], parts[1::2], strict=True)]
 
 
 def _judged(source: Source, where: str, row: Values) -> tuple[tuple[str, ...], list[str]]:
@@ -256,6 +303,10 @@ def _judged(source: Source, where: str, row: Values) -> tuple[tuple[str, ...], l
     context and two responses."""
     if "conversation_a" not in row:
         context = next((row[name] for name in row if normalise(name) in ALIASES["context"]), None)
+        if context is None:
+            raise AnnotationError(
+                f"{where}: no context; call the column with what was said before prompt or context"
+            )
         try:
             return turns(context), [as_text("response", row.get(f"response_{side}")) for side in "ab"]
         except ValueError as error:
@@ -286,6 +337,14 @@ def _messages(where: str, name: str, value: Any) -> list[tuple[str, str]]:
     if not all(isinstance(text, str) for _, text in said):
         raise AnnotationError(f"{where}: a message of {name} is not text")
     return [(role, text.strip()) for role, text in said]
+
+
+def _texts(where: str, row: Values, name: str) -> list[str]:
+    """A list of texts, or one written as JSON; null is empty."""
+    texts = opened(row[name])
+    if not isinstance(texts, list) or not all(isinstance(text, str | None) for text in texts):
+        raise AnnotationError(f"{where}: {name} is no list of texts")
+    return [text or "" for text in texts]
 
 
 def _listed(where: str, row: Any, name: str) -> list[Any]:

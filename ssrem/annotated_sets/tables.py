@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ssrem.annotated_sets.base import Layout, Place, Row, Source, flat
-from ssrem.annotated_sets.columns import WORDS, Columns, ends_with_answer, opened
+from ssrem.annotated_sets.columns import WORDS, Columns, ends_with_answer
 from ssrem.errors import AnnotationError
 from ssrem.readers.fields import ALIASES, normalise
+from ssrem.readers.json_values import opened
 
 SKIPPED = "task that an annotator skipped"
 NO_RATING = "answer without a rating"
@@ -46,7 +47,7 @@ def _each_rater(
 ) -> Iterator[tuple[str | None, Mapping[str, Any]]]:
     """The rater of a row, None for one without a name, with the scores; or each of a list of raters, with the score at
     the same place of a list of scores."""
-    raters = opened(rater) if isinstance(rater, str) else rater
+    raters = opened(rater)
     if not isinstance(raters, list) or not raters:
         yield None if rater is None or raters == [] else str(rater).strip(), scores
         return

@@ -265,7 +265,7 @@ def _unzip(joined: Path, ready: Path) -> None:
 def _unavailable(spec: str, name: str, error: Exception) -> EvaluatorError:
     near = difflib.get_close_matches(name.lower().rpartition("/")[2], NAMED, n=1, cutoff=0.8)
     hint = f"did you mean {near[0]}? Otherwise connect" if near else "connect"
-    if spec.removeprefix("hf:") == MPNET:
+    if without_form(spec)[0].removeprefix("hf:") == MPNET:
         hint = "pip install 'ssrem[base]', connect"
     return EvaluatorError(
         f"model {spec!r}: cannot be had from the hub ({one_line(error)}); {hint} to a network, "

@@ -53,8 +53,8 @@ _OF_ORDER = re.compile(
 )
 """Names of columns that may number the messages of a conversation."""
 
-_NO_REPLY = ("0", "-1", "None", "null", "nan")
-"""Values of `reply_to` that mean no reply, where no message has that id."""
+_NO_REPLY = ("0", "-1", "none", "null", "nan", "n/a", "<na>", "\\n", "00000000-0000-0000-0000-000000000000")
+"""Values of `reply_to`, in lower case, that mean no reply, where no message has that id."""
 
 
 class Reader(ABC):
@@ -89,7 +89,9 @@ class Reader(ABC):
     """Whether ids are those of all files together; otherwise ids that repeat are scoped to their file."""
     is_text: ClassVar[bool] = True
     """Whether `--encoding` applies."""
-    not_people: ClassVar[tuple[str, ...]] = ("unknown", "system", "[deleted]", "[removed]")
+    not_people: ClassVar[tuple[str, ...]] = (
+        *("unknown", "system", "tool", "function", "[deleted]", "[removed]", "null", "nan", "\\n"),
+    )
     """Names of speakers of this format that are not people, ignoring case: systems, bots, placeholders of deleted
     accounts. Where a row itself says that its speaker is a bot, `records` sets `is_person` to false."""
 
@@ -245,7 +247,9 @@ class Reader(ABC):
         times = Times()
         for name in plan.metadata if "time" not in plan.sources else ():
             written = [row[name] for row in rows if isinstance(row.get(name), str)]
-            if len(written) >= FEW and all(len(one) > 9 and times.parse(one) is not None for one in written):
+            if len({*written}) >= FEW and all(
+                len(one) > 9 and times.parse(one) is not None for one in written
+            ):
                 self.notes.append(f"no time is read, but {name!r} looks like one; --map time={name} reads it")
                 break
         numbers = [name for name in plan.metadata if _OF_ORDER.fullmatch(str(name))]
@@ -325,7 +329,9 @@ class Reader(ABC):
         )
         for _ in range(len(ids).bit_length()):  # each pass doubles the length of the chains that are followed
             begins = begins[begins]
-        known = pc.or_(pc.is_in(parents, ids, skip_nulls=True), pc.is_in(named[1], pa.array(_NO_REPLY)))
+        known = pc.or_(
+            pc.is_in(parents, ids, skip_nulls=True), pc.is_in(pc.utf8_lower(named[1]), pa.array(_NO_REPLY))
+        )
         return pc.coalesce(pc.if_else(known, None, named[1]), named[0]).take(pa.array(begins))
 
     def _batches(self) -> Iterator[pa.RecordBatch]:

@@ -93,7 +93,10 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 """Field of dumps, of rated responses or of responses to score → names that need no `--map`, best first, as `normalise`
 writes them."""
 
-IDS_OF_PEOPLE = ("id_str", "id", "user_id", "username", "screen_name", "login", "name", "email")
+IDS_OF_PEOPLE = (
+    *("id_str", "id", "user_id", "userId", "accountId", "username", "screen_name", "login", "email", "name"),
+    "displayName",
+)
 """The member of an object in place of a speaker that names the person, best first."""
 
 NEEDED = ("conversation", "speaker", "text")

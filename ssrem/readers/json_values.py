@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import io
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from token import NAME, NEWLINE, NUMBER, STRING
+from tokenize import TokenError, generate_tokens
 from typing import Any
 
 from ssrem.errors import DumpError
-from ssrem.readers.fields import FieldNames
+from ssrem.readers.fields import ALIASES, FieldNames, normalise
 
 DEEPEST = 100
 """Most nested levels of lists and objects that are accepted. JSON parsers fail at about a thousand levels; the exact
@@ -17,6 +22,8 @@ _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 _LAYOUT = FieldNames()
 _OF_ONE = {"speakers", "utterances", "turns", "dialog", "dialogue", "messages", "conversation", "items"}
 """Keys of one conversation, not ids of several."""
+_WORDS_OF_PYTHON = {"null": "None", "nan": "None", "true": "True", "false": "False"}
+_VALUES, _OPEN, _CLOSE = (STRING, NUMBER, NAME), ("[", "{", "(", "-"), ("]", "}", ")")
 _FIRST_TURNS = 10
 """How many entries of a list are looked at: it holds turns if one of them is a turn. The first may be a picture."""
 
@@ -32,6 +39,32 @@ def parse_json(content: bytes) -> object:
         return None
     deep = content.count(b"{") + content.count(b"[") > DEEPEST and too_deep(value)
     return None if deep else value
+
+
+def opened(value: Any) -> Any:
+    """The list or object that a text is, as JSON or as Python prints lists, arrays and objects; any other value
+    unchanged."""
+    text = value.strip() if isinstance(value, str) else ""
+    if (text[:1], text[-1:]) not in (("[", "]"), ("{", "}")):
+        return value
+    parsed = parse_json(text.encode("utf-8", "surrogatepass"))
+    if parsed is None:
+        with suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError, TokenError):
+            parsed = _printed(text)
+    return parsed if isinstance(parsed, list | dict) else value
+
+
+def _printed(text: str) -> Any:
+    """What Python printed, also an array, which has no commas between its values."""
+    written, before = "", None
+    for token in generate_tokens(io.StringIO(text).readline):
+        ended = before is not None and (before.type in _VALUES or before.string in _CLOSE)
+        written += ", " * (ended and (token.type in _VALUES or token.string in _OPEN))
+        written += _WORDS_OF_PYTHON.get(
+            token.string, token.string.strip() if token.type == NEWLINE else token.string
+        )
+        before = token if token.string.strip() else before
+    return ast.literal_eval(written)
 
 
 def json_value(content: bytes, name: str) -> Any:
@@ -68,12 +101,14 @@ def rows_in(value: Any) -> Iterator[object]:
     """The rows of a file that is one JSON value.
 
     These are the members of a list; of an object with a list of rows, or several of rows with the same keys, their
-    members; of a data frame as pandas writes it by orient="split", its rows; of an object of conversations by id, a row
+    members; of a data frame as pandas writes it, its rows (`frame_rows`); of an object of conversations by id, a row
     each; any other object is one row, and so is an object that is one conversation. A row that is a list is that of the
     `utterances` of a conversation.
     """
     rows = value if isinstance(value, list) else [value]
-    if isinstance(value, dict):
+    if frame := frame_rows(value):
+        rows = frame
+    elif isinstance(value, dict):
         firsts = {key: inner[0] for key, inner in value.items() if isinstance(inner, list) and inner}
         turns = {key for key in firsts if any(map(_is_turn, value[key][:_FIRST_TURNS]))}
         said = turns | {key for key, first in firsts.items() if isinstance(first, str)}
@@ -83,18 +118,25 @@ def rows_in(value: Any) -> Iterator[object]:
         by_id = all(isinstance(inner, dict) for inner in value.values())
         if value and (by_id or (len(value) > 1 and said.issuperset(value) and not of_one)):
             rows = [_member(id, inner) for id, inner in value.items()]
-        elif _is_split(value):
-            rows = [dict(zip(value["columns"], cells, strict=True)) for cells in value["data"]]
         elif len(kinds) == 1 and not (turns and of_one):
             rows = [row for key in lists for row in value[key]]
     return ({"utterances": row} if isinstance(row, list) else row for row in rows)
 
 
-def _is_split(value: Mapping[str, Any]) -> bool:
-    """Whether it is a data frame: names of columns, and lists with as many cells."""
+def frame_rows(value: object) -> list[dict[str, object]]:
+    """The rows of a data frame as pandas writes it: by orient="split", names of columns and lists with as many cells,
+    or by default, in each column the cells by row. Empty for anything else."""
+    inside = list(value.values()) if isinstance(value, Mapping) else []
+    if not isinstance(value, Mapping) or not inside:
+        return []
     names, cells = value.get("columns"), value.get("data")
-    lists = isinstance(names, list) and isinstance(cells, list)
-    return lists and all(isinstance(row, list) and len(row) == len(names) for row in cells)  # type: ignore[union-attr,arg-type]
+    if isinstance(names, list) and isinstance(cells, list):
+        fit = all(isinstance(row, list) and len(row) == len(names) for row in cells)
+        return [dict(zip(names, row, strict=True)) for row in cells] if fit else []
+    is_frame = all(isinstance(one, dict) and one and one.keys() == inside[0].keys() for one in inside)
+    if not is_frame or {*map(normalise, value)}.isdisjoint((*ALIASES["text"], *ALIASES["response"])):
+        return []
+    return [{name: column[row] for name, column in value.items()} for row in inside[0]]
 
 
 def row_of(line: bytes) -> object:

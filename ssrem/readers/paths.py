@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from ssrem.errors import DumpError
-from ssrem.readers.fields import HOLDERS, OF_PATH, ROLES, normalise
-from ssrem.readers.json_values import parse_json
+from ssrem.readers.fields import ALIASES, HOLDERS, OF_PATH, ROLES, normalise
+from ssrem.readers.json_values import opened
 
 KeyPath = tuple[str, ...]
 
@@ -37,6 +37,11 @@ class Paths:
         }
         if all(len(path) == 1 for each in paths.values() for path in each) and len(paths.get("text", ())) < 2:
             return None
+        for path in (path for each in paths.values() for path in each if path.count(MEMBERS) > 1):
+            raise DumpError(
+                f"--map names {'.'.join(path)!r}: a path has one *, that of the list whose members are messages; name "
+                "a place in the other list by its number, such as parts.0, or take the lists apart with jq"
+            )
         lists = {path[: path.index(MEMBERS)] for each in paths.values() for path in each if MEMBERS in path}
         if len(lists) > 1:
             named = " and ".join(sorted(".".join(path) for path in lists))
@@ -59,8 +64,7 @@ class Paths:
     def messages(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any] | None]:
         """What a row says besides its messages, and these; None if it has no list of members."""
         members: Any = [row] if self.members is None else next(values_at(row, self.members), None)
-        if isinstance(members, str):  # of a cell
-            members = parse_json(members.encode("utf-8", "surrogatepass"))
+        members = opened(members)
         if not isinstance(members, list):
             return {}, None
         used = [path for each in self.paths.values() for path in each]
@@ -70,7 +74,8 @@ class Paths:
             about[OF_PATH + "conversation"] = id
         before, inside = self._texts
         turns = [turn for member in members for turn in self._turns(row, member, inside)]
-        if "speaker" not in self.paths and all(isinstance(member, str) for member in members):
+        keys = {normalise(key) for member in members if isinstance(member, Mapping) for key in member}
+        if "speaker" not in self.paths and len(inside) < 2 and keys.isdisjoint(ALIASES["speaker"]):
             turns = [{**turn, "speaker": "AB"[at % 2]} for at, turn in enumerate(turns)]
         return about, [*(self._turns(row, {}, before) if before else ()), *turns]
 
@@ -132,14 +137,13 @@ class Paths:
 
 
 def values_at(value: Any, path: KeyPath) -> Iterator[Any]:
-    """The values at a path. A text on the way is read as JSON, and a key may hold dots; `*` are the members of a list,
-    or of an object."""
+    """The values at a path. A text on the way is read as the list or object that it is, a key may hold dots, and `*`
+    are the members of a list, or of an object."""
     if not path:
         if value is not None:
             yield value
         return
-    if isinstance(value, str):
-        value = parse_json(value.encode("utf-8", "surrogatepass"))
+    value = opened(value)
     key, *rest = path
     if key == MEMBERS:
         inside = value.values() if isinstance(value, Mapping) else value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,14 +38,11 @@ def reader_of(data: Any, columns: Columns | None, reading: Mapping[str, Any], fo
 
     columns: field → column or columns. reading: further arguments of `open_dump`. DumpError for data of another shape.
     """
-    try:
-        fields = checked_mapping(columns)
-        if not isinstance(data, str | Path):
-            data, format = _written(data, FieldNames(fields), folder / _FILE)
-            reading = {"format": format, **reading}
-        return open_dump(data, mapping=fields, **reading)
-    except DumpError as error:
-        raise DumpError(in_python(str(error)).replace(f"{folder / _FILE}: ", "")) from error.__cause__
+    fields = checked_mapping(columns)
+    if not isinstance(data, str | Path):
+        data, format = _written(data, FieldNames(fields), folder / _FILE)
+        reading = {"format": format, **reading}
+    return open_dump(data, mapping=fields, **reading)
 
 
 def _written(data: Any, layout: FieldNames, path: Path) -> tuple[Path, str | None]:
@@ -80,6 +78,15 @@ def in_python(message: str) -> str:
     for option, argument in _ARGUMENTS:
         message = re.sub(option, argument, message)
     return message
+
+
+@contextmanager
+def told_in_python(folder: Path) -> Iterator[None]:
+    """A block in which a reader of data in `folder` is made and read; its errors name arguments, and not the folder."""
+    try:
+        yield
+    except DumpError as error:
+        raise DumpError(in_python(str(error)).replace(f"{folder / _FILE}: ", "")) from error.__cause__
 
 
 def _rows(data: Any, layout: FieldNames) -> Iterator[Mapping[str, Any]]:

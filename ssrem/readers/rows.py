@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ssrem.readers.fields import FIELDS, IDS_OF_PEOPLE, FieldNames, joiner
+from ssrem.readers.fields import FIELDS, IDS_OF_PEOPLE, FieldNames, by_words, joiner
 from ssrem.readers.times import NotVectorisableError
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
@@ -50,6 +50,8 @@ PROBLEMS = ("broken_json", "undecodable", "malformed_row", "speaker_count", "dup
 
 _PEOPLE = ("speaker", "addressee")
 _NO_IDS = ("text", "time")
+_SET = ("true", "1")
+"""How files write that something is so, in lower case."""
 _INEXACT = 2.0**53
 """From here on floats no longer hold every integer, so one may stand for an id that differs from it."""
 FORMS = (
@@ -143,13 +145,25 @@ def row_values(row: object, layout: FieldNames) -> dict[str, object]:
             continue
         if field in _PEOPLE and isinstance(written, dict):
             extras[columns[0]] = written
-            if field == "speaker" and written.get("bot") is True:
+            if field == "speaker" and (_is_bot(written) or _is_set(written.get("bot"))):
                 values["is_person"] = False
             written = id_of(written)
         values[FIELDS[field]] = written if type(written) is str else joined_text({"": written}, ("",), field)
     if extras:
         values["metadata"] = canonical_object(extras)
+    if _is_bot(extras):
+        values["is_person"] = False
     return values
+
+
+def _is_bot(about: Mapping[str, Any]) -> bool:
+    """Whether a row, or an object in place of a speaker, says that a bot speaks, as by `isBot`."""
+    flags = [value for name, value in about.items() if by_words(name) == "is_bot"]
+    return about.get("type") == "Bot" or any(map(_is_set, flags))
+
+
+def _is_set(flag: object) -> bool:
+    return isinstance(flag, bool | int | str) and str(flag).lower() in _SET
 
 
 def id_of(person: Mapping[str, Any]) -> Any:
@@ -189,6 +203,12 @@ def raw_batch(
         if extras.keys() & members.keys() or len(members) < inner.type.num_fields:
             raise NotVectorisableError
         extras |= members
+    for name in (name for name in extras if by_words(name) == "is_bot"):
+        kind = extras[name].type
+        if not (pa.types.is_string(kind) or pa.types.is_boolean(kind) or pa.types.is_integer(kind)):
+            raise NotVectorisableError
+        is_set = pc.is_in(pc.utf8_lower(extras[name].cast(pa.string())), pa.array(_SET))
+        filled["is_person"] = pc.if_else(is_set, False, pa.scalar(None, pa.bool_()))
     filled["metadata"] = json_objects(list(extras), list(extras.values()), rows)
     arrays = [filled[f.name] if f.name in filled else pa.nulls(rows, f.type) for f in SOURCE_SCHEMA]
     return pa.RecordBatch.from_arrays(arrays, schema=SOURCE_SCHEMA)

@@ -23,7 +23,7 @@ from ssrem.readers.cells import (
 )
 from ssrem.readers.fields import ALIASES, normalise
 from ssrem.readers.files.streams import DumpFile, is_utf8
-from ssrem.readers.json_values import DEEPEST, parse_json
+from ssrem.readers.json_values import DEEPEST, frame_rows, parse_json
 
 FORMATS = {
     "json": "a JSON list of objects",
@@ -144,14 +144,16 @@ class TableFile:
     @cached_property
     def _value(self) -> list[Any] | None:
         """The rows of content that is one JSON value: those of a list, of the only list of objects in an object, such
-        as `{"data": [{…}, …]}`, of several lists of like ones, or of an object of responses by id; else an object is a
-        row. None for an object a line and broken JSON."""
+        as `{"data": [{…}, …]}`, of several lists of like ones, of a data frame, or of an object of responses by id;
+        else an object is a row. None for an object a line and broken JSON."""
         first, _, others = self._lines.strip().partition(b"\n")
         if first.startswith(b"{") and others and parse_json(first) is not None:
             return None  # an object a line
         value = parse_json(self.content)
         if not isinstance(value, dict):
             return value if isinstance(value, list) else None
+        if frame := frame_rows(value):
+            return list(frame)
         inside = list(value.values())
         lists = [of for of in inside if isinstance(of, list) and of and isinstance(of[0], dict)]
         alike = len(lists) == 1 or (len(lists) == len(inside) and len({tuple(of[0]) for of in lists}) == 1)

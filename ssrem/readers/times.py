@@ -87,7 +87,7 @@ def day_or_month(
         return chosen or "day", None
     for order, decisive in above.items():
         return order, f"dates are read with the {order} first, because of {decisive}"
-    example = dates[0][-1]
+    example = next(written for first, second, _, written in dates if first != second)
     if all("." in written for *_, written in dates):
         return "day", f"dates with dots, such as {example}, are read with the day first"
     days = [(year, second, first) for first, second, year, _ in dates]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from ssrem.readers.fields import HOLDERS
 from ssrem.readers.people import NONE
 from ssrem.registry import did_you_mean
 from ssrem.sql import statement
@@ -15,18 +16,33 @@ _MOST_NAMED = 5
 
 
 def seats(tables: TableBuilder, roles: Collection[str] | None) -> str | None:
-    """A sentence if the speaker ids name seats: two that both speak in nearly every conversation, or `roles`, the ids
-    of the dump if all are names of roles. None for people."""
+    """A sentence if the speaker ids name seats: two that both speak in nearly every conversation, a role of people in
+    most, or `roles`, the ids of the dump if all are names of roles. None for people."""
     if roles:
         return f"speaker ids {' and '.join(map(repr, sorted(roles)))} are roles; they name seats, not people"
     rows = tables.connection.execute(statement("1_ingest/seats")).fetchall()
     if not rows:
-        return None
+        return _seat_among_names(tables)
     (first, count, conversations), (second, other, _) = rows
     return (
         f"speaker ids {first!r} and {second!r} speak in {min(count, other):,} of {conversations:,} conversations; they "
         "seem to name seats, not people"
     )
+
+
+def _seat_among_names(tables: TableBuilder) -> str | None:
+    """A sentence if the name of a role that people have, such as user, speaks in most conversations."""
+    query = """
+    SELECT speaker, count(*) AS spoken, (SELECT count(DISTINCT conversation_no) FROM spoken) AS conversations
+    FROM spoken
+    WHERE is_person AND list_contains(?, lower(speaker)) GROUP BY speaker
+    HAVING spoken >= 5 AND 2 * spoken > conversations ORDER BY spoken DESC, speaker
+    """
+    rows = tables.connection.execute(query, [sorted(HOLDERS)]).fetchall()
+    if not rows:
+        return None
+    role, spoken, conversations = rows[0]
+    return f"speaker id {role!r} speaks in {spoken:,} of {conversations:,} conversations; it names a seat, not a person"
 
 
 def one_sided(tables: TableBuilder) -> str | None:

@@ -408,6 +408,11 @@ OF_DOCS: dict[str, Any] = {
     "MultiWOZ": [
         {"dialogue_id": "a.json", "turns": [{"speaker": who, "utterance": who} for who in ("USER", "SYSTEM")]}
     ],
+    "data.json": {
+        f"MUL{n}.json": {"goal": {}, "log": [{"text": f"{n} {at}", "metadata": {}} for at in range(4)]}
+        for n in range(3)
+    },
+    "Gradio": [{"id": n, "history": [[f"ask {n}", "yes"], [f"and {n}", "no"]]} for n in range(6)],
     "Wizard of Wikipedia": [
         {"chosen_topic": "tea", "dialog": [{"speaker": who, "text": who} for who in ("0_Wizard", "1_Apprentice")]}
     ],
@@ -579,3 +584,100 @@ def test_files_that_hold_a_mapped_key_flat_or_nested(tmp_path: Path, order: tupl
         pattern = str(tmp_path / suffix / f"*.{suffix}")
         land(pattern, str(home.root), DumpSettings(map={"speaker": "user.name"}, name="both"))
         assert sorted(spoken(home)) == sorted((c, who, text) for c, who, text in (*nested, *flat))
+
+
+@pytest.mark.parametrize("none", ["NULL", r"\N", "00000000-0000-0000-0000-000000000000"])
+def test_any_word_for_no_reply_begins_a_chain(none: str, write: Write, home: Warehouse) -> None:
+    rows = [
+        (f"{c}{n}", f"u{n % 2}", f"text {n}", f"{c}{n - 1}" if n else none) for c in "abcd" for n in range(4)
+    ]
+    land(
+        write(table("id,user,text,parent_id", *rows)),
+        str(home.root),
+        DumpSettings(map={"conversation": "@replies"}),
+    )
+    assert home.query("SELECT count(*), min(messages) FROM conversations") == [(4, 4)]
+
+
+def test_a_path_names_the_members_of_one_list(write: Write, home: Warehouse) -> None:
+    row = {"scenes": [{"id": "c0", "said": [{"by": "Ann", "text": "hi"}, {"by": "Ben", "text": "yo"}]}]}
+    fields = {"conversation": "scenes.*.id", "speaker": "scenes.*.said.*.by", "text": "scenes.*.said.*.text"}
+    assert "a path has one *" in refusal(write([row] * 3), home, map=fields)
+
+
+def test_pairs_of_what_two_sides_said_are_not_of_a_speaker_and_a_text(write: Write, home: Warehouse) -> None:
+    rows = [
+        {"id": n, "dialogue": [[f"Where is {n}?", "There."], [f"And then {n}?", "Left."]]} for n in range(6)
+    ]
+    dump = write(rows)
+    assert "--map text=dialogue.*.0+dialogue.*.1 if" in refusal(dump, home)
+    both = {"text": "dialogue.*.0+dialogue.*.1"}
+    land(dump, str(home.root), DumpSettings(map=both, speakers="conversation"))
+    assert [text for _, _, text in spoken(home)[:3]] == ["Where is 0?", "There.", "And then 0?"]
+
+
+def test_the_answer_beside_the_messages_is_read(
+    write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [{"role": "user", "content": "why"}]
+    answers = [{"response": "so"}, {"completion": [{"role": "assistant", "content": "because"}]}, {}]
+    rows = [{"id": f"c{n}", "user": f"u{n}", "messages": asked, **own} for n, own in enumerate(answers)]
+    land(write(rows), str(home.root))
+    assert [text for _, _, text in spoken(home)] == ["why", "so", "why", "because", "why"]
+    assert "where messages end with the user, 'response' beside them is the answer" in capsys.readouterr().err
+
+
+def test_a_role_among_names_is_a_seat(write: Write, home: Warehouse) -> None:
+    rows = [(n // 2, ("Customer", PEOPLE[n // 2 % 3])[n % 2], f"text {n}") for n in range(24)]
+    said = refusal(write(table("conversation,speaker,text", *rows)), home)
+    assert "speaker id 'Customer' speaks in 12 of 12 conversations; it names a seat, not a person" in said
+
+
+@pytest.mark.parametrize("flag", [True, "true", 1])
+def test_what_a_row_flags_as_a_bot_is_no_person(flag: object, write: Write, home: Warehouse) -> None:
+    rows = [
+        {"conversation": f"c{n // 2}", "speaker": ("bo", "ada")[n % 2], "text": f"text {n}", "isBot": flag}
+        for n in range(8)
+    ]
+    for row in rows[1::2]:
+        row["isBot"] = False
+    land(write(rows), str(home.root), DumpSettings(name="column"))
+    for row in rows:
+        row["speaker"] = {"id": row["speaker"], "is_bot": row.pop("isBot")}
+    land(write(rows), str(home.root), DumpSettings(name="object", replace=True))
+    query = "SELECT DISTINCT corpus, speaker, is_person FROM utterances ORDER BY ALL"
+    people = [("ada", True), ("bo", False)]
+    assert home.query(query) == [(name, *one) for name in ("column", "object") for one in people]
+
+
+def test_people_of_one_name_are_told_apart_by_their_addresses(write: Write, home: Warehouse) -> None:
+    rows = [
+        {"conversation": n // 2, "text": f"text {n}", "sender": {"name": "Ann", "email": f"ann{n % 2}@here"}}
+        for n in range(8)
+    ]
+    land(write(rows), str(home.root), DumpSettings(speakers="person"))
+    assert {speaker for _, speaker, _ in spoken(home)} == {"ann0@here", "ann1@here"}
+
+
+def test_objects_without_a_speaker_are_two_seats_in_turn(write: Write, home: Warehouse) -> None:
+    logs = {f"D{n}": {"log": [{"text": f"{n} {k}", "metadata": {}} for k in range(4)]} for n in range(3)}
+    land(write(logs), str(home.root), DumpSettings(map={"text": "log.*.text"}, speakers="conversation"))
+    assert [speaker for _, speaker, _ in spoken(home)[:3]] == ["D0/A", "D0/B", "D0/A"]
+
+
+def test_lists_as_python_prints_them_are_read_from_cells(write: Write, home: Warehouse) -> None:
+    rows = [(f"c{n}", str([{"by": "a", "said": "it's"}, {"by": "b", "said": f"yo {n}"}])) for n in range(3)]
+    fields = {"speaker": "turns.*.by", "text": "turns.*.said"}
+    land(
+        write(table("conversation_id,turns", *rows)),
+        str(home.root),
+        DumpSettings(map=fields, speakers="person"),
+    )
+    assert spoken(home)[:2] == [("c0", "a", "it's"), ("c0", "b", "yo 0")]
+
+
+def test_a_data_frame_as_pandas_writes_it_is_read(write: Write, home: Warehouse) -> None:
+    cells = {"conversation": "aabb", "speaker": "xyxy", "text": ["hi", "yo", "so", "no"]}
+    frame = {name: {str(at): value for at, value in enumerate(column)} for name, column in cells.items()}
+    land(write(frame), str(home.root), DumpSettings(speakers="person"))
+    assert spoken(home) == [("a", "x", "hi"), ("a", "y", "yo"), ("b", "x", "so"), ("b", "y", "no")]

@@ -108,19 +108,24 @@ class OpenaiReader(ChatReader):
             if not isinstance(row, dict):
                 yield malformed(file.name, number, raw, "broken_json")
                 continue
-            messages, fields = self.messages(row), dict.fromkeys(owned) | _fields(row)
+            listed, fields = self.messages(row), dict.fromkeys(owned) | _fields(row)
             for key in self._sources.get("speaker", ()):
                 fields[key] = id_of(owner) if isinstance(owner := fields[key], dict) else owner
             try:
                 named = {field: joined_text(fields, keys, field) for field, keys in self._sources.items()}
             except MalformedRowError:
-                messages = None
-            if messages is None:
+                listed = None
+            if listed is None:
                 yield problem("malformed_row", file.name, number, raw)
                 continue
             id, self._owner = named.get("conversation", str(number)) or None, named.get("speaker") or None
             dropped = {*owned, *self.ignored}
-            about = {key: row[key] for key in row if row[key] is not messages and key not in dropped}
+            answered, messages = self._answered(row, listed)
+            about = {
+                key: row[key]
+                for key in row
+                if row[key] is not listed and key != answered and key not in dropped
+            }
             conversation = self.conversation(file.name, number, id, about, row)
             if id in ids and id is not None and "problem" not in conversation:
                 conversation = problem("duplicate_conversation", file.name, number, raw, conversation_id=id)
@@ -128,6 +133,20 @@ class OpenaiReader(ChatReader):
             yield conversation
             for message in messages if "problem" not in conversation else ():
                 yield from self.entry(file.name, number, message, id)
+
+    def _answered(self, row: Mapping[str, Any], messages: list[Any]) -> tuple[str, list[Any]]:
+        """The key of the answer that a row has beside messages of which a user's is the last, and the messages with it;
+        without one "" and the messages."""
+        last = messages[-1] if messages and isinstance(messages[-1], dict) else {}
+        role, content = self.keys
+        for key in ALIASES["response"] if last.get(role) in ("user", "human") else ():
+            answer = row.get(key)
+            answer = answer[0] if isinstance(answer, list) and len(answer) == 1 else answer
+            answer = {role: "assistant", content: answer} if isinstance(answer, str) else answer
+            if isinstance(answer, dict) and {*self.keys} <= answer.keys():
+                self.notes.append(f"where messages end with the user, {key!r} beside them is the answer")
+                return key, [*messages, answer]
+        return "", messages
 
     def said(self, entry: Any, chat: str | None) -> Said | list[str]:
         role, name, content = entry.get(self.keys[0]), entry.get("name"), entry.get(self.keys[1])

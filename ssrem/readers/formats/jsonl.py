@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import cycle, islice
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +19,7 @@ import pyarrow.json
 
 from ssrem.errors import DumpError, short_repr
 from ssrem.readers.base import Reader, Record, malformed, problem
-from ssrem.readers.fields import ALIASES, check_header, listed
+from ssrem.readers.fields import ALIASES, FEW, check_header, listed
 from ssrem.readers.files.streams import SAMPLE_ROWS, DumpFile, encodable, is_utf8
 from ssrem.readers.json_values import is_pair, parse_json, row_of
 from ssrem.readers.paths import Paths
@@ -84,7 +85,20 @@ class JsonlReader(Reader):
                 f"{short_repr(rows[0], 300)}"
             )
         self.layout.map(self.mapping if paths is None else paths.keys)
+        self._check_pairs(file.path, rows)
         self._note_lists(rows[0])
+
+    def _check_pairs(self, path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+        """DumpError if pairs do not begin with a speaker: nearly every one begins with another text."""
+        lists = [(key, entries) for row in rows for key, entries in row.items() if _are_pairs(entries)]
+        firsts = [pair[0] for _, entries in lists for pair in entries]
+        if self._paths is None and len(firsts) >= FEW and 2 * len({*firsts}) > len(firsts):
+            key = lists[0][0]
+            raise DumpError(
+                f"{path}: pairs such as {short_repr(lists[0][1][0])} do not begin with a speaker who speaks again; "
+                f"give --map text={key}.*.0+{key}.*.1 if a pair is what one side said and the answer, or "
+                f"--map speaker={key}.*.0 text={key}.*.1 if it is a speaker and a text"
+            )
 
     def _note_lists(self, row: dict[str, Any]) -> None:
         """Note which list of messages is read, if the row has several."""

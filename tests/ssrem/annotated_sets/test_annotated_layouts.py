@@ -558,6 +558,45 @@ def test_votes_on_two_responses_to_a_prompt(tmp_path: Path) -> None:
     ]
 
 
+def test_votes_with_a_mark_at_the_side_that_won(tmp_path: Path) -> None:
+    lists = {
+        "prompt": '["Where?", "When?"]',
+        "response_a": '["Here.", null]',
+        "response_b": '["Here.", "Now."]',
+    }
+    marks = {"winner_model_a": "0", "winner_model_b": "1", "winner_tie": "0"}
+    rows = [lists | marks, lists | marks | {"prompt": '["Who?", "When?"]', "winner_model_b": "0"}]
+    annotated = read_set(written(tmp_path, rows))
+    assert [(row.context, row.response, row.ratings["preference"]) for row in annotated.rows] == [
+        (("Where?", "Here.", "When?"), "Now.", (1.0,)),
+        (("Who?", "Here.", "When?"), "Now.", (0.5,)),
+    ]
+    with pytest.raises(AnnotationError, match="row 1: prompt is no list of texts"):
+        read_set(written(tmp_path, [rows[0] | {"prompt": "Where?"}], "b.json"))
+
+
+def test_votes_of_other_names_and_transcripts(tmp_path: Path) -> None:
+    alpaca = {
+        "instruction": "Where?",
+        "output_1": "Here.",
+        "output_2": "No.",
+        "generator_1": "x",
+        "generator_2": "y",
+    }
+    rows = [alpaca | {"preference": 2.0}, alpaca | {"instruction": "Who?", "preference": "x"}]
+    annotated = read_set(written(tmp_path, rows, "a.json"))
+    assert [(one.response, one.system, one.ratings["preference"]) for one in annotated.rows] == [
+        *(("Here.", "x", (0.0,)), ("No.", "y", (1.0,)), ("Here.", "x", (1.0,)), ("No.", "y", (0.0,))),
+    ]
+    talk = "\n\nHuman: Where?\n\nAssistant: Here.\n\nMind the step.\n\nHuman: Thanks\n\nAssistant: "
+    annotated = read_set(written(tmp_path, [{"chosen": f"{talk}Bye", "rejected": f"{talk}No"}], "b.json"))
+    assert [(one.context, one.response) for one in annotated.rows] == [
+        (("Where?", "Here.\n\nMind the step.", "Thanks"), text) for text in ("Bye", "No")
+    ]
+    with pytest.raises(AnnotationError, match="row 1: no context"):
+        read_set(written(tmp_path, [{"message": "Where?", "chosen": "Here.", "rejected": "No."}], "c.json"))
+
+
 def test_a_table_of_scores_may_have_winners(tmp_path: Path) -> None:
     row = {"context": "a", "response": "b", "score": 1, "response_a": "b", "response_b": "c", "winner": "a"}
     assert read_set(written(tmp_path, [row])).rows[0].ratings == {"score": (1.0,)}

@@ -563,3 +563,32 @@ def test_raters_without_a_name_of_a_named_item(tmp_path: Path) -> None:
 def test_a_reference_that_says_there_is_none(tmp_path: Path) -> None:
     (row,) = read(tmp_path, "context,response,reference,score\nhi,yes,NO REF,3\n").rows
     assert row.reference is None
+
+
+def test_speakers_before_turns_are_taken_off(tmp_path: Path) -> None:
+    rows = '"User: hi\nall\nBot: yo\nUser: what\nBot:",Bot: fine,4\n"User: go\nAssistant:",no: never,2\n'
+    annotated = read(tmp_path, f"context,response,score\n{rows}")
+    assert [(row.context, row.response) for row in annotated.rows] == [
+        (("hi\nall", "yo", "what"), "fine"),
+        (("go",), "no: never"),
+    ]
+    assert "speakers before turns are taken off" in annotated.columns
+
+
+def test_two_columns_that_may_be_the_context_are_asked_for(tmp_path: Path) -> None:
+    rows = "".join(f'"[""hi {n}"", ""yo""]",what {n},fine,{n}\n' for n in range(3))
+    content = f"history,query,response,score\n{rows}"
+    assert "--map context=history or context=query, or context=history+query if" in said(tmp_path, content)
+    annotated = read(tmp_path, content, "context=history+query")
+    assert annotated.rows[0].context == ("hi 0", "yo", "what 0")
+    constant = content.replace("what 1", "what 0").replace("what 2", "what 0")
+    assert read(tmp_path, constant).rows[1].context == ("hi 1", "yo")
+
+
+def test_a_data_frame_as_pandas_writes_it(tmp_path: Path) -> None:
+    frame = {"context": {"0": "a", "1": "b"}, "response": {"0": "r", "1": "s"}, "score": {"0": 1, "1": 2}}
+    annotated = read(tmp_path, json.dumps(frame), name="t.json")
+    assert [(row.context, row.response, row.ratings) for row in annotated.rows] == [
+        (("a",), "r", {"score": (1.0,)}),
+        (("b",), "s", {"score": (2.0,)}),
+    ]
