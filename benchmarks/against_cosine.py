@@ -23,7 +23,7 @@ from ssrem.annotated_sets import read_set
 from ssrem.annotated_sets.annotated import labels_of
 from ssrem.evaluators import best_packaged, load_evaluator
 from ssrem.evaluators.baselines import Cosine
-from ssrem.samples import Labels, context_key
+from ssrem.samples import Labels, dialogue_units
 from ssrem.studies.behaviour import Pairs, behaviour, everyday_pairs
 
 
@@ -43,7 +43,7 @@ def _worse(name: str, sets: dict[str, Labels]) -> bool:
     cosine = Cosine(encoder=cosine.settings.encoder)
     differences, worse = [], False
     for dataset, labels in sets.items():
-        contexts = [context_key(sample.context) for sample in labels.samples]
+        contexts = dialogue_units(sample.context for sample in labels.samples)
         scores = [one.components(labels.samples).f for one in (blend, cosine)]
         same = spearman(scores[0], exact.components(labels.samples).f).statistic
         human = [score for _, score in labels.pairs]

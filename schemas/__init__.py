@@ -22,5 +22,5 @@ LANDED = tuple(value.name for value in vars(ingest).values() if isinstance(value
 
 def fingerprint() -> str:
     """8 hex digits of the tables' columns and keys; files written under another fingerprint cannot be read."""
-    shape = [(t.name, t.part, t.key, [(c.name, c.type) for c in t.columns]) for t in TABLES.values()]
+    shape = [(t.name, t.key, [(c.name, c.type) for c in t.columns]) for t in TABLES.values()]
     return hashlib.sha256(repr(shape).encode()).hexdigest()[:8]

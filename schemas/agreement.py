@@ -24,7 +24,6 @@ OVERALL = "h where no fewer responses of the set have it than f, else f, else g;
 AGREEMENT = Table(
     name="agreement",
     grain="One row is one figure of how one score of an evaluator's version agrees with one human score.",
-    part="evaluator, version and dataset",
     key=(
         *("evaluator", "version", "dataset", "criterion", "aggregation"),
         *("level", "grouping", "score", "measure"),
@@ -53,7 +52,6 @@ AGREEMENT = Table(
         ground_truth_kept="BOOLEAN: option: whether ground-truth rows are compared too",
         groups="BIGINT: groups that were averaged (pooled: 1); at system level the systems",
         epsilon="DOUBLE?: accuracy: scores that differ by it or less count as tied",
-        systems_forced="BOOLEAN: option: whether too few systems are compared too",
         forced="BOOLEAN: whether there were fewer systems than should be compared",
         resamples="BIGINT?: bootstrap draws of the interval; null: nothing was drawn",
         seed="BIGINT?: seed of these draws",
@@ -144,7 +142,6 @@ TESTED_VALUES = (
 COMPARISONS = Table(
     name="comparisons",
     grain="One row is a pair of evaluators in use, compared on the responses of a set that all of them scored.",
-    part="annotated set",
     key=(*TESTED, "first", "first_version", "second", "second_version"),
     columns=columns(
         **TESTED,
@@ -187,7 +184,6 @@ COMPARISONS = Table(
 RANKINGS = Table(
     name="rankings",
     grain="One row is an evaluator in use, in its place among all that scored a set.",
-    part="annotated set",
     key=(*TESTED, "evaluator", "version"),
     columns=columns(
         **TESTED,
@@ -217,7 +213,6 @@ RATER_MEASURES = (
 RATER_AGREEMENT = Table(
     name="rater_agreement",
     grain="One row is one figure of how the raters of an annotated set agree by one criterion.",
-    part="annotated set",
     key=("dataset", "criterion", "responses", "outliers", "measure"),
     columns=columns(
         dataset="VARCHAR: annotated set",
@@ -252,7 +247,6 @@ RATER_AGREEMENT = Table(
 STUDIES = Table(
     name="studies",
     grain="One row is one figure of a study of an evaluator's version on a corpus or an annotated set.",
-    part="study, dataset, evaluator and version",
     key=("study", "dataset", "evaluator", "version", "condition", "measure"),
     columns=columns(
         study="VARCHAR: name of the study, such as attacks or length",

@@ -175,7 +175,7 @@ Expectation = Between | OneOf | NotEmpty | References | Ranks | WithinBounds | F
 
 @dataclass(frozen=True)
 class Table:
-    """A published table. `part`: what one partition, a Parquet file, covers, such as one corpus.
+    """A published table.
 
     few: the last columns of the key, where one combination of the others has but few rows: the gate then groups by the
     others alone, in a third of the time.
@@ -183,7 +183,6 @@ class Table:
 
     name: str
     grain: str
-    part: str
     key: tuple[str, ...]
     columns: tuple[Column, ...]
     expectations: Sequence[Expectation] = ()

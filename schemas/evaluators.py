@@ -16,7 +16,6 @@ from ssrem.schemas.contract import (
 EVALUATORS = Table(
     name="evaluators",
     grain="One row is a version of an evaluator: trained, or registered if it has nothing to learn.",
-    part="evaluator and version",
     key=("evaluator", "version"),
     columns=columns(
         evaluator="VARCHAR: name of the evaluator, such as ssrem",
@@ -28,6 +27,7 @@ EVALUATORS = Table(
         config="VARCHAR: JSON object: settings",
         corpora="VARCHAR: JSON object: corpus it was trained on to its sha256",
         labels="VARCHAR?: sha256 of the annotated sets whose ratings it learned from, joined by +; null: none",
+        labelled="VARCHAR[]?: hashes of the contexts whose ratings it learned from; null: none",
         train_responses="BIGINT: responses of the training split",
         valid_responses="BIGINT: responses of the validation split, used for early stopping",
         test_responses="BIGINT: responses of the test split, not used in training",
@@ -53,7 +53,6 @@ EVALUATORS = Table(
 LEARNING_CURVES = Table(
     name="learning_curves",
     grain="One row is the mean loss of an epoch of a training on one split.",
-    part="evaluator and version",
     key=("evaluator", "version", "epoch", "split"),
     columns=columns(
         **WHO,
@@ -72,7 +71,6 @@ LEARNING_CURVES = Table(
 SCORES = Table(
     name="scores",
     grain="One row is the score that a version of an evaluator gives to one response or candidate.",
-    part="evaluator, version and dataset",
     key=("evaluator", "version", "dataset", "response_id", "kind", "k"),
     columns=columns(
         **WHO,
@@ -103,7 +101,6 @@ SCORES = Table(
 JUDGMENTS = Table(
     name="judgments",
     grain="One row is one answer of an endpoint that a version of a judge was given about one response.",
-    part="evaluator, version and dataset",
     key=("evaluator", "version", "dataset", "response_id", "request", "order_no"),
     columns=columns(
         **WHO,
@@ -113,7 +110,6 @@ JUDGMENTS = Table(
         prompt="VARCHAR: criterion of the prompt, and a hash of all that it says",
         request="VARCHAR: hash of all that the answer depends on: prompt, endpoint, settings and texts. Judges that "
         "are parts of one blend differ in it",
-        response_hash="VARCHAR: hash of the response",
         model="VARCHAR: the model as the endpoint named it",
         fingerprint="VARCHAR?: system fingerprint that the endpoint gave",
         answer="VARCHAR: the answer, raw",
@@ -140,7 +136,6 @@ JUDGMENTS = Table(
 IDENTIFICATION = Table(
     name="identification",
     grain="One row is a kind of candidate of a corpus's test split under one version of an evaluator.",
-    part="evaluator, version and corpus",
     key=("evaluator", "version", "corpus", "kind"),
     columns=columns(
         **WHO,

@@ -44,6 +44,19 @@ def context_key(turns: Iterable[str]) -> str:
     return " ".join(" ".join(turns).casefold().split())
 
 
+def dialogue_units(contexts: Iterable[Iterable[str]]) -> list[str]:
+    """For each context what is equal for contexts of one dialogue: for equal ones, by `context_key`, and where one
+    continues another of two turns or more, as where each answer of a dialogue was rated.
+
+    Scores of one unit are not independent, and its contexts hold its responses: what draws or divides responses to
+    estimate how figures vary, or to test on what was not learned, draws and divides units.
+    """
+    keys = [tuple(filter(None, (context_key([turn]) for turn in turns))) for turns in contexts]
+    known = set(keys)
+    begins = (next((key[:size] for size in range(2, len(key)) if key[:size] in known), key) for key in keys)
+    return [" ".join(key) for key in begins]
+
+
 @dataclass(frozen=True, repr=False)
 class Candidates:
     """Responses with their contexts and negatives, as rows of one list of turns.
@@ -165,15 +178,15 @@ class Scorer(Protocol):
 def folds_by_context(samples: Sequence[Sample], folds: int, seed: int) -> Rows:
     """The fold of each sample, int64 (n,), from 0.
 
-    All responses to one context, by `context_key`, share a fold. Folds are of nearly the same size, and depend on the
-    seed and on the set of contexts and their sizes, not on the order of samples. EvaluatorError for fewer than 2 folds,
-    or fewer contexts than folds.
+    All responses to one context, and to those that continue it (`dialogue_units`), share a fold. Folds are of nearly
+    the same size, and depend on the seed and on the set of contexts and their sizes, not on the order of samples.
+    EvaluatorError for fewer than 2 folds, or fewer contexts than folds.
     """
     if folds < 2:
         raise EvaluatorError(f"cross-validation takes 2 folds or more, not {folds}")
     groups: dict[str, list[int]] = {}
-    for position, sample in enumerate(samples):
-        groups.setdefault(context_key(sample.context), []).append(position)
+    for position, unit in enumerate(dialogue_units(sample.context for sample in samples)):
+        groups.setdefault(unit, []).append(position)
     if len(groups) < folds:
         raise EvaluatorError(
             f"{len(samples)} annotated responses to {len(groups)} contexts are too few for {folds} folds, "

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ssrem.tasks import study as study
     from ssrem.tasks import tables as tables
     from ssrem.tasks import train as train
+    from ssrem.tasks import transfer as transfer
     from ssrem.tasks import versions as versions
 
 

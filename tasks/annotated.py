@@ -22,7 +22,7 @@ from ssrem.annotated_sets.published import PREFERENCE
 from ssrem.errors import AnnotationError, say
 from ssrem.evaluators import PARTS
 from ssrem.files import sha256
-from ssrem.samples import Labels, Sample, context_key
+from ssrem.samples import Labels, Sample, context_key, dialogue_units
 from ssrem.tasks.stage.stage import Output
 from ssrem.tasks.versions import Version
 from ssrem.tasks.warehouse.catalog import PartitionKey
@@ -182,8 +182,8 @@ def landed_set(connection: duckdb.DuckDBPyConnection, dataset: str) -> LandedSet
     *_, dialogues, systems, truth = zip(*rows, strict=True)
     criteria = connection.execute("SELECT DISTINCT criterion FROM ratings WHERE dataset = ?", [dataset])
     paired = criteria.fetchall() == [(PREFERENCE,)] and set(Counter(dialogues).values()) == {2}
-    units = [context_key(sample.context) for sample in samples]
-    contexts = list(dialogues) if paired else units
+    units = dialogue_units(sample.context for sample in samples)
+    contexts = list(dialogues) if paired else [context_key(sample.context) for sample in samples]
     return LandedSet(
         connection, dataset, rows[0][0], samples, contexts, units, systems, np.array(truth, dtype=bool)
     )
@@ -192,6 +192,12 @@ def landed_set(connection: duckdb.DuckDBPyConnection, dataset: str) -> LandedSet
 def landed_sets(home: Warehouse) -> dict[str, str]:
     """Every annotated set that has landed, by name, to the digest of its content."""
     return dict(home.query("SELECT DISTINCT dataset, sha256 FROM rated_responses ORDER BY ALL"))
+
+
+def landed_contexts(home: Warehouse, dataset: str) -> list[list[str]]:
+    """The contexts of an annotated set that has landed."""
+    query = "SELECT context FROM rated_responses WHERE dataset = ?"
+    return [context for (context,) in home.query(query, [dataset])]
 
 
 def version_outputs(table: str, versions: Sequence[Version], **key: str) -> list[Output]:

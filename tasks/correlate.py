@@ -28,6 +28,7 @@ from ssrem.tasks.annotated import (
     AnnotatedFile,
     LandedSet,
     annotated_file,
+    landed_contexts,
     landed_set,
     landed_sets,
     version_outputs,
@@ -82,7 +83,7 @@ def correlate(
     source = annotated_file(warehouse, file, sets.layout, sets.map)
     dataset = checked_name(source.name, "an annotated set", "rename the file", AnnotationError)
     warehouse = warehouse.anew(dataset=dataset)
-    seen = learned_from(warehouse, source.digest)
+    seen = learned_from(warehouse, (row.context for row in source.read.rows))
     left = [one for one in versions if one in seen]
     job = _Job(warehouse, dataset, versions, source, sets.replace, settings, client)
     job.landed()  # says what is wrong with it before what it was read as
@@ -135,11 +136,15 @@ def correlate_landed(
 
 
 def correlate_all(home: str, *, resources: Resources = Resources()) -> list[str]:
-    """Update the figures of every annotated set; returns the names of those that were out of date."""
-    outdated = []
-    for dataset in landed_sets(Warehouse.at(home)):
+    """Update the figures of every annotated set, with scores of the versions that are in use of the evaluators that
+    scored it, unless they ask an endpoint; returns the names of those that were out of date."""
+    outdated, warehouse = [], Warehouse.at(home)
+    in_use = warehouse.query("SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL")
+    for dataset in landed_sets(warehouse):
+        known = {name for name, _ in _intact(warehouse, "scores", dataset)}
+        versions = [one for one in in_use if one[0] in known and not asks(warehouse, *one)]
         with left_out(dataset):
-            if correlate_landed(dataset, [], home, resources=resources):
+            if correlate_landed(dataset, versions, home, resources=resources):
                 outdated.append(dataset)
     return outdated
 
@@ -179,7 +184,10 @@ class _Job:
         last = last_parameters(self.home, self.dataset, "correlate")
         chosen = self.settings.model_dump(exclude_none=True) if self.settings else {}
         scored = {*_intact(self.home, "scores", self.dataset), *self.versions}
-        versions = scored - learned_from(self.home, source.digest if source else landed or "")
+        contexts = (
+            [row.context for row in source.read.rows] if source else landed_contexts(self.home, self.dataset)
+        )
+        versions = scored - learned_from(self.home, contexts)
         in_use = self.home.query("SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL")
         parameters = {
             "dataset": self.dataset,
@@ -351,7 +359,7 @@ def _figure_rows(
     """Rows of `agreement` of a version: each part of its score with each human score."""
     kept, forced = options["keep_ground_truth"], options["force_systems"]
     weights, _ = described(data.connection, version)
-    about = {"dataset": data.dataset, "ground_truth_kept": kept, "systems_forced": forced}
+    about = {"dataset": data.dataset, "ground_truth_kept": kept}
     # In this order, since pairs of a score are compared with all human scores.
     for (score, values), (of, human) in product(scores.items(), data.human_scores().items()):
         own = {**about, "criterion": of[0], "aggregation": of[1], "score": score}

@@ -28,10 +28,11 @@ from ssrem.readers.times import checked_format
 from ssrem.schemas import LANDED
 from ssrem.tables.landing import Landed, create_rest, create_utterances
 from ssrem.tables.notes import one_sided, order_note, people_notes, repeated_notes, replies_notes, seats
-from ssrem.tasks.privacy import derived, private, purge
+from ssrem.tasks.privacy import derived, leaving, private, purge
 from ssrem.tasks.settings import DumpSettings, Resources
 from ssrem.tasks.stage.progress import progress
-from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, last_parameters, run_stage
+from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, already_done, last_parameters, run_stage
+from ssrem.tasks.versions import reinstated
 from ssrem.tasks.warehouse.catalog import PartitionKey, of_turns
 from ssrem.tasks.warehouse.home import Warehouse, checked_name
 
@@ -149,7 +150,7 @@ class _DumpLanding:
         with other settings than those given, or with another choice of pseudonyms.
         """
         if self.settings.replace:
-            return None
+            return (self.corpus, False) if already_done(self.home, "ingest", recipe) else None
         rows = self.home.query("SELECT corpus, sha256, speaker_scope FROM corpora")
         same = {name: scope for name, digest, scope in rows if digest == self.digest}
         known = self.corpus if self.corpus in same else next(iter(same), None)
@@ -205,7 +206,7 @@ class _DumpLanding:
             owner = f", or {reader.ways_to_people}" if reader.ways_to_people else ""
             raise DumpError(
                 f"{self.source}: {named}; use --speakers conversation to keep them apart by conversation, or "
-                f"--speakers person if they are two people{owner}"
+                f"--speakers person if they are people{owner}"
             )
         values = {
             "corpus": self.corpus,
@@ -237,9 +238,11 @@ class _DumpLanding:
         again = [f"{note} with --replace" for note in (order, *repeated_notes(stage)) if note]
         self._say(*again, *replies_notes(stage, landed))
         retired = of_turns(stage.partitions, self.corpus)  # which were here before
+        outputs = [Output(table, of_corpus) for table in LANDED]
         if self.key and any(p.address == ("corpora", of_corpus) for p in stage.partitions):
             retired = derived(self.home, self.corpus)  # of what landed with names nothing stays
-        return Built((self.corpus, True), [Output(table, of_corpus) for table in LANDED], retired=retired)
+            outputs += reinstated(stage, leaving(self.home, [self.corpus]))
+        return Built((self.corpus, True), outputs, retired=retired)
 
     def _check(self, rejected: Landed) -> None:
         """DumpError if too few messages of the dump can land."""

@@ -21,6 +21,7 @@ from ssrem.tables.landing import create_rest, create_utterances
 from ssrem.tasks.settings import Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
+from ssrem.tasks.versions import reinstated
 from ssrem.tasks.warehouse.catalog import Address, PartitionKey, of_turns
 from ssrem.tasks.warehouse.files import delete, whole_file
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus, records
@@ -170,7 +171,7 @@ def forget(
         raise PrivacyError(f"nobody is called {speaker!r} in {where}{hint}")
     with warehouse.lock("forget"):
         listed.add(warehouse, ids, corpora)  # first, so that they stay away however this ends
-    evaluators = [{"evaluator": name, "version": version} for name, version in _leaving(warehouse, holding)]
+    evaluators = [{"evaluator": name, "version": version} for name, version in leaving(warehouse, holding)]
     answers = purge(warehouse, holding, ids)
     removed = {corpus: _publish_without(warehouse, corpus, ids, resources) for corpus in holding}
     prune(warehouse, 0, 0, keep_seconds=0)
@@ -180,7 +181,7 @@ def forget(
 def derived(home: Warehouse, corpus: str) -> list[Address]:
     """The partitions that were computed from a corpus: its tables, the versions of evaluators that learned from it, and
     whatever those scored. `prune` deletes the models of versions that are published no more."""
-    gone = set(_leaving(home, [corpus]))
+    gone = set(leaving(home, [corpus]))
     tested = home.query(
         "SELECT dataset, evaluator, version FROM rankings UNION SELECT dataset, first, first_version FROM comparisons "
         "UNION SELECT dataset, second, second_version FROM comparisons"
@@ -232,9 +233,11 @@ def _publish_without(
         (after,) = records(stage.connection, "FROM main.corpora")
         counts = {name: before[name] - after[name] for name in ("utterances", "conversations")}
         landed = [(table, PartitionKey(corpus=corpus)) for table in LANDED]
+        again = reinstated(stage, leaving(home, [corpus]))
         if not after["utterances"]:  # nobody else was in it
-            return Built(counts, retired=[*derived(home, corpus), *landed])
-        return Built(counts, [Output(*address) for address in landed], retired=derived(home, corpus))
+            return Built(counts, again, retired=[*derived(home, corpus), *landed])
+        outputs = [*again, *(Output(*address) for address in landed)]
+        return Built(counts, outputs, retired=derived(home, corpus))
 
     def recipe() -> Recipe:
         return Recipe({"corpus": corpus}, {corpus: landed_corpus(home, corpus)[0]})
@@ -285,7 +288,7 @@ def _people(home: Warehouse, corpus: str) -> set[str]:
     return {id for id in people if isinstance(id, str)}
 
 
-def _leaving(home: Warehouse, corpora: Sequence[str]) -> list[tuple[str, int]]:
+def leaving(home: Warehouse, corpora: Sequence[str]) -> list[tuple[str, int]]:
     """The versions of evaluators that learned from one of these corpora, are a blend of one that did, or read a model
     of MODELS; not those that come with ssrem."""
     from ssrem.evaluators import comes_packaged

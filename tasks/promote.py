@@ -13,15 +13,16 @@ import numpy as np
 from ssrem.agreement.compare import Comparison, compare_with_champion
 from ssrem.errors import EvaluatorError, say
 from ssrem.evaluators import evaluator_class
-from ssrem.samples import context_key
+from ssrem.samples import dialogue_units
 from ssrem.sql import statement
-from ssrem.tasks.annotated import landed_sets
+from ssrem.tasks.annotated import landed_contexts, landed_sets
 from ssrem.tasks.correlate import correlate_all, correlate_landed, left_out
 from ssrem.tasks.score import score_corpus
 from ssrem.tasks.settings import Margins, Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
-from ssrem.tasks.versions import known_version, stage_rows, versions
+from ssrem.tasks.versions import known_version, learned_from, stage_rows, versions
+from ssrem.tasks.warehouse.files import model_damage
 from ssrem.tasks.warehouse.home import Warehouse
 
 SERIES = 3
@@ -46,18 +47,18 @@ class Challenge:
 def challenges(home: Warehouse, names: Sequence[str] = ()) -> list[Challenge]:
     """The versions that wait for a decision, of the evaluators named or of all, oldest first."""
     landed = dict(home.query("SELECT corpus, sha256 FROM corpora"))
-    annotated = landed_sets(home)
-    # labels: the digests of all annotated sets that a version learned from, joined by +
     rows = home.query(
-        "SELECT a.evaluator, a.version, b.version, a.corpora, "
-        "split(concat_ws('+', a.labels, b.labels), '+') FROM evaluators AS a "
+        "SELECT a.evaluator, a.version, b.version, a.corpora FROM evaluators AS a "
         "INNER JOIN evaluators AS b ON a.evaluator = b.evaluator AND b.promoted "
         "WHERE NOT a.promoted AND a.decided_at IS NULL ORDER BY a.trained_at, a.evaluator, a.version"
     )
+    sets = landed_sets(home) if rows else ()
+    learners = {dataset: learned_from(home, landed_contexts(home, dataset)) for dataset in sets}
     found = []
-    for name, version, champion, corpora, learned in rows:
+    for name, version, champion, corpora in rows:
         unchanged = (corpus for corpus, digest in json.loads(corpora).items() if landed.get(corpus) == digest)
-        unseen = (dataset for dataset, digest in annotated.items() if digest not in learned)
+        both = {(name, version), (name, champion)}
+        unseen = (dataset for dataset, learned in learners.items() if both.isdisjoint(learned))
         if not names or name in names:
             found.append(Challenge(name, version, champion, tuple(unchanged), tuple(unseen)))
     return found
@@ -94,8 +95,7 @@ def decide_all(
                 f"{name}: the last {series[0][1]} versions were refused ({why}); ssrem evaluators promote {name} "
                 f"{challenge.version} overrules, --margin changes the margins"
             )
-    if decided:
-        correlate_all(home, resources=resources)
+    correlate_all(home, resources=resources)  # also versions that came into use without a decision
     return decided
 
 
@@ -158,6 +158,9 @@ def promote(
         why = f"rolled back from version {used} by hand"
     else:
         raise EvaluatorError(f"no other version of {name} in {home} was in use; nothing to roll back to")
+
+    if model_damage(warehouse.models, name, chosen):
+        raise EvaluatorError(f"{name} version {chosen}: {model_damage(warehouse.models, name, chosen)}")
 
     def build(stage: Stage) -> Built[tuple[int, int | None]]:
         return Built((chosen, used), _decided(stage, name, chosen, {"why": why}, True))
@@ -223,5 +226,5 @@ def _comparisons(
     for dataset in challenge.datasets:
         old, new, human, contexts = columns("agreement_pairs", "context", "human", dataset=dataset)
         if len(human):
-            groups = np.array([context_key(turns) for turns in contexts])
+            groups = np.array(dialogue_units(contexts))
             yield compare_with_champion(dataset, old, new, groups, human=human, margin=margins.agreement)

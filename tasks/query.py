@@ -257,12 +257,9 @@ def drawn(home: Warehouse) -> list[str]:
 
 
 def gate_results(home: Warehouse, stage: str) -> list[dict[str, Any]]:
-    """Results of the latest gate of a stage, one row per expectation; empty if the stage never ran."""
+    """Results of the gates of a stage, one row per expectation, of the latest run with each parameters; empty if the
+    stage never ran."""
     with home.reader() as connection:
-        return records(
-            connection,
-            "SELECT c.table_name, c.expectation, c.passed, c.rows_checked, c.unexpected FROM check_results AS c "
-            "INNER JOIN (SELECT run_id FROM runs WHERE stage = ? ORDER BY ended DESC LIMIT 1) AS r "
-            "ON c.run_id = r.run_id ORDER BY ALL",
-            [stage],
-        )
+        return [
+            row for row in records(connection, queries("report")["quality"].text) if row["stage"] == stage
+        ]

@@ -137,7 +137,7 @@ def conversation_rows(
     values = {"evaluator": version[0], "version": version[1], "corpus": corpus}
     rows = connection.execute(statement("3_agreement/conversation_scores"), values).fetchall()
     about: dict[str, Any] = {"dataset": corpus, "aggregation": "rating", "score": "f"}
-    about |= {"ground_truth_kept": True, "systems_forced": False}
+    about["ground_truth_kept"] = True
     found = []
     for criterion, group in groupby(rows, key=itemgetter(0)):
         own = list(group)

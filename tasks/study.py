@@ -25,7 +25,7 @@ from ssrem.studies.learned import Human, Learning, Transfer
 from ssrem.studies.scored import ScoredSet
 from ssrem.studies.study import Study
 from ssrem.tables.candidates import load_candidates
-from ssrem.tasks.annotated import landed_sets, version_outputs
+from ssrem.tasks.annotated import landed_contexts, landed_sets, version_outputs
 from ssrem.tasks.endpoints import connected
 from ssrem.tasks.score import score_samples
 from ssrem.tasks.settings import Resources, StudySettings
@@ -200,9 +200,9 @@ def _learning(
     EvaluatorError for a version that has learned from one of the sets.
     """
     digests = _inputs(stage.home, kind, dataset)
-    query = "SELECT evaluator, version, labels FROM evaluators WHERE evaluator = ? AND version = ?"
+    query = "SELECT evaluator, version, labelled FROM evaluators WHERE evaluator = ? AND version = ?"
     rows = (row for version in versions for row in records(stage.connection, query, version))
-    check_not_learned_from(rows, digests)
+    check_not_learned_from(rows, {name: landed_contexts(stage.home, name) for name in digests})
     sets = {name: _human(stage.connection, name) for name in digests}
     for name, number in versions:
         base: Any = load_evaluator(stage.home.models / name / str(number))

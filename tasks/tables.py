@@ -41,9 +41,10 @@ CHUNK = 50_000
 SET_TABLES = {"SC": "sc", "SP": "sp", "SS": "ss", "Rand": "rand"}
 
 _MEMBERS = """
-SELECT set_id, turn_id FROM main.{} WHERE set_id IN (SELECT turn_id FROM main.similarity_owners)
-ORDER BY set_id, position
+SELECT DISTINCT set_id, turn_id FROM main.{} WHERE set_id IN (SELECT turn_id FROM main.similarity_owners)
+ORDER BY set_id, turn_id
 """
+"""Distinct: Rand is drawn with replacement, and the similarity of a turn with itself is none of two utterances."""
 
 
 _COPIED = ("generator", "k", "text", "replaced", "tokens", "truncated")

@@ -30,11 +30,14 @@ from ssrem.tasks.tables import build, build_missing, without_tables
 from ssrem.tasks.versions import (
     DECIDED,
     any_trained,
+    context_hashes,
     created,
     outdated,
+    promoted,
     published_keys,
     register,
     stage_version,
+    unregistered,
     version_status,
 )
 from ssrem.tasks.warehouse.catalog import PartitionKey
@@ -78,7 +81,6 @@ def train(
         **judged(name, corpora, warehouse, settings),
     }
     human = {dataset: labels for dataset, (_, labels) in labelled.items()}
-    # A promotion does not compare versions on annotated sets that they learned from.
     labels = {"labels": "+".join(sorted(digest for digest, _ in labelled.values()))} if labelled else {}
     spec = kind.default_encoder and (settings.encoder or kind.default_encoder)
     parameters: dict[str, Any] = {"evaluator": name, "encoder": spec, "config": config}
@@ -114,9 +116,10 @@ def train(
             why = "run ssrem tables first" if missing else "no conversation has two speakers"
             raise EvaluatorError(f"{what}: no response to learn from; {why}")
         content, unfinished = digests(), checkpoint(stage.recipe)
-        texts = partial(training_texts, stage.connection, corpora)
         provider = SimpleNamespace(  # see ssrem.evaluators.base.Provider
-            encoder=lambda: encoder_for(warehouse, spec, config["seed"], content, texts),
+            encoder=lambda: encoder_for(
+                warehouse, spec, config["seed"], content, partial(training_texts, stage.connection, corpora)
+            ),
             evaluator=partial(created, warehouse),
             masked_lm=lambda: masked_lm_for(warehouse, candidates, content),
         )
@@ -131,7 +134,12 @@ def train(
             if human:
                 evaluator = evaluator.tuned_on(human, progress=advance)
                 training = evaluator.training
-        learned = {"corpora": json.dumps(content, sort_keys=True), "labels": labels.get("labels")}
+        rated = [sample.context for one in human.values() for sample in one.samples]
+        learned = {
+            "corpora": json.dumps(content, sort_keys=True),
+            "labels": labels.get("labels"),
+            "labelled": sorted(context_hashes(rated)) or None,
+        }
         row, built = stage_version(
             stage,
             evaluator,
@@ -251,14 +259,16 @@ def retrain(
     if not any_trained(warehouse):
         first = train(evaluators, None, home, **more)
         return {name: version_status(warehouse, name, version) for name, (version, _) in first.items()}
+    promoted(
+        warehouse, [name for name in evaluators or () if not unregistered(warehouse, [name])]
+    )  # or an error
     for name, settings in outdated(warehouse, evaluators or ()).items():
         if settings:
             ((version, _),) = train([name], None, home, settings, **more).values()
             outcome[name] = version_status(warehouse, name, version)
         else:
-            outcome[name] = (
-                "not retrained: it learned from labels; give them again with ssrem train --labels or --labels-from"
-            )
+            why = "it learned from labels or was imported"
+            outcome[name] = f"not retrained: {why}; train it again by ssrem train, with its labels or encoder"
     return outcome
 
 

@@ -1,12 +1,12 @@
 """Versions of evaluators in a home folder: which are in use, which are outdated, how a new one is published, and those
-that come without a training: registered, or imported from a file that another home folder exported."""
+that are registered without a training."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import shutil
-import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,11 +14,10 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, Field, Json, JsonValue, ValidationError
 
 from ssrem import trusted_sources
-from ssrem.errors import EvaluatorError, SsremError, one_line, say
+from ssrem.errors import EvaluatorError, SsremError, say
 from ssrem.evaluators import (
     BASELINES,
     EVALUATORS,
-    MANIFEST,
     PACKAGED,
     best_packaged,
     check_name,
@@ -31,8 +30,8 @@ from ssrem.evaluators import (
 )
 from ssrem.evaluators.base import Evaluator
 from ssrem.extras import way_out
-from ssrem.files import check_regular, read_json, write_json
-from ssrem.samples import Sample
+from ssrem.files import read_json, write_json
+from ssrem.samples import context_key
 from ssrem.settings import explained
 from ssrem.tasks.settings import Resources, TrainSettings
 from ssrem.tasks.stage.progress import progress
@@ -47,7 +46,7 @@ from ssrem.tasks.stage.stage import (
     run_stage,
 )
 from ssrem.tasks.warehouse.catalog import PartitionKey
-from ssrem.tasks.warehouse.files import model_damage, whole_file
+from ssrem.tasks.warehouse.files import model_damage
 from ssrem.tasks.warehouse.home import Warehouse, checked_name, records
 
 Version = tuple[str, int]
@@ -298,27 +297,42 @@ def created(home: Warehouse, name: str, settings: Mapping[str, Any] | None = Non
     return load_evaluator(name) if not settings and name in packaged() else kind(**(settings or {}))
 
 
-def check_not_learned_from(rows: Iterable[Mapping[str, Any]], digests: Mapping[str, str]) -> None:
-    """EvaluatorError for a row of `evaluators`, a version, that learned from one of the annotated sets, name → digest:
-    it would be tested on what it learned from."""
+def context_hashes(contexts: Iterable[Iterable[str]]) -> set[str]:
+    """16 hex digits for each context, equal by `context_key`."""
+    return {hashlib.sha256(context_key(turns).encode()).hexdigest()[:16] for turns in contexts}
+
+
+def _has_learned(labelled: Sequence[str] | None, contexts: set[str]) -> bool:
+    """Whether a version learned ratings of more than a twentieth of the contexts of a set, given as hashes: fewer are
+    openings that many dialogues share."""
+    return 20 * len(contexts.intersection(labelled or ())) > len(contexts)
+
+
+def check_not_learned_from(
+    rows: Iterable[Mapping[str, Any]], sets: Mapping[str, Iterable[Iterable[str]]]
+) -> None:
+    """EvaluatorError for a row of `evaluators`, a version, that learned from one of the annotated sets, name →
+    contexts: it would be tested on what it learned from."""
+    hashes = {name: context_hashes(contexts) for name, contexts in sets.items()}
     for row in rows:
-        if known := [of for of, content in digests.items() if content in (row["labels"] or "")]:
+        if known := [name for name, own in hashes.items() if _has_learned(row["labelled"], own)]:
             raise EvaluatorError(
                 f"{row['evaluator']} version {row['version']} learned from the human scores of {known[0]} already; "
                 "promote a version that did not, or name another evaluator"
             )
 
 
-def learned_from(home: Warehouse, digest: str) -> set[Version]:
-    """The versions that learned from the human scores of the annotated set with this content."""
-    query = "SELECT evaluator, version FROM evaluators WHERE contains(labels, ?)"
-    return set(home.query(query, [digest])) if digest else set()
+def learned_from(home: Warehouse, contexts: Iterable[Iterable[str]]) -> set[Version]:
+    """The versions that learned from the human scores of an annotated set with these contexts."""
+    rows = home.query("SELECT evaluator, version, labelled FROM evaluators WHERE labelled IS NOT NULL")
+    hashes = context_hashes(contexts) if rows else set()
+    return {(name, version) for name, version, labelled in rows if _has_learned(labelled, hashes)}
 
 
 def outdated(home: Warehouse, names: Sequence[str] = ()) -> dict[str, TrainSettings | None]:
     """Those of the evaluators named, or of all in use that learn, that have not learned from all landed corpora by
     their speaker tables of now, and the settings to train each with again; None for one that learned from human
-    ratings, which are in no corpus.
+    ratings, which are in no corpus, or that was imported, and whose encoder is not known by name.
 
     Blends come after their members. Evaluators that come with ssrem are never outdated. EvaluatorError for a name that
     does not exist.
@@ -331,15 +345,16 @@ def outdated(home: Warehouse, names: Sequence[str] = ()) -> dict[str, TrainSetti
     trainings = home.query("SELECT outputs, parameters, inputs->'$.tables' FROM runs WHERE stage = 'train'")
     training_of = {key: more for key, *more in published_keys(trainings, "learning_curves")}
     found: dict[str, TrainSettings | None] = {}
-    query = "SELECT evaluator, version, signature, corpora, config, labels FROM evaluators WHERE promoted"
-    for name, version, signature, corpora, config, labels in home.query(query):
+    query = "SELECT evaluator, version, signature, corpora, config, labels, encoder FROM evaluators WHERE promoted"
+    for name, version, signature, corpora, config, labels, encoder in home.query(query):
         trained = training_of.get(PartitionKey(evaluator=name, version=version))
         about, learned = map(json.loads, trained or ("{}", "null"))
         seen = set(landed) <= json.loads(corpora).items() and learned in (None, tables)
         fixed = not evaluator_class(name).learns_from or comes_packaged(name, signature)
         if not seen and not fixed and (not names or name in names):
             own = about.get("config", json.loads(config))
-            found[name] = None if labels else TrainSettings(encoder=about.get("encoder"), set=own)
+            again = not labels and (trained or not encoder)
+            found[name] = TrainSettings(encoder=about.get("encoder"), set=own) if again else None
     return {name: found[name] for name in EVALUATORS if name in found}  # a blend comes after its members
 
 
@@ -385,7 +400,7 @@ def stage_version(
         "config": json.dumps(settings, sort_keys=True),
         "corpora": "{}",
         **dict.fromkeys(("train_responses", "valid_responses", "test_responses", "epochs"), 0),
-        **dict.fromkeys(("labels", "valid_loss", "best_epoch", *DECIDED)),
+        **dict.fromkeys(("labels", "labelled", "valid_loss", "best_epoch", *DECIDED)),
         "test_sample": test_sample(evaluator),
         "seconds": 0.0,
         "trained_at": now,
@@ -416,6 +431,28 @@ def stage_version(
     return row, Built((row["version"], True), outputs, folders)
 
 
+def reinstated(stage: Stage, gone: Iterable[Version]) -> list[Output]:
+    """Stage, in place of versions in use that leave, the newest of the others that was in use before, or else the
+    newest; returns the rows to publish."""
+    leaving, rows, now = set(gone), [], stage.now()
+    for name in sorted({name for name, _ in leaving}):
+        rest = [row for row in versions(stage.home, name) if (name, row["version"]) not in leaving]
+        if rest and not any(row["promoted"] for row in rest):
+            row = max(rest, key=lambda row: (row["promoted_at"] is not None, row["version"]))
+            why = "in use again: the version that replaced it was deleted with what it learned from"
+            rows.append({**row, "promoted": True, "why": why, "decided_at": now, "promoted_at": now})
+    if rows:
+        stage.create_from_rows("evaluators", rows)
+    return [
+        Output(
+            "evaluators",
+            PartitionKey(evaluator=row["evaluator"], version=row["version"]),
+            f"evaluator = '{row['evaluator']}' AND version = {row['version']}",
+        )
+        for row in rows
+    ]
+
+
 def stage_rows(stage: Stage, rows: Sequence[dict[str, Any]], changed: dict[str, Any]) -> list[Output]:
     """Stage all rows of an evaluator, so that the gate checks them together, with `changed` alone in use if it is;
     returns the ones to publish: `changed` and what it replaces."""
@@ -425,106 +462,6 @@ def stage_rows(stage: Stage, rows: Sequence[dict[str, Any]], changed: dict[str, 
     stage.create_from_rows("evaluators", rows)
     keys = [PartitionKey(evaluator=row["evaluator"], version=row["version"]) for row in (*replaced, changed)]
     return [Output("evaluators", key, f"version = {key.version}") for key in keys]
-
-
-def export_evaluator(home: Warehouse, name: str, version: int | None, file: Path | None) -> Path:
-    """Write a version of the evaluator into `file`; returns its path.
-
-    version: None for the promoted one. file: None for NAME-VERSION.ssrem in the current folder. Raises EvaluatorError
-    if there is no such version.
-    """
-    if name in packaged() and not versions(home, name):
-        raise EvaluatorError(
-            f"{name} comes with ssrem, and has no version of its own in {home.root} to export"
-        )
-    version = known_version(home, name, promoted(home, [name])[0][1] if version is None else version)
-    target = file or Path(f"{name}-{version}.ssrem")
-    with progress(f"writing {target}"):
-        pack(home.models / name / str(version), target)
-    return target
-
-
-def import_evaluator(
-    file: str, home: str, *, allowed: Sequence[str] = (), resources: Resources = Resources()
-) -> tuple[str, int, bool]:
-    """Publish the evaluator in `file` as the newest version of its name; returns name, version and whether it is new.
-
-    It is first loaded, which checks hashes, format, signature and encoder, and scores a sample. It may read only its
-    own files, installed packages, and the encoders and models in `allowed`, names or paths. Raises EvaluatorError if
-    any of this fails.
-    """
-    warehouse = Warehouse.at(home)
-
-    def build(stage: Stage) -> Built[tuple[str, int, bool]]:
-        folder = stage.scratch / "model"
-        with progress(f"checking {file}"):
-            unpack(Path(file), folder)
-            try:
-                with trusted_sources.restricted_to(folder, allowed):
-                    evaluator = load_evaluator(folder)
-                    # Some of its files are read only when it scores.
-                    evaluator.components([Sample(("how are you",), "fine, and you", "very well")])
-            except Exception as error:  # a foreign file can fail with any type of error
-                why = error if isinstance(error, SsremError) else f"{one_line(error)}; export it again"
-                raise EvaluatorError(f"{file} cannot be imported: {why}") from error
-        name, old = evaluator.name, versions(warehouse, evaluator.name)
-        if same := [row["version"] for row in old if row["signature"] == evaluator.signature]:
-            return Built((name, int(same[-1]), False))
-        row, built = stage_version(stage, evaluator, *read_card(folder))
-        return Built((name, row["version"], True), built.outputs, built.folders)
-
-    # Whether it is known shows when it is unpacked.
-    recipe, title = Recipe({"import": Path(file).name}, {}), f"import {Path(file).name}"
-    return run_stage(
-        warehouse, "train", lambda: recipe, build, done=lambda _: None, resources=resources, title=title
-    )
-
-
-def pack(folder: Path, file: Path) -> None:
-    """Write the evaluator saved in `folder` into `file`, a tar of its files, completely or not at all.
-
-    EvaluatorError if the folder holds none, or `file` cannot be written.
-    """
-    if not (folder / MANIFEST).is_file():
-        raise EvaluatorError(f"{folder} holds no saved evaluator; it has no {MANIFEST}")
-
-    def nameless(
-        entry: tarfile.TarInfo,
-    ) -> tarfile.TarInfo:  # equal folders are equal files, whoever exports them
-        return entry.replace(mtime=0, mode=0o644, uid=0, gid=0, uname="", gname="", deep=False)
-
-    try:
-        with whole_file(file) as draft, tarfile.open(draft, "w") as archive:
-            for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-                archive.add(path, path.relative_to(folder), filter=nameless)
-    except OSError as error:
-        raise EvaluatorError(f"{file} cannot be written ({error.strerror}); give another path") from error
-
-
-def unpack(file: Path, folder: Path) -> None:
-    """Write the evaluator packed in `file` into `folder`; `load_evaluator` compares its files with their digests.
-
-    EvaluatorError unless `file` is an uncompressed tar of plain files that lie inside `folder`, with a manifest.
-    """
-    try:
-        check_regular(file)
-        with tarfile.open(file, "r:") as archive:
-            entries = archive.getmembers()
-            if (
-                not all(entry.isreg() for entry in entries)
-                or sum(e.size for e in entries) > file.stat().st_size
-            ):
-                raise tarfile.TarError("it holds more than plain files")
-            if MANIFEST not in {entry.name for entry in entries}:
-                raise EvaluatorError(f"{file} holds no evaluator; make one with ssrem evaluators export")
-            archive.extractall(folder, filter="data")  # refuses names that lead elsewhere
-    except FileNotFoundError:
-        raise EvaluatorError(f"{file} does not exist; give what ssrem evaluators export wrote") from None
-    except (tarfile.TarError, OSError, ValueError) as error:
-        why = one_line(error)
-        raise EvaluatorError(
-            f"{file} is not what this version of ssrem evaluators export wrote ({why}); export or copy it again"
-        ) from error
 
 
 _Whole = Annotated[int, Field(strict=True, ge=0, lt=2**53)] | None  # exact as a float, too
@@ -541,6 +478,7 @@ class _Card(BaseModel, allow_inf_nan=False):
     config: Json[dict[str, JsonValue]] | dict[str, JsonValue] = {}
     corpora: dict[Annotated[str, AfterValidator(_corpus_name)], str] = {}
     labels: str | None = Field(None, pattern=r"^[0-9a-f]{64}(\+[0-9a-f]{64})*$")
+    labelled: list[Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]] | None = None
     train_responses: _Whole = None
     valid_responses: _Whole = None
     test_responses: _Whole = None

@@ -85,9 +85,15 @@ def _head(sets: Mapping[str, Labels]) -> list[str]:
         "rate), and the language model of the rows that say so, in",
         f"{LANGUAGE_SETTINGS.steps:,} steps of {LANGUAGE_SETTINGS.batch_size}. The papers' figures are Pearson /",
         "Spearman as printed: from Park et al. 2021 for rows without human scores (dailydialog-zhao and",
-        "persona-zhao, trained on DailyDialog), from Zhao et al. 2020 for rows with them (90 test responses, ground",
+        "persona-zhao, trained on DailyDialog; of persona-zhao without the 150 golden responses, which its file does",
+        "not mark), from Zhao et al. 2020 for rows with them (90 test responses, ground",
         "truth among them, split by response). Our figures with human scores are cross-validated in",
         f"{FOLDS} folds by context, over all responses, which is another protocol.",
+        "",
+        "The score of `ssrem*` and `rsrem` on dailydialog-zhao, whose responses have references, is h, the mean of",
+        "both parts (Bak and Oh 2020, section 5.1); by f alone `ssrem-minilm` has .31 there and `ssrem-base` .33. The",
+        "other sets have no references. The rows of `ssrem`, `ssrem-paper` and `rsrem` read the encoder wordllama;",
+        "the packaged `ssrem` reads wordllama-minilm, and is in [evaluators.md](evaluators.md).",
     ]
 
 

@@ -38,7 +38,7 @@ PARK = {
 # On 90 test responses of DailyDialog, and trained and tested on PersonaChat (Zhao et al. 2020).
 ZHAO = {
     "adem": (".34 / .36", "–"),
-    "ruber semi-supervised": (".45 / .41", "–"),
+    "ruber-unref semi-supervised": (".43 / .39", "–"),
     "roberta-eval": (".64 / .66", ".75 / .76"),
     "DD→PC": ("–", ".69 / .69"),
     "PC→DD": (".50 / .47", "–"),
@@ -167,7 +167,7 @@ def _untrained() -> Iterator[Entry]:
     for name in ("length", *overlap, *embedding, *aspects, "cosine"):
         yield Entry("untrained", name, f"`{name}`", name, paper=PARK.get(name, NONE))
     for name in ("lm-coherence", "lm-pmi"):
-        yield Entry("untrained", name, f"`{name}`", name, paper=PARK.get(name, NONE), minutes=30)
+        yield Entry("untrained", name, f"`{name}`", name, minutes=30)
     yield Entry("untrained", "lm-sum", "`lm-sum`", "lm-sum", learn="packaged", minutes=30)
     local = {"model": "gemma3-270m", "base_url": LOCAL, "prompt": "relevance"}
     yield Entry(
@@ -195,7 +195,8 @@ def _trained() -> Iterator[Entry]:
         yield Entry("corpus", name, f"`{name}`, packaged", name, learn="packaged", minutes=minutes)
     for name in ("lm-coherence", "lm-pmi"):
         tuned = {"model": LANGUAGE}
-        yield Entry("corpus", f"{name}-tuned", f"`{name}`, fine-tuned", name, tuned, minutes=120)
+        paper = PARK.get(name, NONE)
+        yield Entry("corpus", f"{name}-tuned", f"`{name}`, fine-tuned", name, tuned, minutes=120, paper=paper)
     yield Entry("corpus", "ruber-unref", "`ruber-unref`", "ruber-unref", _RUBER, _GLOVE, "corpus", minutes=60)
     ruber = PARK["ruber"]
     yield Entry("corpus", "ruber", "`ruber`", "ruber", _RUBER, _GLOVE, "corpus", minutes=60, paper=ruber)
@@ -259,7 +260,7 @@ def _labelled() -> Iterator[Entry]:
     yield Entry(
         "labels", "adem", "`adem`, byte pairs", "adem", _ADEM, _TOKENS, "both", minutes=90, paper=adem
     )
-    semi, label = ZHAO["ruber semi-supervised"], "`ruber-unref`, semi-supervised"
+    semi, label = ZHAO["ruber-unref semi-supervised"], "`ruber-unref`, semi-supervised"
     yield Entry(
         "labels", "ruber-labels", label, "ruber-unref", _RUBER, _GLOVE, "both", minutes=70, paper=semi
     )

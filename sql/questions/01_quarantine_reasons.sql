@@ -6,7 +6,7 @@ SELECT
     q.record,
     q.reason,
     count(*) AS records,
-    round(count(*) / max(c.messages_read), 5) AS share_of_messages_read,
+    CASE WHEN q.record = 'message' THEN round(count(*) / max(c.messages_read), 5) END AS share_of_messages_read,
     arg_min(q.file || ':' || q.line, q.row_no) AS first_seen
 FROM quarantine AS q
 INNER JOIN corpora AS c ON q.corpus = c.corpus

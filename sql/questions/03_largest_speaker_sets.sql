@@ -1,24 +1,16 @@
 -- Who has the largest speaker sets?
--- The id of a set is its first turn, which is A's own, so that turn identifies A. There is one SC per conversation
--- and one SP per partner: the columns give their number and their mean size.
-WITH set_sizes AS (
-    SELECT 'SC' AS kind, corpus, set_id, size FROM sc WHERE position = 0
-    UNION ALL
-    SELECT 'SP' AS kind, corpus, set_id, size FROM sp WHERE position = 0
-    UNION ALL
-    SELECT 'SS' AS kind, corpus, set_id, size FROM ss WHERE position = 0
-)
-
+-- A speaker's SS is all that they said; it holds one SC per conversation and one SP per partner.
 SELECT
-    t.corpus,
-    t.speaker,
-    sum(s.size) FILTER (WHERE s.kind = 'SS') AS turns,
-    count(*) FILTER (WHERE s.kind = 'SC') AS conversations,
-    round(avg(s.size) FILTER (WHERE s.kind = 'SC'), 1) AS turns_per_conversation,
-    count(*) FILTER (WHERE s.kind = 'SP') AS partners,
-    round(avg(s.size) FILTER (WHERE s.kind = 'SP'), 1) AS turns_per_partner
-FROM set_sizes AS s
-INNER JOIN turns AS t ON s.corpus = t.corpus AND s.set_id = t.turn_id
-GROUP BY t.corpus, t.speaker
-ORDER BY turns DESC, t.speaker ASC
+    corpus,
+    turns.speaker,
+    count(*) AS turns,
+    count(DISTINCT turns.conversation_id) AS conversations,
+    round(count(*) / count(DISTINCT turns.conversation_id), 1) AS turns_per_conversation,
+    count(DISTINCT turns.addressee) FILTER (WHERE sp.turn_id IS NOT NULL) AS partners,
+    round(count(sp.turn_id) / nullif(partners, 0), 1) AS turns_per_partner
+FROM ss
+INNER JOIN turns USING (corpus, turn_id)
+LEFT JOIN sp USING (corpus, turn_id)
+GROUP BY corpus, turns.speaker
+ORDER BY turns DESC, turns.speaker ASC
 LIMIT 20

@@ -79,8 +79,8 @@ def figure(responses: ScoredResponses, view: View, *, resamples: int | None, see
 
 # The signature of a figure
 
-FORMAT = "ssrem-agreement/3"
-"""Its number rises when figures change: since 3, intervals of votes on pairs resample contexts, not pairs."""
+FORMAT = "ssrem-agreement/4"
+"""Its number rises when figures change: since 4, contexts that continue one another are resampled together."""
 _NONE = "-"
 _SAFE = "@+.,=/_~"
 

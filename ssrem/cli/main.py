@@ -66,6 +66,7 @@ Examples:
   ssrem sql "SELECT * FROM identification"       query the tables
 """
 
+_WITHOUT_STAGES = (["sql"], ["score"], ["validate"])
 UNPUBLISHED = "; nothing of this stage was published, run it again to go on"
 
 
@@ -86,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whatever error a library makes of that of the signal's handler.
         if arrived or isinstance(error, KeyboardInterrupt):
             after, status = ("terminated", 143) if arrived[:1] == [signal.SIGTERM] else ("interrupted", 130)
-            line = f"{after}{'' if words[:1] == ['sql'] else UNPUBLISHED}"
+            line = f"{after}{'' if words[:1] in _WITHOUT_STAGES else UNPUBLISHED}"
         else:
             status, line = outcome(error)
         if line:

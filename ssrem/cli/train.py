@@ -77,7 +77,8 @@ def _language_model(call: Call, name: str, corpora: tuple[str, ...], settings: T
     with call.home.reader() as connection:
         candidates = load_candidates(connection, chosen)
     digests = {corpus: landed_corpus(call.home, corpus)[0] for corpus in chosen}
-    folder = tasks.caches.language_model_for(call.home, name, candidates, digests, own)
+    with call.home.lock(f"train {name}"):
+        folder = tasks.caches.language_model_for(call.home, name, candidates, digests, own)
     card = read_json(folder / object_at(f"{tasks.caches.MODULES[name]}:CARD"), ("settings",))
     use = "negatives mask-and-fill --model " if name == "masked-lm" else "train lm-pmi --set model="
     say(
@@ -158,7 +159,7 @@ def export(
     version: its version (default: the one in use)
     output_: file to write (default: NAME-VERSION.ssrem, here)
     """
-    file = tasks.versions.export_evaluator(call.home, evaluator, version, output_)
+    file = tasks.transfer.export_evaluator(call.home, evaluator, version, output_)
     if not output.answered(call, {"file": str(file)}):
         print(file)
 
@@ -173,8 +174,9 @@ def import_(call: StageCall, archive: Path, *, allow: tuple[str, ...] = ()) -> N
     if not archive.is_file():
         what = "is no file" if archive.exists() else "does not exist"
         raise EvaluatorError(f"{archive} {what}; give what ssrem evaluators export wrote")
-    name, version, new = tasks.versions.import_evaluator(
+    name, version, new = tasks.transfer.import_evaluator(
         str(archive), call.root, allowed=allow, resources=call.resources
     )
+    tasks.correlate.correlate_all(call.root, resources=call.resources)
     what = "imported" if new else "is there already"
     output.outcome(call, ["evaluators"], {name: f"version {version} {what}"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -187,8 +188,19 @@ class Evaluator(ABC):
         """The evaluator that `save` wrote; EvaluatorError for another's folder and for missing or changed files."""
 
     def score(self, samples: Sequence[Sample]) -> Floats:
-        """`Scores.score` of the samples, in order, float64 (n,); NaN where a sample lacks what is needed."""
-        return self.components(samples).score
+        """`Scores.score` of the samples, in order, float64 (n,); NaN where a sample lacks what is needed.
+
+        All have the same part: h where each sample that has a score has a reference, else f, with a warning if some do.
+        """
+        scores = self.components(samples)
+        referenced, scored = (int(np.isfinite(part).sum()) for part in (scores.h, scores.f))
+        if 0 < referenced < scored:
+            warnings.warn(
+                f"{self.name}: {referenced:,} of {scored:,} samples have a reference, so their scores are f, which "
+                "needs none; `components` gives both parts",
+                stacklevel=2,
+            )
+        return scores.score
 
     def components(self, samples: Sequence[Sample]) -> Scores:
         """The parts of the score of each sample, in order; all are NaN where a sample `lacks` something. A blank

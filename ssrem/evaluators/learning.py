@@ -25,7 +25,7 @@ from ssrem.samples import (
     Progress,
     Rows,
     Sample,
-    context_key,
+    dialogue_units,
 )
 
 _FEWEST_SAMPLES, _FEWEST_CONTEXTS = 10, 5
@@ -191,7 +191,7 @@ class HeldOutSplit:
         scores = on_scale(name, ordered, scale)
         samples = [sample for sample, _ in ordered]
         check_enough(name, samples, kind)
-        keys = [context_key(sample.context) for sample in samples]
+        keys = dialogue_units(sample.context for sample in samples)
         contexts = list(dict.fromkeys(keys))
         order = np.random.default_rng(seed).permutation(len(contexts))
         chosen = {contexts[at] for at in order[: max(1, round(share * len(contexts)))].tolist()}
@@ -225,8 +225,8 @@ def on_scale(name: str, annotated: Sequence[tuple[Sample, float]], scale: tuple[
 
 
 def number_of_contexts(samples: Sequence[Sample]) -> int:
-    """How many contexts the samples have, by `context_key`."""
-    return len({context_key(sample.context) for sample in samples})
+    """How many contexts the samples have; those that continue one another are one (`dialogue_units`)."""
+    return len({*dialogue_units(sample.context for sample in samples)})
 
 
 def enough(samples: Sequence[Sample]) -> bool:

@@ -54,8 +54,6 @@ def render(data: ReportData) -> str:
         jitter=JITTER,
         evaluators_of=evaluators_of,
         conditions_of=conditions,
-        failed=[row for row in data.quality if not row["passed"]],
-        passed=[row for row in data.quality if row["passed"]],
         most_gates=MOST_GATES,
         most_runs=MOST_RUNS,
         script=script,

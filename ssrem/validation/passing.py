@@ -17,7 +17,7 @@ from ssrem.agreement.raters import Ratings
 from ssrem.agreement.resample import ratio
 from ssrem.annotated_sets.annotated import Annotated, criterion_of, labels_of
 from ssrem.errors import AnnotationError, say
-from ssrem.samples import Sample, context_key
+from ssrem.samples import Sample, dialogue_units
 from ssrem.studies.estimates import NOTHING, Estimate, Flags, over_contexts, share, weighted_mean
 
 FEWEST = 10
@@ -31,7 +31,7 @@ class LabelledSet:
     """Responses (n) that people labelled by one criterion, without ground truth.
 
     human (n,): mean of each response's raters. ratings (raters, n): NaN where there is none; a rater is a number in
-    `Annotated.ratings`. dialogues: each response's `Annotated.dialogue_id`. contexts: each response's, as one text.
+    `Annotated.ratings`. dialogues: each response's `Annotated.dialogue_id`. contexts: each response's `dialogue_units`.
     systems: None where not known. excluded: ground truth that was left out. passed_from: the human score from which a
     response passes, None where the labels have more than two values and no such score was given.
     """
@@ -68,7 +68,7 @@ class LabelledSet:
     def calibrating(self) -> Flags:
         """Which responses are of the half of the contexts on which a threshold is chosen (n,); the others test it.
 
-        The half of a context depends on its text alone, so it stays when labels are added.
+        The half of a context depends on its beginning alone, so it stays when labels are added.
         """
         return np.array([sha256(context.encode()).digest()[0] % 2 == 0 for context in self.contexts])
 
@@ -117,7 +117,7 @@ def labelled_set(
         labels.human,
         ratings,
         [row.dialogue_id for row in rows],
-        [context_key(row.context) for row in rows],
+        dialogue_units(row.context for row in rows),
         [row.system for row in rows],
         labels.excluded,
         float(values.mean()) if pass_from is None and len(values) == 2 else pass_from,

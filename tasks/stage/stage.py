@@ -130,7 +130,7 @@ class Stage(TableBuilder):
         raise GateError(
             f"gate of {self.name}: table {first['table_name']}: expected {first['expectation']}, broken by "
             f"{first['unexpected']:,} rows, such as {offending_rows(self.connection, failed[0])}{more}; nothing was "
-            f"published; all rows: {folder}",
+            f"published; more rows: {folder}",
             folder,
         )
 
@@ -152,7 +152,6 @@ class Stage(TableBuilder):
             "outputs": json.dumps([{"table": output.table, **output.key.values()} for output in outputs]),
             "started": self.started,
             "ended": self.now(),
-            "state": "published",
             "ssrem_version": __version__,
         }
         self.create_from_rows("runs", [run])
@@ -286,7 +285,9 @@ def open_stage(
         except Exception as error:
             cause = error.__cause__ if isinstance(error, SsremError) else error
             why = cause and (out_of_room(home.root, cause) or damage_behind(home.root, partitions, cause))
-            raise why or error from error.__cause__
+            if why:
+                raise why from cause
+            raise
         finally:
             try:
                 _clear(home, run_id)

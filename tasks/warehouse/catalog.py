@@ -238,7 +238,7 @@ def made_by(table: str, key: PartitionKey) -> str | None:
     if table in LANDED:
         return f"ssrem ingest SOURCE --name {key.corpus} --replace"
     if table == "negatives":
-        return f"ssrem negatives {key.generator} --corpus {key.corpus}"
+        return f"ssrem negatives {key.generator} --corpus {key.corpus} --split {key.split}"
     if table == "studies":
         return f"ssrem study {key.study} --of {key.dataset} --evaluator {key.evaluator}"
     if key.dataset is not None:
@@ -247,7 +247,7 @@ def made_by(table: str, key: PartitionKey) -> str | None:
     if key.evaluator is not None:
         in_use = f", version {key.version} being in use,"
         return f"ssrem score-corpus --corpus {key.corpus} --evaluator {key.evaluator}{in_use}"
-    return f"ssrem tables --corpus {key.corpus}"
+    return f"ssrem tables --corpus {key.corpus}, with the options that it had,"
 
 
 def find_damage(root: Path, partitions: Iterable[Partition], *, deep: bool = False) -> dict[Partition, str]:

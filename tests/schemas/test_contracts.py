@@ -112,7 +112,6 @@ def test_a_contract_is_consistent(table: Table) -> None:
     assert len(set(names)) == len(names)
     assert table.key and set(table.key) <= set(table.required), "a key without nulls"
     assert table.grain.startswith("One row is ") and table.grain.endswith(".")
-    assert table.part
     types = {c.name: c.type for c in table.columns}
     for column in table.columns:
         assert column.meaning.strip() == column.meaning != "", column.name
@@ -145,7 +144,7 @@ def test_every_contract_is_published() -> None:
 
 def test_a_key_that_is_no_column_is_refused() -> None:
     with pytest.raises(ValueError, match="nowhere"):
-        Table("t", "One row is x.", "t", ("nowhere",), (Column("a", "VARCHAR", "a"),))
+        Table("t", "One row is x.", ("nowhere",), (Column("a", "VARCHAR", "a"),))
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=lambda t: t.name)

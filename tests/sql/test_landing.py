@@ -243,7 +243,8 @@ def test_content_that_has_landed_with_other_options_is_told_so(
         land(source, str(home.root), DumpSettings(**others))
     assert "\n" not in str(error.value)
     corpus = others.get("name", "one")
-    assert land(source, str(home.root), DumpSettings(**others, replace=True)) == (corpus, True)
+    for new in (True, False):
+        assert land(source, str(home.root), DumpSettings(**others, replace=True)) == (corpus, new)
     assert land(source, str(home.root), DumpSettings(**others)) == (corpus, False)
 
 

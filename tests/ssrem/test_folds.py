@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ssrem.errors import EvaluatorError
-from ssrem.samples import Sample, folds_by_context, out_of_fold
+from ssrem.samples import Sample, dialogue_units, folds_by_context, out_of_fold
 
 
 def key(sample: Sample) -> str:
@@ -40,6 +40,22 @@ def test_folds_depend_on_the_seed_and_not_on_the_order() -> None:
     order = np.random.default_rng(0).permutation(len(SAMPLES))
     shuffled = folds_by_context([SAMPLES[at] for at in order], 5, seed=0)
     assert np.array_equal(shuffled, fold[order])
+
+
+def test_contexts_that_continue_one_another_are_of_one_dialogue() -> None:
+    contexts = [
+        ("Hi",),
+        ("hi", "yo", "what"),
+        ("Hi ", "YO"),
+        ("hi", "no"),
+        ("hi", "yo", "what", "", "so"),
+        ("hi yo", "x"),
+    ]
+    first, *units = dialogue_units(contexts)
+    assert units[0] == units[1] == units[3] == "hi yo"
+    assert len({first, *units}) == 4, "an opening of one turn is that of many dialogues"
+    fold = folds_by_context([Sample(context, "r") for context in contexts], 4, seed=0)
+    assert fold[1] == fold[2] == fold[4] and len(set(fold.tolist())) == 4
 
 
 def test_one_large_context_keeps_a_fold_to_itself() -> None:

@@ -118,7 +118,6 @@ class Judge(Metric):
         """Every answer that the scores of the samples come from, as rows of the table `judgments`, with the position of
         the sample as `row`."""
         for row, sample in enumerate(samples):
-            response = hashlib.sha256(sample.response.encode("utf-8", "replace")).hexdigest()[:16]
             for order, question in enumerate(() if self.lacks(sample) else self._questions(sample)):
                 if answer := self.journal.get(question.key):
                     yield {
@@ -127,7 +126,6 @@ class Judge(Metric):
                         "order_no": order,
                         "prompt": f"{self.prompt.criterion}@{self.prompt.digest}",
                         "request": question.key,
-                        "response_hash": response,
                     }
 
     def _visible(self, sample: Sample) -> tuple[tuple[str, ...], str]:

@@ -16,7 +16,7 @@ from ssrem.sql import queries
 from ssrem.studies.behaviour import everyday_pairs
 from ssrem.tasks.privacy import purge
 from ssrem.tasks.score import score_corpus
-from ssrem.tasks.versions import pack
+from ssrem.tasks.transfer import pack
 from ssrem.tasks.warehouse.home import Warehouse
 from support.judge_server import KEY, JudgeServer, completion, judge_server
 from support.small_home import annotated_rows

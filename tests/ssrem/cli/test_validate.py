@@ -108,6 +108,7 @@ def test_verdicts_are_of_columns(labels: Path, capsys: Capture) -> None:
 def test_labels_that_the_evaluator_learned_from_are_refused(labels: Path, capsys: Capture) -> None:
     learn = ["train", "blend", "--labels", "labels.csv", "--map", "score=label", "--labels-only", "--set"]
     assert main([*learn, 'parts=["length", "novelty"]']) == 0
+    labels.write_text(f"{labels.read_text().rstrip()}\nanother context,another response,gpt,pass,1\n")
     assert main(["validate", "labels.csv", "--map", "score=label", "--evaluator", "blend"]) == 1
     assert "blend version 1 learned from the human scores of labels" in capsys.readouterr().err
     correlate = ["correlate", "labels.csv", "--map", "score=label", "--json", "--evaluator", "blend"]

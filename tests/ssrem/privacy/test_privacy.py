@@ -164,7 +164,7 @@ WORDS = st.one_of(
 
 # A call compiles all expressions, so an example is many texts.
 @given(st.lists(st.lists(WORDS, max_size=8).map(", ".join), max_size=12))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 def test_years_scores_times_and_prices_stay(texts: list[str]) -> None:
     assert mask_texts(texts) == texts
 
@@ -174,14 +174,14 @@ AROUND = st.text(st.characters(codec="utf-8", exclude_characters="Q"), max_size=
 
 
 @given(NAMES, AROUND, AROUND)
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=30)
 def test_addresses_and_handles_never_stay(name: str, before: str, after: str) -> None:
     written = (f"{name}@host.com", f"@{name}", f"u/{name}")
     assert not any("Qz" in masked for masked in mask_texts([f"{before} {one} {after}" for one in written]))
 
 
 @given(st.lists(st.text() | st.text("@.+-0123456789 ()u/abc"), max_size=20))
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=25)
 def test_masking_twice_is_masking_once(texts: list[str]) -> None:
     once = mask_texts(texts)
     assert mask_texts(once) == once
@@ -210,7 +210,7 @@ def test_known_ids_are_masked_where_they_are_words() -> None:
 
 
 @given(st.lists(st.text(min_size=1), max_size=5), st.lists(st.text(), max_size=5))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=50)
 def test_a_series_is_masked_as_its_texts_are(ids: list[str], texts: list[str]) -> None:
     texts += [f"{text} {id}!" for text in texts for id in ids]
     mentions = Mentions(ids)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,7 +11,7 @@ from scipy import stats
 from ssrem.agreement.compare import perm_both
 from ssrem.agreement.correlate import ScoredResponses, View, agreement_at
 from ssrem.agreement.raters import krippendorff_alpha
-from ssrem.errors import AnnotationError
+from ssrem.errors import AnnotationError, EvaluatorError
 from ssrem.schemas import TABLES
 from ssrem.tasks.annotated import landed_set
 from ssrem.tasks.correlate import SET_TABLES, correlate, correlate_all, correlate_landed
@@ -150,12 +152,15 @@ def test_only_what_is_in_use_is_compared(copy: Warehouse, monkeypatch: pytest.Mo
         stage.create_from_rows("evaluators", [other])
         stage.publish([Output("evaluators", PartitionKey(evaluator="rsrem", version=2))])
     assert correlate_landed("people", [], str(copy.root)) is False
+    with pytest.raises(EvaluatorError, match=r"rsrem version 2: .*no such file"):
+        promote("rsrem", 2, str(copy.root))
+    shutil.copytree(copy.models / "rsrem" / "1", copy.models / "rsrem" / "2")
     promote("rsrem", 2, str(copy.root))
     assert correlate_all(str(copy.root)) == [], "promoting has updated the figures"
-    ranked = "SELECT evaluator, place IS NOT NULL FROM rankings WHERE level = 'segment' ORDER BY ALL"
-    assert copy.query(ranked) == [("cosine", True), ("length", True), ("ssrem", True)]
-    measured = [name for (name,) in copy.query("SELECT DISTINCT evaluator FROM agreement ORDER BY ALL")]
-    assert measured == ["cosine", "length", "rsrem", "ssrem"]
+    ranked = "SELECT evaluator, version FROM rankings WHERE level = 'segment' ORDER BY ALL"
+    assert copy.query(ranked) == [("cosine", 1), ("length", 1), ("rsrem", 2), ("ssrem", 1)]
+    measured = copy.query("SELECT DISTINCT evaluator, version FROM agreement ORDER BY ALL")
+    assert measured == [("cosine", 1), ("length", 1), ("rsrem", 1), ("rsrem", 2), ("ssrem", 1)]
 
 
 def test_another_test_is_kept_until_one_is_named(copy: Warehouse, made: Made) -> None:

@@ -21,12 +21,13 @@ from ssrem.settings import TableSettings
 from ssrem.tasks.ingest import land as land_dump
 from ssrem.tasks.privacy import forget
 from ssrem.tasks.settings import DumpSettings
+from ssrem.tasks.stage.stage import Output
 from ssrem.tasks.tables import build
-from ssrem.tasks.versions import next_version
+from ssrem.tasks.versions import next_version, versions
 from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import Made, called, copied
-from support.stages import run_python
+from support.stages import run_python, staging
 from support.whole_home import contents, occurrences
 
 pytestmark = pytest.mark.xdist_group("small-home")  # the other worker does not wait for it
@@ -96,7 +97,7 @@ def test_everybody_else_is_as_if_they_had_never_been_there(
     counts = home.query("SELECT utterances + quarantined FROM corpora")
     assert counts == before
     forgotten = landed(home)
-    assert land(source, where, replace=True, max_quarantine=1.0, speakers=scope) == ("dump", True)
+    land(source, where, replace=True, max_quarantine=1.0, speakers=scope)
     assert landed(home) == forgotten  # the list keeps them out
 
 
@@ -179,6 +180,24 @@ def test_a_number_of_a_version_is_used_once(made: Made, forgotten: tuple[Warehou
     assert home.query("SELECT count(*) FROM evaluators WHERE evaluator = 'ssrem'") == [(0,)]
     assert next_version(home, "ssrem") == 2
     assert next_version(made.home, "ssrem") == 2 and next_version(made.home, "bleu-2") == 1
+
+
+def test_the_version_before_is_in_use_again(copy: Warehouse) -> None:
+    """Of versions whose newest one leaves with the corpus that it learned from."""
+    (newest,) = versions(copy, "rsrem")
+    older = newest | {
+        "signature": "older",
+        "corpora": "{}",
+        "promoted": False,
+        "why": "replaced by version 2",
+    }
+    with staging(copy, "train", {"add": 2}) as stage:
+        stage.create_from_rows("evaluators", [older, newest | {"version": 2}])
+        keys = [PartitionKey(evaluator="rsrem", version=number) for number in (1, 2)]
+        stage.publish([Output("evaluators", key, f"version = {key.version}") for key in keys])
+    forget("p3", str(copy.root))
+    assert [(row["version"], row["promoted"]) for row in versions(copy, "rsrem")] == [(1, True)]
+    assert versions(copy, "rsrem")[0]["why"].startswith("in use again")
 
 
 def test_nobody_of_that_name(home: Warehouse, write_dump: Dump) -> None:

@@ -109,9 +109,8 @@ SOUND = {
         EVALUATOR,
         """INSERT INTO identification BY NAME
             SELECT 'e' AS evaluator, 1 AS version, 't' AS corpus, 'GT' AS kind, 0.5 AS mean, 3 AS n""",
-        """INSERT INTO scores (evaluator, version, dataset, response_id, kind, k, f, g, f_unit, g_unit, h) VALUES
-            ('e', 1, 't', '1', 'GT', 0, 0.5, 0.5, 0.25, 0.75, 0.5),
-            ('e', 1, 't', '2', 'GT', 0, 0.5, NULL, 0.25, NULL, NULL)""",
+        """INSERT INTO scores (evaluator, version, dataset, response_id, kind, k, f, f_unit) VALUES
+            ('e', 1, 't', '1', 'GT', 0, 0.5, 0.25), ('e', 1, 't', '2', 'GT', 0, 0.5, 0.25)""",
     ],
     "correlate": [
         EVALUATOR,
@@ -127,8 +126,9 @@ SOUND = {
         """INSERT INTO rankings BY NAME SELECT 'd' AS dataset, 'overall' AS criterion, 'mean' AS aggregation,
             'segment' AS level, e AS evaluator, 1 AS version, p AS place
             FROM (VALUES ('e', 1), ('o', 2)) AS v (e, p)""",
-        """INSERT INTO scores (evaluator, version, dataset, response_id, kind, k, f) VALUES
-            ('e', 1, 'd', '1', 'response', 0, 4), ('e', 1, 'd', '2', 'response', 0, NULL)""",
+        """INSERT INTO scores (evaluator, version, dataset, response_id, kind, k, f, f_unit, g_unit, h) VALUES
+            ('e', 1, 'd', '1', 'response', 0, 4, 0.25, 0.75, 0.5),
+            ('e', 1, 'd', '2', 'response', 0, NULL, NULL, NULL, NULL)""",
         """INSERT INTO judgments BY NAME SELECT 'e' AS evaluator, 1 AS version, 'd' AS dataset, i AS response_id,
             s AS score, r AS reason FROM (VALUES ('1', 4, NULL), ('2', NULL, 'refused')) AS v (i, s, r)""",
     ],
@@ -239,13 +239,13 @@ BREAKS = {
     },
     "score": {
         "every_test_response_is_scored": ["UPDATE identification SET n = 2"],
+    },
+    "correlate": {
         "h_lies_between_its_parts": [
             "UPDATE scores SET h = 0.76 WHERE h IS NOT NULL",
             "UPDATE scores SET h = NULL",
             "UPDATE scores SET h = 0.51, evaluator = 'ssrem' WHERE h IS NOT NULL",
         ],
-    },
-    "correlate": {
         "answers_score_or_say_why": [
             "UPDATE judgments SET score = 1 WHERE response_id = '2'",
             "UPDATE judgments SET reason = NULL WHERE response_id = '2'",
@@ -277,6 +277,7 @@ BREAKS = {
             "UPDATE studies SET value = 1.1 WHERE measure = 'spearman'",
             "UPDATE studies SET low = -1.1 WHERE measure = 'spearman'",
             "UPDATE studies SET value = -1 WHERE measure = 'sd_unscaled'",
+            "UPDATE studies SET measure = 'fooled', value = -0.5, low = NULL WHERE measure = 'spearman'",
         ]
     },
     "forget": {

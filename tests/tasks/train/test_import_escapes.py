@@ -22,7 +22,7 @@ from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError, SsremError
 from ssrem.evaluators import PACKAGED
 from ssrem.files import read_json
-from ssrem.tasks.versions import import_evaluator, pack, unpack
+from ssrem.tasks.transfer import import_evaluator, pack, unpack
 from ssrem.tasks.warehouse.home import Warehouse
 
 

@@ -18,6 +18,7 @@ from ssrem.settings import TableSettings
 from ssrem.sql import statement
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks import correlate as correlation
+from ssrem.tasks.annotated import landed_contexts
 from ssrem.tasks.correlate import correlate, correlate_landed
 from ssrem.tasks.promote import Challenge, challenges, decide, decide_all, promote, refused_in_a_row
 from ssrem.tasks.score import score_corpus
@@ -25,7 +26,7 @@ from ssrem.tasks.settings import Margins
 from ssrem.tasks.stage.stage import Output, last_parameters
 from ssrem.tasks.tables import build, build_missing, without_tables
 from ssrem.tasks.train import retrain, train
-from ssrem.tasks.versions import outdated, promoted, stage_version, versions
+from ssrem.tasks.versions import context_hashes, outdated, promoted, stage_version, versions
 from ssrem.tasks.warehouse.catalog import PartitionKey, of_turns
 from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import Made, annotated_rows, copied
@@ -152,10 +153,11 @@ def test_a_worse_challenger_is_refused_and_says_why(
 def test_a_set_that_one_of_them_learned_from_does_not_count(
     copy: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ((digest,),) = copy.query("SELECT DISTINCT sha256 FROM rated_responses")
+    contexts = landed_contexts(copy, "people")
 
     def labelled(stage: Any, evaluator: Any, settings: Any, learned: dict[str, Any], **more: Any) -> Any:
-        return stage_version(stage, evaluator, settings, {**learned, "labels": digest}, **more)
+        learned["labelled"] = sorted(context_hashes(contexts[:3]))
+        return stage_version(stage, evaluator, settings, learned, **more)
 
     monkeypatch.setattr("ssrem.tasks.train.published_keys", lambda *_: [])
     monkeypatch.setattr("ssrem.tasks.train.stage_version", labelled)

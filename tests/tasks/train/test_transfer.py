@@ -16,16 +16,13 @@ from ssrem.files import write_json
 from ssrem.samples import Sample
 from ssrem.tasks.settings import TrainSettings
 from ssrem.tasks.train import train
+from ssrem.tasks.transfer import export_evaluator, import_evaluator, pack, unpack
 from ssrem.tasks.versions import (
     any_trained,
-    export_evaluator,
-    import_evaluator,
     outdated,
-    pack,
     promoted,
     register,
     to_correlate,
-    unpack,
     unregistered,
     versions,
 )

@@ -65,7 +65,11 @@ def test_a_damaged_file_is_named_and_all_other_tables_read(copy: Warehouse, says
     DAMAGES[says](path)
     shown = str(path.relative_to(copy.root))
     (note,) = [note for note in health(copy, deep=True) if note.startswith("damaged: ")]
-    assert shown in note and says in note and "run ssrem tables --corpus tiny to make it anew" in note
+    assert (
+        shown in note
+        and says in note
+        and "run ssrem tables --corpus tiny, with the options that it had, to make it anew" in note
+    )
     assert ("delete it, then" in note) is (says == "was changed")
     assert any(shown in note for note in health(copy)) is (says != "was changed"), "its size is the same"
     assert copy.query("SELECT count(*) > 0 FROM utterances") == [(True,)]

@@ -6,5 +6,8 @@ FROM scores
 WHERE
     h < least(f_unit, g_unit) - 1e-9
     OR h > greatest(f_unit, g_unit) + 1e-9
-    OR (evaluator IN ('ssrem', 'ssrem-minilm', 'ssrem-paper', 'rsrem') AND abs(h - (f_unit + g_unit) / 2) > 1e-9)
+    OR (
+        evaluator IN ('ssrem', 'ssrem-minilm', 'ssrem-base', 'ssrem-paper', 'rsrem')
+        AND abs(h - (f_unit + g_unit) / 2) > 1e-9
+    )
     OR (h IS NULL) <> (f_unit IS NULL OR g_unit IS NULL)
