@@ -11,6 +11,8 @@ from ssrem.errors import AnnotationError
 from ssrem.readers.fields import ALIASES, normalise
 from ssrem.readers.json_values import opened
 
+BEFORE = "the messages before"
+"""The column of the contexts where rows are messages."""
 SKIPPED = "task that an annotator skipped"
 NO_RATING = "answer without a rating"
 
@@ -26,6 +28,11 @@ def _mapped(
     aliases: Mapping[str, Sequence[str]] = ALIASES,
 ) -> Iterator[Row]:
     """The rows by field. Columns are found by `--map` or by well-known names (`Columns`)."""
+    said = not mapping or {"context", "response"}.isdisjoint(mapping)
+    message = _of_messages(header) if said else None
+    if message:
+        header, rows = [*header, BEFORE], list(_with_contexts(rows, *message))
+        mapping = {"context": BEFORE, "response": message[1], **(mapping or {})}
     columns = Columns.of(source.path, header, [row for _, row in rows], mapping, aliases)
     source.columns = columns.told
     for where, row in rows:
@@ -40,6 +47,28 @@ def _mapped(
         texts = {name: values.get(name) for name in ("model", "reference", "dialogue")}
         for rater, given in _each_rater(where, values.get("rater"), scores):
             yield Row(where, values["context"], values["response"], given, **texts, rater=rater, joined=long)
+
+
+def _of_messages(header: Sequence[str]) -> tuple[str, str] | None:
+    """The columns of the dialogue and the text, where rows are messages of dialogues, of which some are rated; None
+    where columns hold contexts or responses."""
+    known = {normalise(name): name for name in header}
+    if not known.keys().isdisjoint((*ALIASES["context"], *ALIASES["response"])):
+        return None
+    dialogue, text = (
+        next((known[name] for name in ALIASES[field] if name in known), "")
+        for field in ("conversation", "text")
+    )
+    return (dialogue, text) if dialogue and text else None
+
+
+def _with_contexts(rows: Sequence[Place], dialogue: str, text: str) -> Iterator[Place]:
+    """Messages as responses to the messages before them in their dialogue, in the order of the file."""
+    said: dict[str, list[Any]] = {}
+    for where, row in rows:
+        before = said.setdefault(str(row.get(dialogue)), [])
+        yield where, {**row, BEFORE: list(before)}
+        before.append(row.get(text))
 
 
 def _each_rater(
@@ -78,9 +107,11 @@ def _has_known_keys(source: Source) -> bool:
         return False
     keys = set(map(normalise, source.first))
     texts = all(keys & set(ALIASES[field]) for field in ("context", "response"))
-    known = (texts or any(ends_with_answer([cell]) for cell in source.first.values())) and bool(
-        keys & set(ALIASES["score"])
-    )
+    known = (
+        texts
+        or _of_messages([*source.first])
+        or any(ends_with_answer([cell]) for cell in source.first.values())
+    ) and bool(keys & set(ALIASES["score"]))
     return source.format == "jsonl" or (source.format == "json" and (known or bool(source.mapping)))
 
 

@@ -54,7 +54,9 @@ def test_a_gain_within_noise_is_too_small_to_tell() -> None:
     assert too_small([run(gains=[gain_of_share("", 0.8, 0.7, 5000)])])  # a loss
     assert not too_small([run()])  # nothing was learned here
     of_scores = within | {"what": "Spearman, overall, out of fold"}
-    assert too_small([run(gains=[beyond, of_scores])]), "what it learned from human scores is what the row shows"
+    assert too_small([run(gains=[beyond, of_scores])]), (
+        "what it learned from human scores is what the row shows"
+    )
 
 
 def test_a_gain_on_the_same_cases_is_more_certain_than_on_others() -> None:

@@ -665,6 +665,12 @@ def test_objects_without_a_speaker_are_two_seats_in_turn(write: Write, home: War
     assert [speaker for _, speaker, _ in spoken(home)[:3]] == ["D0/A", "D0/B", "D0/A"]
 
 
+def test_a_path_within_the_messages_is_offered(write: Write, home: Warehouse) -> None:
+    said = [{"sender": f"@{who}", "content": {"body": who}} for who in "abab"]
+    dump = write({"room_name": "R", "messages": said})
+    assert "(did you mean messages.*.content.body?)" in refusal(dump, home, map={"text": "content.body"})
+
+
 def test_lists_as_python_prints_them_are_read_from_cells(write: Write, home: Warehouse) -> None:
     rows = [(f"c{n}", str([{"by": "a", "said": "it's"}, {"by": "b", "said": f"yo {n}"}])) for n in range(3)]
     fields = {"speaker": "turns.*.by", "text": "turns.*.said"}

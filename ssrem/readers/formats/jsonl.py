@@ -22,7 +22,7 @@ from ssrem.readers.base import Reader, Record, malformed, problem
 from ssrem.readers.fields import ALIASES, FEW, check_header, listed
 from ssrem.readers.files.streams import SAMPLE_ROWS, DumpFile, encodable, is_utf8
 from ssrem.readers.json_values import is_pair, parse_json, row_of
-from ssrem.readers.paths import Paths
+from ssrem.readers.paths import Paths, values_at
 from ssrem.readers.rows import MalformedRowError, joined_text, raw_batch
 from ssrem.readers.times import NotVectorisableError
 
@@ -80,9 +80,11 @@ class JsonlReader(Reader):
         if paths is None:
             check_header(file.path, list(keys), self.mapping, DumpError, "key")
         elif (path := paths.missing(rows)) is not None:
+            inside = (f"{key}.*.{path}" for key, value in rows[0].items() if isinstance(value, list))
+            near = next((one for one in inside if any(values_at(rows[0], tuple(one.split("."))))), "")
             raise DumpError(
-                f"{file.path}: --map names {path!r}, which is not there; the keys are {listed(list(keys))}; a row is "
-                f"{short_repr(rows[0], 300)}"
+                f"{file.path}: --map names {path!r}, which is not there{near and f' (did you mean {near}?)'}; the "
+                f"keys are {listed(list(keys))}; a row is {short_repr(rows[0], 300)}"
             )
         self.layout.map(self.mapping if paths is None else paths.keys)
         self._check_pairs(file.path, rows)

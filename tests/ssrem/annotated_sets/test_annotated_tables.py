@@ -592,3 +592,19 @@ def test_a_data_frame_as_pandas_writes_it(tmp_path: Path) -> None:
         (("a",), "r", {"score": (1.0,)}),
         (("b",), "s", {"score": (2.0,)}),
     ]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.json"])
+def test_rated_messages_answer_those_before_them(tmp_path: Path, name: str) -> None:
+    rows = [("a", "user", "hi", ""), ("b", "user", "yo", ""), ("a", "bot", "hello", 4), ("a", "bot", "so", 1)]
+    content = "dialogue_id,speaker,text,rating\n" + "".join(",".join(map(str, row)) + "\n" for row in rows)
+    if name == "t.json":
+        content = json.dumps(
+            [dict(zip(("dialogue_id", "speaker", "text", "rating"), row, strict=True)) for row in rows]
+        )
+    annotated = read(tmp_path, content, name=name)
+    assert [(row.context, row.response, row.ratings) for row in annotated.rows] == [
+        (("hi",), "hello", {"rating": (4.0,)}),
+        (("hi", "hello"), "so", {"rating": (1.0,)}),
+    ]
+    assert "read context from 'the messages before', response from 'text'" in annotated.columns
