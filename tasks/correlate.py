@@ -89,7 +89,7 @@ def correlate(
     job.landed()  # says what is wrong with it before what it was read as
     source.say_how_read()
     for name, number in left:
-        say(f"{name} is left out: version {number} learned from the human scores of {dataset}")
+        say(f"{name} is left out: version {number} learned human scores of the contexts of {dataset}")
     if left and len(left) == len(versions):
         raise EvaluatorError(
             f"{dataset}: every evaluator has learned from its human scores; name another one"

@@ -27,7 +27,16 @@ from ssrem.readers.people import NONE
 from ssrem.readers.times import checked_format
 from ssrem.schemas import LANDED
 from ssrem.tables.landing import Landed, create_rest, create_utterances
-from ssrem.tables.notes import one_sided, order_note, people_notes, repeated_notes, replies_notes, seats
+from ssrem.tables.notes import (
+    alike_note,
+    landed_note,
+    one_sided,
+    order_note,
+    people_notes,
+    repeated_notes,
+    replies_notes,
+    seats,
+)
 from ssrem.tasks.privacy import derived, leaving, private, purge
 from ssrem.tasks.settings import DumpSettings, Resources
 from ssrem.tasks.stage.progress import progress
@@ -236,7 +245,8 @@ class _DumpLanding:
             raise DumpError(f"{self.source}: {sentence}; {way_out}")
         order, of_corpus = order_note(stage), PartitionKey(corpus=self.corpus)
         again = [f"{note} with --replace" for note in (order, *repeated_notes(stage)) if note]
-        self._say(*again, *replies_notes(stage, landed))
+        others = (landed_note(stage, self.corpus), alike_note(stage) if scope == "person" else None)
+        self._say(*again, *replies_notes(stage, landed), *filter(None, others))
         retired = of_turns(stage.partitions, self.corpus)  # which were here before
         outputs = [Output(table, of_corpus) for table in LANDED]
         if self.key and any(p.address == ("corpora", of_corpus) for p in stage.partitions):
@@ -316,7 +326,7 @@ def land_folder(
             _file_away(path, DONE)
             outcomes[path.name] = f"landed as {corpus}" if new else f"is there already, as {corpus}"
     if rejected:
-        raise DumpError(rejected[0] + (f" (and {len(rejected) - 1} more)" if len(rejected) > 1 else ""))
+        raise DumpError("; ".join(rejected))
     return outcomes
 
 

@@ -249,7 +249,11 @@ def no_better(home: Warehouse, datasets: Collection[str] | None = None) -> list[
 
 def drawn(home: Warehouse) -> list[str]:
     """Which evaluators in use were identified on drawn responses alone, since they read slowly; a sentence each."""
-    query = "SELECT evaluator, test_sample FROM evaluators WHERE promoted AND test_sample IS NOT NULL ORDER BY ALL"
+    query = (
+        "SELECT DISTINCT e.evaluator, e.test_sample FROM evaluators AS e INNER JOIN identification AS i "
+        "ON e.evaluator = i.evaluator AND e.version = i.version AND i.kind = 'GT' AND i.n = e.test_sample "
+        "WHERE e.promoted ORDER BY ALL"
+    )
     return [
         f"{name} reads slowly: its identification is of {n:,} drawn responses."
         for name, n in home.query(query)

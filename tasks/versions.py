@@ -274,9 +274,11 @@ def best_line(home: Warehouse) -> tuple[str, str]:
     """The best packaged evaluator whose packages are installed, and a line that says which version is used and why."""
     name, missing = best_packaged()
     better = "".join(f"; {other} needs {way_out(*modules)}" for other, modules in missing.items())
-    version = next((row["version"] for row in versions(home, name) if row["promoted"]), None)
-    which = f"version {version} in {home.root}" if version else "as packaged"
-    return name, f"{name}, {which}: the best that is installed; --evaluator names another{better}"
+    used = next((row for row in versions(home, name) if row["promoted"]), None)
+    which = f"version {used['version']} in {home.root}" if used else "as packaged"
+    own = used and not comes_packaged(name, used["signature"])
+    best = "your own of that name" if own else "the best that is installed"
+    return name, f"{name}, {which}: {best}; --evaluator names another{better}"
 
 
 def created(home: Warehouse, name: str, settings: Mapping[str, Any] | None = None) -> Evaluator:
@@ -317,8 +319,8 @@ def check_not_learned_from(
     for row in rows:
         if known := [name for name, own in hashes.items() if _has_learned(row["labelled"], own)]:
             raise EvaluatorError(
-                f"{row['evaluator']} version {row['version']} learned from the human scores of {known[0]} already; "
-                "promote a version that did not, or name another evaluator"
+                f"{row['evaluator']} version {row['version']} learned human scores of the contexts of {known[0]} "
+                "already; promote a version that did not, or name another evaluator"
             )
 
 

@@ -1,26 +1,42 @@
 -- One row is what the dump seems to hold more than once. Grain: the corpus.
 -- repeats: messages with the conversation, speaker, time and text of another one; timed: those with a time.
 -- beginnings: conversations that are the beginning of another one, as in logs whose rows repeat a growing history;
--- conversations: those of several messages. All are of the first 20,000 conversations, which bounds the time.
+-- conversations: those of several messages. copies: those of four messages or more that have the texts of an earlier
+-- one, or hold their own texts twice. All are of the first 20,000 conversations, which bounds the time.
 WITH said AS (
     SELECT
         conversation_no,
         position,
+        text,
         sum(hash(text, position)::HUGEINT) OVER so_far AS begun,
-        position = max(position) OVER (PARTITION BY conversation_no) AS is_last
+        max(position) OVER (PARTITION BY conversation_no) AS last_position
     FROM utterances
     WHERE conversation_no < 20_000
     WINDOW so_far AS (PARTITION BY conversation_no ORDER BY position)
 ),
 
 whole AS (
-    SELECT * FROM said WHERE is_last AND position > 0
+    SELECT * FROM said WHERE position = last_position AND position > 0
 ),
 
 again AS (
     SELECT w.conversation_no
     FROM whole AS w
-    SEMI JOIN said AS s ON w.begun = s.begun AND w.position = s.position AND NOT s.is_last
+    SEMI JOIN said AS s ON w.begun = s.begun AND w.position = s.position AND s.position < s.last_position
+),
+
+-- In a conversation that holds its texts twice, those of its second half are those of its first.
+doubled AS (
+    SELECT conversation_no
+    FROM said
+    WHERE last_position > 2 AND last_position % 2 = 1
+    GROUP BY conversation_no
+    HAVING sum(
+        CASE
+            WHEN 2 * position <= last_position THEN hash(text, position)::HUGEINT
+            ELSE -hash(text, position - (last_position + 1) // 2)::HUGEINT
+        END
+    ) = 0
 )
 
 SELECT
@@ -28,6 +44,8 @@ SELECT
         AS repeats,
     count(time) AS timed,
     (SELECT count(*) FROM again) AS beginnings,
-    (SELECT count(*) FROM whole) AS conversations
+    (SELECT count(*) FROM whole) AS conversations,
+    (SELECT count(*) - count(DISTINCT hash(begun, position)) FROM whole WHERE position > 2)
+    + (SELECT count(*) FROM doubled) AS copies
 FROM utterances
 WHERE conversation_no < 20_000

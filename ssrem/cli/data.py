@@ -92,6 +92,8 @@ def ingest(
 
     retrain: then retrain the evaluators that have not seen every landed corpus
     """
+    if margin != Margins() and not retrain:
+        raise UsageError("--margin is about a retraining; add --retrain, or leave it out")
     corpus, new = tasks.ingest.land(source, call.root, dump, resources=call.resources)
     again = tasks.train.retrain(call.root, None, margin, resources=call.resources) if retrain else {}
     every = tasks.query.summary(call.home, ["corpora", "quarantine"])

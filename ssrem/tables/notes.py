@@ -87,9 +87,9 @@ def order_note(tables: TableBuilder) -> str | None:
 
 
 def repeated_notes(tables: TableBuilder) -> Iterator[str]:
-    """A sentence if more than a hundredth of the messages are there twice, and one if more than a twentieth of the
-    conversations are the beginning of another one."""
-    repeats, timed, beginnings, conversations = tables.connection.execute(
+    """A sentence if more than a hundredth of the messages are there twice, one if as many conversations are, and one if
+    more than a twentieth of the conversations are the beginning of another one."""
+    repeats, timed, beginnings, conversations, copies = tables.connection.execute(
         statement("1_ingest/repeated")
     ).fetchall()[0]
     if 100 * repeats > timed:
@@ -97,12 +97,45 @@ def repeated_notes(tables: TableBuilder) -> Iterator[str]:
             f"{repeats:,} of {timed:,} messages have the conversation, speaker, time and text of another one; if the "
             "dump has them twice, take them out and land it again"
         )
+    if 100 * copies > conversations:
+        yield (
+            f"{copies:,} of {conversations:,} conversations have the texts of another one, or their own twice, so that "
+            "the same texts are learned from and tested on; take the copies out and land it again"
+        )
     if 20 * beginnings > conversations:
         yield (
             f"{beginnings:,} of {conversations:,} conversations are the beginning of another one, as where rows repeat "
             "a history that grows, and the same texts are learned from and tested on; keep the last row of each and "
             "land it again"
         )
+
+
+def landed_note(tables: TableBuilder, corpus: str) -> str | None:
+    """A sentence if more than a twentieth of the conversations have landed in another corpus, too."""
+    rows = tables.connection.execute(statement("1_ingest/landed_too"), {"corpus": corpus}).fetchall()
+    if not rows or 20 * rows[0][1] <= rows[0][2]:
+        return None
+    other, there, conversations = rows[0]
+    return (
+        f"{there:,} of {conversations:,} conversations have landed in the corpus {other!r}, too, and count twice; if "
+        f"this dump is that one grown, land it in its place with --name {other} --replace"
+    )
+
+
+def alike_note(tables: TableBuilder) -> str | None:
+    """A sentence if speakers differ by case and blanks alone; None if not."""
+    query = """
+    SELECT list_sort(list(DISTINCT speaker))[:3], count(*) OVER () FROM utterances WHERE is_person
+    GROUP BY lower(regexp_replace(trim(speaker), '\\s+', ' ', 'g')) HAVING count(DISTINCT speaker) > 1 ORDER BY ALL
+    """
+    rows = tables.connection.execute(query).fetchall()
+    if not rows:
+        return None
+    names, count = rows[0]
+    return (
+        f"{' and '.join(map(repr, names))} are read as different people: {count:,} names are written in several ways, "
+        "by case and blanks alone; write each one way in the dump if they are one person"
+    )
 
 
 def people_notes(

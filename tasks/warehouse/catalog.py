@@ -148,12 +148,22 @@ def _attached(catalog: Path, option: str = "READ_ONLY") -> Iterator[duckdb.DuckD
             raise
 
 
+_LAST_READ: dict[tuple[str, int, int, int], Snapshot] = {}
+"""Path, inode, time of change and size of a catalog → what was read from it; of the last one alone."""
+
+
 def read_catalog(catalog: Path) -> Snapshot:
-    """The snapshot that a catalog publishes; HomeError if it cannot be read or has another layout."""
+    """The snapshot that a catalog publishes; HomeError if it cannot be read or has another layout.
+
+    A stage asks for it many times: the last one that was read is kept, and holds for the same file.
+    """
     import duckdb
 
     try:
-        catalog.stat()
+        found = catalog.stat()
+        file = (str(catalog), found.st_ino, found.st_mtime_ns, found.st_size)
+        if file in _LAST_READ:
+            return _LAST_READ[file]
         check_regular(catalog)
         with _attached(catalog) as cursor:
             ((layout, *more),) = cursor.execute("FROM catalog.ssrem.home").fetchall()
@@ -173,7 +183,9 @@ def read_catalog(catalog: Path) -> Snapshot:
         raise HomeError(f"{catalog} cannot be read ({one_line(error)}); {way_out}") from None
     partitions = [Partition(row[0], PartitionKey(*row[1:-4]), *row[-4:]) for row in rows]
     _, number, root = more
-    return Snapshot(number, partitions, root)
+    _LAST_READ.clear()
+    _LAST_READ[file] = Snapshot(number, partitions, root)
+    return _LAST_READ[file]
 
 
 def write_catalog(catalog: Path, snapshot: Snapshot, published_at: datetime) -> None:

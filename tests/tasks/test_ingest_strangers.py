@@ -687,3 +687,39 @@ def test_a_data_frame_as_pandas_writes_it_is_read(write: Write, home: Warehouse)
     frame = {name: {str(at): value for at, value in enumerate(column)} for name, column in cells.items()}
     land(write(frame), str(home.root), DumpSettings(speakers="person"))
     assert spoken(home) == [("a", "x", "hi"), ("a", "y", "yo"), ("b", "x", "so"), ("b", "y", "no")]
+
+
+def test_conversations_that_are_there_more_than_once_are_told(
+    write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [(f"c{n // 4}", PEOPLE[n % 3], f"text {n}") for n in range(40)]
+    people = {"speakers": "person"}
+    land(write(table("conversation,speaker,text", *rows)), str(home.root), DumpSettings(name="one", **people))
+    assert "conversations have" not in capsys.readouterr().err
+    twice = [*rows, *((f"{id}x", who, text) for id, who, text in rows)]
+    land(
+        write(table("conversation,speaker,text", *twice)),
+        str(home.root),
+        DumpSettings(name="copied", **people),
+    )
+    said = capsys.readouterr().err
+    assert "10 of 20 conversations have the texts of another one, or their own twice" in said
+    assert "10 of 20 conversations have landed in the corpus 'one', too" in said
+    land(
+        write(table("conversation,speaker,text", *rows, *rows)),
+        str(home.root),
+        DumpSettings(name="again", **people),
+    )
+    assert "10 of 10 conversations have the texts of another one" in capsys.readouterr().err
+
+
+def test_names_that_differ_by_case_and_blanks_are_told(
+    write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("Ann", "ben", "ANN ", "cleo", "dora", "ben")
+    rows = [(n // 2, names[n % 6], f"text {n}") for n in range(24)]
+    land(write(table("conversation,speaker,text", *rows)), str(home.root))
+    assert (
+        "'ANN ' and 'Ann' are read as different people: 1 names are written in several ways"
+        in capsys.readouterr().err
+    )

@@ -151,7 +151,9 @@ def test_no_evaluator_is_tested_on_what_it_learned_from(labelled: Warehouse) -> 
     labels = (str(labelled.root.with_name("likes_eval.json")),)
     settings = TrainSettings(encoder="glove-6b-50d", set=TINY, labels=labels)
     train("ruber-unref", ["tiny"], str(labelled.root), settings)
-    with pytest.raises(EvaluatorError, match="version 2 learned from the human scores of likes already"):
+    with pytest.raises(
+        EvaluatorError, match="version 2 learned human scores of the contexts of likes already"
+    ):
         study("likes", "low-resource", [("ruber-unref", 2)], str(labelled.root))
     with pytest.raises(
         EvaluatorError, match=r"ssrem: \S+ needs evaluators that learn from human scores.* train roberta-eval"

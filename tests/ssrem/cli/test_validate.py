@@ -110,11 +110,11 @@ def test_labels_that_the_evaluator_learned_from_are_refused(labels: Path, capsys
     assert main([*learn, 'parts=["length", "novelty"]']) == 0
     labels.write_text(f"{labels.read_text().rstrip()}\nanother context,another response,gpt,pass,1\n")
     assert main(["validate", "labels.csv", "--map", "score=label", "--evaluator", "blend"]) == 1
-    assert "blend version 1 learned from the human scores of labels" in capsys.readouterr().err
+    assert "blend version 1 learned human scores of the contexts of labels" in capsys.readouterr().err
     correlate = ["correlate", "labels.csv", "--map", "score=label", "--json", "--evaluator", "blend"]
     assert main(correlate) == 0
     said = capsys.readouterr()
-    assert "blend is left out: version 1 learned from the human scores of labels" in said.err
+    assert "blend is left out: version 1 learned human scores of the contexts of labels" in said.err
     assert {row["evaluator"] for row in json.loads(said.out)["agreement"]} <= {"cosine", "length"}
 
 
