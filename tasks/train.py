@@ -259,9 +259,8 @@ def retrain(
     if not any_trained(warehouse):
         first = train(evaluators, None, home, **more)
         return {name: version_status(warehouse, name, version) for name, (version, _) in first.items()}
-    promoted(
-        warehouse, [name for name in evaluators or () if not unregistered(warehouse, [name])]
-    )  # or an error
+    known = [name for name in evaluators or () if not unregistered(warehouse, [name])]
+    promoted(warehouse, known)  # or an error
     for name, settings in outdated(warehouse, evaluators or ()).items():
         if settings:
             ((version, _),) = train([name], None, home, settings, **more).values()

@@ -42,6 +42,8 @@ WORDS: Mapping[str, float] = {
 _LONGEST_NAME = 100
 """Most characters of a system's or a criterion's name on average: longer texts are instructions or utterances."""
 _LONGEST_SCORE = 40
+_FIRST_ROWS = 1_000
+"""Rows that decide whether turns begin with speakers."""
 _ONE_OF_SEVERAL = re.compile(
     r"(?i)(?:[ra]|rater|annotator|worker|judge|expert|coder|(?:human_)?(?:score|rating)|overall)[ _]?\d+"
 )
@@ -239,8 +241,8 @@ class Columns:
         return read
 
     def _name_speakers(self, rows: Sequence[Values]) -> bool:
-        """Whether nearly all contexts begin with a speaker."""
-        contexts = [self.values(row)["context"] for row in rows]
+        """Whether nearly all of the first contexts begin with a speaker."""
+        contexts = [self.values(row)["context"] for row in rows[:_FIRST_ROWS]]
         firsts = [
             next((one for one in turns if one and one.strip()), "")
             for turns in contexts
@@ -265,10 +267,11 @@ class Columns:
             found["context"] = listed(found["context"], self.separator)
         if isinstance(found["context"], list):
             found["context"] = found["context"][: self._end_of_context]
-        if self.speakers:
-            found["context"] = without_speakers(one for one in found["context"] if isinstance(one, str))
-            if isinstance(found["response"], str):
-                found["response"] = without_speaker(found["response"])
+        texts = found["context"] if isinstance(found["context"], list) else []
+        if self.speakers and texts and all(isinstance(one, str) for one in texts):
+            found["context"] = without_speakers(texts)
+        if self.speakers and isinstance(found["response"], str):
+            found["response"] = without_speaker(found["response"])
         return found
 
     @cached_property

@@ -214,7 +214,7 @@ def pairwise(source: Source) -> Iterator[Row]:
         row = _as_vote(where, written)
         winner = str(row.get("winner") or "").strip().lower()
         names = [str(row.get(f"model_{side}") or "").lower() for side in "ab"]
-        if winner in names and names[0] != names[1]:
+        if winner and winner in names and names[0] != names[1]:
             winner = "ab"[names.index(winner)]
         if winner in _NOBODY:
             source.left_out[NO_WINNER] += 1

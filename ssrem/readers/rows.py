@@ -145,21 +145,21 @@ def row_values(row: object, layout: FieldNames) -> dict[str, object]:
             continue
         if field in _PEOPLE and isinstance(written, dict):
             extras[columns[0]] = written
-            if field == "speaker" and (_is_bot(written) or _is_set(written.get("bot"))):
+            bot = written.get("type") == "Bot" or _is_set(written.get("bot")) or _is_flagged(written)
+            if field == "speaker" and bot:
                 values["is_person"] = False
             written = id_of(written)
         values[FIELDS[field]] = written if type(written) is str else joined_text({"": written}, ("",), field)
     if extras:
         values["metadata"] = canonical_object(extras)
-    if _is_bot(extras):
+    if _is_flagged(extras):
         values["is_person"] = False
     return values
 
 
-def _is_bot(about: Mapping[str, Any]) -> bool:
-    """Whether a row, or an object in place of a speaker, says that a bot speaks, as by `isBot`."""
-    flags = [value for name, value in about.items() if by_words(name) == "is_bot"]
-    return about.get("type") == "Bot" or any(map(_is_set, flags))
+def _is_flagged(about: Mapping[str, Any]) -> bool:
+    """Whether a row, or an object in place of a speaker, says by `isBot` or the like that a bot speaks."""
+    return any(_is_set(value) for name, value in about.items() if by_words(name) == "is_bot")
 
 
 def _is_set(flag: object) -> bool:

@@ -133,8 +133,8 @@ def alike_note(tables: TableBuilder) -> str | None:
         return None
     names, count = rows[0]
     return (
-        f"{' and '.join(map(repr, names))} are read as different people: {count:,} names are written in several ways, "
-        "by case and blanks alone; write each one way in the dump if they are one person"
+        f"{' and '.join(map(repr, names))} are read as different people, though they differ by case and blanks alone "
+        f"(such names: {count:,}); write each one way in the dump if they are one person"
     )
 
 

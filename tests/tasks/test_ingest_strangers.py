@@ -720,6 +720,6 @@ def test_names_that_differ_by_case_and_blanks_are_told(
     rows = [(n // 2, names[n % 6], f"text {n}") for n in range(24)]
     land(write(table("conversation,speaker,text", *rows)), str(home.root))
     assert (
-        "'ANN ' and 'Ann' are read as different people: 1 names are written in several ways"
+        "'ANN ' and 'Ann' are read as different people, though they differ by case and blanks alone (such names: 1)"
         in capsys.readouterr().err
     )

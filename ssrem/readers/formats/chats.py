@@ -144,7 +144,8 @@ class OpenaiReader(ChatReader):
             answer = answer[0] if isinstance(answer, list) and len(answer) == 1 else answer
             answer = {role: "assistant", content: answer} if isinstance(answer, str) else answer
             if isinstance(answer, dict) and {*self.keys} <= answer.keys():
-                self.notes.append(f"where messages end with the user, {key!r} beside them is the answer")
+                note = f"where messages end with the user, {key!r} beside them is the answer"
+                self.notes += [note] if note not in self.notes else []
                 return key, [*messages, answer]
         return "", messages
 
