@@ -22,6 +22,10 @@ FALSE = {
 """Kind of false responses → its name in sentences."""
 
 
+SMALL = 200
+"""Responses below which the shares of several corpora are one sentence: of so few each one's interval is ± 7 points."""
+
+
 @dataclass(frozen=True)
 class FirstSentences:
     """The facts of the first sentences, which `answer.html` puts into words.
@@ -58,7 +62,7 @@ def answer(data: ReportData) -> FirstSentences:
         and is_figure(row["p_holm"])
     }.values()
     shares: dict[Evaluator, dict[str, dict[str, float]]] = {}
-    for row in data.identification:
+    for row in _small_together(data.identification):
         if is_figure(row["gt_above"]):
             corpora = shares.setdefault((row["evaluator"], row["version"]), {})
             corpora.setdefault(row["corpus"], {})[row["kind"]] = row["gt_above"]
@@ -110,7 +114,7 @@ def no_better(identification: Rows, correlations: Rows, comparisons: Rows, title
     The columns of the rows are those of `ReportData`.
     """
     sentences = []
-    for row in identification:
+    for row in _small_together(identification):
         share, name = row["gt_above"], row["evaluator"]
         if name in BASELINES or row["kind"] not in FALSE or not is_figure(share) or not row["n"]:
             continue
@@ -142,6 +146,25 @@ def no_better(identification: Rows, correlations: Rows, comparisons: Rows, title
         if found:
             sentences.append(f"{title(*one)}: its Spearman with human scores is {', '.join(found)}.")
     return sentences
+
+
+def _small_together(identification: Rows) -> Rows:
+    """The rows of `identification`, those of an evaluator's version and kind on several SMALL corpora as one, with the
+    mean share of their responses."""
+    rows, groups = list[Row](), dict[tuple[Hashable, ...], list[Row]]()
+    for row in identification:
+        if is_figure(row["gt_above"]) and 0 < (row["n"] or 0) < SMALL:
+            key = (row["evaluator"], row["version"], row["kind"], learned_elsewhere(row))
+            groups.setdefault(key, []).append(row)
+        else:
+            rows.append(row)
+    for first, *more in groups.values():
+        n = first["n"] + sum(row["n"] for row in more)
+        share = sum(row["gt_above"] * row["n"] for row in (first, *more)) / n
+        together = {"corpus": f"{1 + len(more)} small corpora", "gt_above": share, "n": n}
+        together |= {} if learned_elsewhere(first) else {"learned_from": None}
+        rows.append({**first, **together} if more else first)
+    return rows
 
 
 def _against_baselines(comparisons: Rows) -> dict[Evaluator, list[str]]:

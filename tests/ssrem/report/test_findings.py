@@ -159,6 +159,21 @@ def test_identification_at_chance_is_said() -> None:
     assert no_better([share("length", "Rand", 0.5)], [], [], name) == []
 
 
+def test_small_corpora_share_a_sentence() -> None:
+    names = [f"day{day}" for day in range(10)]
+    learned = {"learned_from": ", ".join(names)}
+    days = [share("e", "SC", 0.4 + at / 50, 10) | {"corpus": day, **learned} for at, day in enumerate(names)]
+    large = share("e", "SC", 0.5, 2_000)
+    assert no_better([*days, large], [], [], name) == [
+        f"e tells the true response from another one of the same conversation in {share}% of cases: chance is 50% "
+        f"({corpus}, n = {n}, 95% interval {low}% to {high}%)."
+        for corpus, share, n, low, high in (
+            ("talk", "50.0", "2,000", "47.8", "52.2"),
+            ("10 small corpora", "49.0", "100", "39.4", "58.7"),
+        )
+    ]
+
+
 def test_a_correlation_that_may_be_none_and_what_stands_below_a_baseline_are_said() -> None:
     correlations = [
         correlation("e", "people", 0.05, spearman_low=-0.05),
