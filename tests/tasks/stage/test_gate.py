@@ -488,7 +488,13 @@ def stage_runs(home: Warehouse, text: str | None, **more: Any) -> Stage:
     with staging(home, "train", {"split": text}) as stage:
         evaluator = {c.name: 1 for c in TABLES["evaluators"].columns if c.type in ("BIGINT", "DOUBLE")}
         evaluator |= {c.name: "e" for c in TABLES["evaluators"].columns if c.type == "VARCHAR"}
-        evaluator |= {"promoted": True, "trained_at": stage.started, "decided_at": None, "promoted_at": None}
+        evaluator |= {
+            "promoted": True,
+            "labelled": ["a"],
+            "trained_at": stage.started,
+            "decided_at": None,
+            "promoted_at": None,
+        }
         stage.create_from_rows("evaluators", [evaluator])
         stage.create_from_rows("learning_curves", [row])
         stage.gate()
