@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,11 @@ class AnnotatedFile:
     path: Path
     digest: str
     read: AnnotatedSet
+
+    @property
+    def contexts(self) -> list[tuple[str, ...]]:
+        """The context of each response."""
+        return [row.context for row in self.read.rows]
 
     def say_how_read(self) -> None:
         """Print the layout and what was left out, unless the layout is `eval` and nothing was."""
@@ -194,10 +199,10 @@ def landed_sets(home: Warehouse) -> dict[str, str]:
     return dict(home.query("SELECT DISTINCT dataset, sha256 FROM rated_responses ORDER BY ALL"))
 
 
-def landed_contexts(home: Warehouse, dataset: str) -> list[list[str]]:
-    """The contexts of an annotated set that has landed."""
+def landed_contexts(home: Warehouse, dataset: str) -> Iterator[list[str]]:
+    """The contexts of an annotated set that has landed; they are queried when the first one is asked for."""
     query = "SELECT context FROM rated_responses WHERE dataset = ?"
-    return [context for (context,) in home.query(query, [dataset])]
+    yield from (context for (context,) in home.query(query, [dataset]))
 
 
 def version_outputs(table: str, versions: Sequence[Version], **key: str) -> list[Output]:

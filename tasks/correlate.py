@@ -83,7 +83,7 @@ def correlate(
     source = annotated_file(warehouse, file, sets.layout, sets.map)
     dataset = checked_name(source.name, "an annotated set", "rename the file", AnnotationError)
     warehouse = warehouse.anew(dataset=dataset)
-    seen = learned_from(warehouse, (row.context for row in source.read.rows))
+    seen = learned_from(warehouse, source.contexts)
     left = [one for one in versions if one in seen]
     job = _Job(warehouse, dataset, versions, source, sets.replace, settings, client)
     job.landed()  # says what is wrong with it before what it was read as
@@ -184,9 +184,7 @@ class _Job:
         last = last_parameters(self.home, self.dataset, "correlate")
         chosen = self.settings.model_dump(exclude_none=True) if self.settings else {}
         scored = {*_intact(self.home, "scores", self.dataset), *self.versions}
-        contexts = (
-            [row.context for row in source.read.rows] if source else landed_contexts(self.home, self.dataset)
-        )
+        contexts = source.contexts if source else landed_contexts(self.home, self.dataset)
         versions = scored - learned_from(self.home, contexts)
         in_use = self.home.query("SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL")
         parameters = {

@@ -37,11 +37,10 @@ from ssrem.tables.notes import (
     replies_notes,
     seats,
 )
-from ssrem.tasks.privacy import derived, leaving, private, purge
+from ssrem.tasks.privacy import derived, private, purge
 from ssrem.tasks.settings import DumpSettings, Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, already_done, last_parameters, run_stage
-from ssrem.tasks.versions import reinstated
 from ssrem.tasks.warehouse.catalog import PartitionKey, of_turns
 from ssrem.tasks.warehouse.home import Warehouse, checked_name
 
@@ -247,12 +246,11 @@ class _DumpLanding:
         again = [f"{note} with --replace" for note in (order, *repeated_notes(stage)) if note]
         others = (landed_note(stage, self.corpus), alike_note(stage) if scope == "person" else None)
         self._say(*again, *replies_notes(stage, landed), *filter(None, others))
-        retired = of_turns(stage.partitions, self.corpus)  # which were here before
         outputs = [Output(table, of_corpus) for table in LANDED]
+        in_use, retired = list[Output](), of_turns(stage.partitions, self.corpus)  # which were here before
         if self.key and any(p.address == ("corpora", of_corpus) for p in stage.partitions):
-            retired = derived(self.home, self.corpus)  # of what landed with names nothing stays
-            outputs += reinstated(stage, leaving(self.home, [self.corpus]))
-        return Built((self.corpus, True), outputs, retired=retired)
+            in_use, retired = derived(stage, self.corpus)  # of what landed with names nothing stays
+        return Built((self.corpus, True), [*outputs, *in_use], retired=retired)
 
     def _check(self, rejected: Landed) -> None:
         """DumpError if too few messages of the dump can land."""

@@ -171,17 +171,19 @@ def forget(
         raise PrivacyError(f"nobody is called {speaker!r} in {where}{hint}")
     with warehouse.lock("forget"):
         listed.add(warehouse, ids, corpora)  # first, so that they stay away however this ends
-    evaluators = [{"evaluator": name, "version": version} for name, version in leaving(warehouse, holding)]
+    evaluators = [{"evaluator": name, "version": version} for name, version in _leaving(warehouse, holding)]
     answers = purge(warehouse, holding, ids)
     removed = {corpus: _publish_without(warehouse, corpus, ids, resources) for corpus in holding}
     prune(warehouse, 0, 0, keep_seconds=0)
     return {"corpora": removed, "evaluators": evaluators, "deleted": {"judgments": answers}}
 
 
-def derived(home: Warehouse, corpus: str) -> list[Address]:
+def derived(stage: Stage, corpus: str) -> tuple[list[Output], list[Address]]:
     """The partitions that were computed from a corpus: its tables, the versions of evaluators that learned from it, and
-    whatever those scored. `prune` deletes the models of versions that are published no more."""
-    gone = set(leaving(home, [corpus]))
+    whatever those scored; before them, staged, the versions that are in use again in place of these. `prune` deletes
+    the models of versions that are published no more."""
+    home = stage.home
+    gone = set(_leaving(home, [corpus]))
     tested = home.query(
         "SELECT dataset, evaluator, version FROM rankings UNION SELECT dataset, first, first_version FROM comparisons "
         "UNION SELECT dataset, second, second_version FROM comparisons"
@@ -193,7 +195,7 @@ def derived(home: Warehouse, corpus: str) -> list[Address]:
         if (p.key.evaluator, p.key.version) in gone
         or (p.table in ("comparisons", "rankings") and p.key.dataset in datasets)
     ]
-    return list(dict.fromkeys([*of_turns(home.partitions(), corpus), *by_version]))
+    return reinstated(stage, gone), list(dict.fromkeys([*of_turns(home.partitions(), corpus), *by_version]))
 
 
 def purge(home: Warehouse, corpora: Sequence[str] = (), ids: Sequence[str] = ()) -> int:
@@ -233,11 +235,10 @@ def _publish_without(
         (after,) = records(stage.connection, "FROM main.corpora")
         counts = {name: before[name] - after[name] for name in ("utterances", "conversations")}
         landed = [(table, PartitionKey(corpus=corpus)) for table in LANDED]
-        again = reinstated(stage, leaving(home, [corpus]))
+        again, retired = derived(stage, corpus)
         if not after["utterances"]:  # nobody else was in it
-            return Built(counts, again, retired=[*derived(home, corpus), *landed])
-        outputs = [*again, *(Output(*address) for address in landed)]
-        return Built(counts, outputs, retired=derived(home, corpus))
+            return Built(counts, again, retired=[*retired, *landed])
+        return Built(counts, [*again, *(Output(*address) for address in landed)], retired=retired)
 
     def recipe() -> Recipe:
         return Recipe({"corpus": corpus}, {corpus: landed_corpus(home, corpus)[0]})
@@ -288,7 +289,7 @@ def _people(home: Warehouse, corpus: str) -> set[str]:
     return {id for id in people if isinstance(id, str)}
 
 
-def leaving(home: Warehouse, corpora: Sequence[str]) -> list[tuple[str, int]]:
+def _leaving(home: Warehouse, corpora: Sequence[str]) -> list[tuple[str, int]]:
     """The versions of evaluators that learned from one of these corpora, are a blend of one that did, or read a model
     of MODELS; not those that come with ssrem."""
     from ssrem.evaluators import comes_packaged

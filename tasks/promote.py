@@ -159,8 +159,8 @@ def promote(
     else:
         raise EvaluatorError(f"no other version of {name} in {home} was in use; nothing to roll back to")
 
-    if model_damage(warehouse.models, name, chosen):
-        raise EvaluatorError(f"{name} version {chosen}: {model_damage(warehouse.models, name, chosen)}")
+    if damage := model_damage(warehouse.models, name, chosen):
+        raise EvaluatorError(f"{name} version {chosen}: {damage}")
 
     def build(stage: Stage) -> Built[tuple[int, int | None]]:
         return Built((chosen, used), _decided(stage, name, chosen, {"why": why}, True))

@@ -259,8 +259,8 @@ def retrain(
     if not any_trained(warehouse):
         first = train(evaluators, None, home, **more)
         return {name: version_status(warehouse, name, version) for name, (version, _) in first.items()}
-    known = [name for name in evaluators or () if not unregistered(warehouse, [name])]
-    promoted(warehouse, known)  # or an error
+    new = unregistered(warehouse, evaluators or ())
+    promoted(warehouse, [name for name in evaluators or () if name not in new])  # or an error
     for name, settings in outdated(warehouse, evaluators or ()).items():
         if settings:
             ((version, _),) = train([name], None, home, settings, **more).values()

@@ -56,7 +56,7 @@ _SEPARATORS = (
 )
 """Marks between turns that published dialogues have in place of line breaks."""
 _SPEAKER = re.compile(
-    r"\s*(?:user|human|customer|person|system|bot|chatbot|assistant|agent|ai|model|(?:speaker|person) ?[\dab]|[ab])"
+    r"\A\s*(?:user|human|customer|person|system|bot|chatbot|assistant|agent|ai|model|(?:speaker|person) ?[\dab]|[ab])"
     r"\s*:\s*",
     re.IGNORECASE,
 )
@@ -102,16 +102,16 @@ def without_speakers(lines: Iterable[str]) -> list[str]:
     """The turns without the speakers that begin them; a line that names no speaker continues the turn before it."""
     said: list[str] = []
     for line in lines:
-        if (speaker := _SPEAKER.match(line)) or not said:
-            said.append(line[speaker.end() :] if speaker else line)
+        if _SPEAKER.match(line) or not said:
+            said.append(without_speaker(line))
         else:
             said[-1] += f"\n{line}"
     return said
 
 
 def without_speaker(text: str) -> str:
-    """A response without its speaker."""
-    return _SPEAKER.sub("", text, count=1) if _SPEAKER.match(text) else text
+    """A text without the speaker that begins it."""
+    return _SPEAKER.sub("", text)
 
 
 def _is_message(value: Any) -> bool:
@@ -256,22 +256,21 @@ class Columns:
         context ends before it."""
         found = {name: cell(row, of[0]) for name, of in self.fields.items()}
         if len(of := self.fields["context"]) > 1:
-            parts = [opened(cell(row, column)) for column in of]
-            marked = [
-                p.split(self.separator) if isinstance(p, str) and self.separator != "\n" else p for p in parts
-            ]
-            found["context"] = [
-                one for part in marked for one in (part if isinstance(part, list) else [part])
-            ]
+            found["context"] = []
+            for value in (opened(cell(row, column)) for column in of):
+                marked = isinstance(value, str) and self.separator != "\n"
+                said = value.split(self.separator) if marked else value
+                found["context"] += said if isinstance(said, list) else [said]
         if isinstance(found["context"], str):
             found["context"] = listed(found["context"], self.separator)
         if isinstance(found["context"], list):
             found["context"] = found["context"][: self._end_of_context]
-        texts = found["context"] if isinstance(found["context"], list) else []
-        if self.speakers and texts and all(isinstance(one, str) for one in texts):
-            found["context"] = without_speakers(texts)
-        if self.speakers and isinstance(found["response"], str):
-            found["response"] = without_speaker(found["response"])
+        if self.speakers:
+            texts, response = found["context"], found["response"]
+            if isinstance(texts, list) and all(isinstance(one, str) for one in texts):
+                found["context"] = without_speakers(texts)
+            if isinstance(response, str):
+                found["response"] = without_speaker(response)
         return found
 
     @cached_property

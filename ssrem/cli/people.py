@@ -217,9 +217,7 @@ def validate(
             if line:
                 say(f"validating {line}")
             in_use = [row for row in tasks.versions.versions(call.home, name) if row["promoted"]]
-            tasks.versions.check_not_learned_from(
-                in_use, {source.name: [row.context for row in source.read.rows]}
-            )
+            tasks.versions.check_not_learned_from(in_use, {source.name: source.contexts})
             # In one call: whether a reference counts depends on how many responses have one.
             labelled, scored = len(data.samples), scorer.components([*data.samples, *others])
             for note in left_out(scored.reasons[:labelled].tolist()):

@@ -126,9 +126,9 @@ def rows_in(value: Any) -> Iterator[object]:
 def frame_rows(value: object) -> list[dict[str, object]]:
     """The rows of a data frame as pandas writes it: by orient="split", names of columns and lists with as many cells,
     or by default, in each column the cells by row. Empty for anything else."""
-    inside = list(value.values()) if isinstance(value, Mapping) else []
-    if not isinstance(value, Mapping) or not inside:
+    if not isinstance(value, Mapping) or not value:
         return []
+    inside = list(value.values())
     names, cells = value.get("columns"), value.get("data")
     if isinstance(names, list) and isinstance(cells, list):
         fit = all(isinstance(row, list) and len(row) == len(names) for row in cells)

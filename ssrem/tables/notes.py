@@ -125,8 +125,8 @@ def landed_note(tables: TableBuilder, corpus: str) -> str | None:
 def alike_note(tables: TableBuilder) -> str | None:
     """A sentence if speakers differ by case and blanks alone; None if not."""
     query = """
-    SELECT list_sort(list(DISTINCT speaker))[:3], count(*) OVER () FROM utterances WHERE is_person
-    GROUP BY lower(regexp_replace(trim(speaker), '\\s+', ' ', 'g')) HAVING count(DISTINCT speaker) > 1 ORDER BY ALL
+    SELECT list_sort(list(speaker))[:3], count(*) OVER () FROM (SELECT DISTINCT speaker FROM spoken WHERE is_person)
+    GROUP BY lower(regexp_replace(trim(speaker), '\\s+', ' ', 'g')) HAVING count(*) > 1 ORDER BY ALL
     """
     rows = tables.connection.execute(query).fetchall()
     if not rows:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, astuple, dataclass, fields
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -148,32 +148,16 @@ def _attached(catalog: Path, option: str = "READ_ONLY") -> Iterator[duckdb.DuckD
             raise
 
 
-_LAST_READ: dict[tuple[str, int, int, int], Snapshot] = {}
-"""Path, inode, time of change and size of a catalog → what was read from it; of the last one alone."""
-
-
 def read_catalog(catalog: Path) -> Snapshot:
     """The snapshot that a catalog publishes; HomeError if it cannot be read or has another layout.
 
-    A stage asks for it many times: the last one that was read is kept, and holds for the same file.
+    A stage asks for it many times: of a file that has not changed, what was read is kept.
     """
     import duckdb
 
     try:
         found = catalog.stat()
-        file = (str(catalog), found.st_ino, found.st_mtime_ns, found.st_size)
-        if file in _LAST_READ:
-            return _LAST_READ[file]
-        check_regular(catalog)
-        with _attached(catalog) as cursor:
-            ((layout, *more),) = cursor.execute("FROM catalog.ssrem.home").fetchall()
-            if layout != LAYOUT:
-                raise HomeError(
-                    f"{catalog.parent} was written by another version of ssrem (layout {layout}, this version reads "
-                    f"{LAYOUT}); choose a new folder with --home, and land its dumps and human ratings there again"
-                )
-            query = f"SELECT {', '.join(_COLUMNS)} FROM catalog.ssrem.partitions ORDER BY ALL"
-            rows = cursor.execute(query).fetchall()
+        return _snapshot(catalog, (found.st_ino, found.st_mtime_ns, found.st_size))
     except OSError as error:
         raise HomeError(f"{catalog} {error.strerror or error}; {OTHERWISE}") from None
     except (duckdb.Error, ValueError) as error:  # ValueError: a table without its only row
@@ -181,11 +165,24 @@ def read_catalog(catalog: Path) -> Snapshot:
         if "lock" in str(error):
             way_out = "a program has it open for writing; close that, or let it open the file read-only"
         raise HomeError(f"{catalog} cannot be read ({one_line(error)}); {way_out}") from None
+
+
+@lru_cache(1)
+def _snapshot(catalog: Path, stamp: tuple[int, int, int]) -> Snapshot:
+    """The snapshot of `read_catalog`. stamp: inode, time of change and size, which tell an unchanged file."""
+    check_regular(catalog)
+    with _attached(catalog) as cursor:
+        ((layout, *more),) = cursor.execute("FROM catalog.ssrem.home").fetchall()
+        if layout != LAYOUT:
+            raise HomeError(
+                f"{catalog.parent} was written by another version of ssrem (layout {layout}, this version reads "
+                f"{LAYOUT}); choose a new folder with --home, and land its dumps and human ratings there again"
+            )
+        query = f"SELECT {', '.join(_COLUMNS)} FROM catalog.ssrem.partitions ORDER BY ALL"
+        rows = cursor.execute(query).fetchall()
     partitions = [Partition(row[0], PartitionKey(*row[1:-4]), *row[-4:]) for row in rows]
     _, number, root = more
-    _LAST_READ.clear()
-    _LAST_READ[file] = Snapshot(number, partitions, root)
-    return _LAST_READ[file]
+    return Snapshot(number, partitions, root)
 
 
 def write_catalog(catalog: Path, snapshot: Snapshot, published_at: datetime) -> None:

@@ -153,7 +153,7 @@ def test_a_worse_challenger_is_refused_and_says_why(
 def test_a_set_that_one_of_them_learned_from_does_not_count(
     copy: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    contexts = landed_contexts(copy, "people")
+    contexts = list(landed_contexts(copy, "people"))
 
     def labelled(stage: Any, evaluator: Any, settings: Any, learned: dict[str, Any], **more: Any) -> Any:
         learned["labelled"] = sorted(context_hashes(contexts[:3]))

@@ -16,7 +16,7 @@ import pytest
 
 from ssrem.errors import HomeError
 from ssrem.tasks.stage.stage import Output
-from ssrem.tasks.warehouse.catalog import LAYOUT, PartitionKey, made_by
+from ssrem.tasks.warehouse.catalog import LAYOUT, PartitionKey, _snapshot, made_by
 from ssrem.tasks.warehouse.home import Warehouse
 from ssrem.tasks.warehouse.prune import health
 from support.small_home import Made, called
@@ -223,11 +223,9 @@ def _files(home: Warehouse) -> dict[str, bytes]:
     return {str(path.relative_to(home.root)): path.read_bytes() for path in files}
 
 
-def test_an_index_that_a_program_has_open_for_writing_is_not_called_damaged(
-    home: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_index_that_a_program_has_open_for_writing_is_not_called_damaged(home: Warehouse) -> None:
     publish(home.root, 1)
-    monkeypatch.setattr("ssrem.tasks.warehouse.catalog._LAST_READ", {})  # as in a process that begins
+    _snapshot.cache_clear()  # as in a process that begins
     program = (
         "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('open', flush=True); sys.stdin.readline()"
     )
