@@ -175,6 +175,13 @@ class Scorer(Protocol):
     def score(self, samples: Sequence[Sample]) -> Floats: ...
 
 
+def draw(rows: Rows, count: int, seed: Sequence[int]) -> Rows:
+    """A random sample of `count` rows, in order; all if there are no more."""
+    if len(rows) <= count:
+        return rows
+    return np.sort(np.random.default_rng(seed).choice(rows, count, replace=False))
+
+
 def folds_by_context(samples: Sequence[Sample], folds: int, seed: int) -> Rows:
     """The fold of each sample, int64 (n,), from 0.
 

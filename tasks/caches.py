@@ -28,8 +28,11 @@ if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
     from ssrem.samples import Candidates, Encode
 
-MODULES = {"masked-lm": "ssrem.negatives.tied_head", "lm": "ssrem.evaluators.language_model.fine_tune"}
-"""Language model to the module that fine-tunes it, with `fine_tune`, `SETTINGS` and the name of its CARD."""
+LANGUAGE_MODELS = {
+    "masked-lm": "ssrem.negatives.tied_head:TiedHead",
+    "lm": "ssrem.evaluators.language_model.fine_tune:LmObjective",
+}
+"""Language models that are fine-tuned, and what they learn: a `ResponseObjective`."""
 
 _MANIFEST = "manifest.json"
 """File of a kept model with the digests of its other files."""
@@ -74,7 +77,7 @@ def training_texts(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str]
 
 def settings_of(name: str, values: Mapping[str, Any]) -> Any:
     """The settings of a fine-tuning; SsremError for an unknown one or a value that it cannot have."""
-    return object_at(f"{MODULES[name]}:SETTINGS")(**values)
+    return object_at(LANGUAGE_MODELS[name]).settings_model(**values)
 
 
 def language_model_for(
@@ -87,9 +90,11 @@ def language_model_for(
     folder = home.root / name / _digest(json.dumps([settings.model_dump(), corpora], sort_keys=True))
     unfinished = home.root / "checkpoints" / f"{name}-{folder.name}"
     if folder_damage(folder, _MANIFEST, deep=True):
-        fine_tune = object_at(f"{MODULES[name]}:fine_tune")
+        from ssrem.training.fine_tuning import fine_tune
+
         with progress(f"training {name}") as advance, whole_folder(folder) as draft:
-            fine_tune(candidates, draft, settings, progress=advance, checkpoint=unfinished)
+            objective = object_at(LANGUAGE_MODELS[name])(candidates, settings)
+            fine_tune(objective, draft, progress=advance, checkpoint=unfinished)
             digests = {path.name: sha256(path) for path in sorted(draft.iterdir())}
             write_json(draft / _MANIFEST, {"sha256": digests})
         shutil.rmtree(unfinished, ignore_errors=True)

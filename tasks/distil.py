@@ -13,9 +13,9 @@ import numpy as np
 from ssrem.errors import EvaluatorError, say
 from ssrem.evaluators import load_evaluator
 from ssrem.evaluators.judge.endpoint import Client, RequestOptions
-from ssrem.evaluators.learning import check_enough, draw, left_out, negatives_by_response
+from ssrem.evaluators.learning import check_enough, left_out, negatives_by_response
 from ssrem.negatives import load_generator
-from ssrem.samples import TRAIN, Candidates, Labels, Sample
+from ssrem.samples import TRAIN, Candidates, Labels, Sample, draw
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.correlate import correlate_landed
 from ssrem.tasks.endpoints import connected

@@ -31,9 +31,10 @@ from ssrem.errors import EvaluatorError, SsremError
 from ssrem.evaluators import evaluator_class, load_evaluator, packaged
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.blend import Blend
-from ssrem.evaluators.language_model import fine_tune as language
-from ssrem.negatives import tied_head as masked
+from ssrem.evaluators.language_model.fine_tune import LmObjective
+from ssrem.negatives.tied_head import TiedHead
 from ssrem.samples import Candidates, Floats, Labelled, Labels, folds_by_context, out_of_fold
+from ssrem.training.fine_tuning import CARD, fine_tune
 
 
 class PieceEndedError(SsremError):
@@ -221,16 +222,15 @@ def _with_model(value: Any, bench: Bench) -> Any:
     if value == MASKED and bench.masked_model:
         return bench.masked_model
     folder = bench.unfinished / value
-    module: Any = masked if value == MASKED else language
-    if not (folder / module.CARD).is_file():
+    if not (folder / CARD).is_file():
         bench.say(value)
-        module.fine_tune(
-            bench.candidates(RESPONSES),
-            folder,
-            MASKED_SETTINGS if value == MASKED else LANGUAGE_SETTINGS,
-            progress=_progress(bench),
-            checkpoint=bench.unfinished / f"{value}-0",
+        candidates, unfinished = bench.candidates(RESPONSES), bench.unfinished / f"{value}-0"
+        learned = (
+            TiedHead(candidates, MASKED_SETTINGS)
+            if value == MASKED
+            else LmObjective(candidates, LANGUAGE_SETTINGS)
         )
+        fine_tune(learned, folder, progress=_progress(bench), checkpoint=unfinished)
     return f"{folder}{BF16}"
 
 

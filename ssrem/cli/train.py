@@ -64,9 +64,9 @@ def train(
 def _language_model(call: Call, name: str, corpora: tuple[str, ...], settings: TrainSettings) -> None:
     """Fine-tune a language model, or resume its training; print where it is and how to use it."""
     from ssrem.files import read_json
-    from ssrem.registry import object_at
     from ssrem.tables.candidates import load_candidates
     from ssrem.tasks.warehouse.home import landed_corpora, landed_corpus
+    from ssrem.training.fine_tuning import CARD
 
     short = {"model" if name == "lm" else "encoder": settings.init, "device": settings.device}
     given = {key: value for key, value in short.items() if value is not None}
@@ -79,7 +79,7 @@ def _language_model(call: Call, name: str, corpora: tuple[str, ...], settings: T
     digests = {corpus: landed_corpus(call.home, corpus)[0] for corpus in chosen}
     with call.home.lock(f"train {name}"):
         folder = tasks.caches.language_model_for(call.home, name, candidates, digests, own)
-    card = read_json(folder / object_at(f"{tasks.caches.MODULES[name]}:CARD"), ("settings",))
+    card = read_json(folder / CARD, ("settings",))
     use = "negatives mask-and-fill --model " if name == "masked-lm" else "train lm-pmi --set model="
     say(
         f"{name}: {folder}, {own.steps:,} steps; -log p of a token {card.get('before', math.nan):.2f} before, "

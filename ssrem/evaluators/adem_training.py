@@ -29,8 +29,8 @@ from ssrem.evaluators.adem_space import (
     spanning,
 )
 from ssrem.evaluators.base import Bounds
-from ssrem.evaluators.learning import HeldOutSplit, draw, learned_and_valid
-from ssrem.samples import SPLIT_NAMES, TRAIN, VALID, Candidates, Floats, Labels, Progress, Rows
+from ssrem.evaluators.learning import HeldOutSplit, learned_and_valid
+from ssrem.samples import SPLIT_NAMES, TRAIN, VALID, Candidates, Floats, Labels, Progress, Rows, draw
 from ssrem.tokenize import words as words_of
 from ssrem.training import Training
 from ssrem.training.checkpoint import Checkpoint

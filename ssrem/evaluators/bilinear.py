@@ -34,9 +34,9 @@ from ssrem.evaluators.bilinear_inputs import (
     SSREMSettings,
     mean_turn,
 )
-from ssrem.evaluators.learning import CandidateColumns, draw, usable_rows
+from ssrem.evaluators.learning import CandidateColumns, usable_rows
 from ssrem.evaluators.similarity import similarity
-from ssrem.samples import TEST, TRAIN, VALID, Candidates, Floats, Progress, Rows, Sample
+from ssrem.samples import TEST, TRAIN, VALID, Candidates, Floats, Progress, Rows, Sample, draw
 from ssrem.training import Training
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from ssrem.agreement.correlate import spearman
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.learning import (
     check_enough,
-    draw,
     left_out,
     negatives_by_response,
     number_of_contexts,
@@ -33,6 +32,7 @@ from ssrem.samples import (
     Progress,
     Rows,
     Sample,
+    draw,
     folds_by_context,
 )
 from ssrem.training import Training

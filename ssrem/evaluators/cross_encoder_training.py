@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from ssrem.encoders.store import VectorStore
 from ssrem.evaluators.base import Bounds
 from ssrem.evaluators.cross_encoder_network import CrossNet, Inputs, logits, sigmoid
-from ssrem.evaluators.learning import HeldOutSplit, draw, negatives_by_response
+from ssrem.evaluators.learning import HeldOutSplit, negatives_by_response
 from ssrem.negatives.base import Generator
-from ssrem.samples import TRAIN, VALID, Candidates, Floats, Labels, Progress, Rows, Sample
+from ssrem.samples import TRAIN, VALID, Candidates, Floats, Labels, Progress, Rows, Sample, draw
 from ssrem.training import Training
 from ssrem.training.checkpoint import Checkpoint
 from ssrem.training.trainer import Curve, Group, Loss, Schedule, Step, shuffled_epochs, train

@@ -26,6 +26,7 @@ from ssrem.samples import (
     Rows,
     Sample,
     dialogue_units,
+    draw,
 )
 
 _FEWEST_SAMPLES, _FEWEST_CONTEXTS = 10, 5
@@ -91,13 +92,6 @@ def contents(texts: Sequence[str]) -> Rows:
     """For each text the number of the first that differs from it in no more than case and spaces, int64 (n,)."""
     same: dict[str, int] = {}
     return np.array([same.setdefault(" ".join(text.lower().split()), at) for at, text in enumerate(texts)])
-
-
-def draw(rows: Rows, count: int, seed: Sequence[int]) -> Rows:
-    """A random sample of `count` rows, in order; all if there are no more."""
-    if len(rows) <= count:
-        return rows
-    return np.sort(np.random.default_rng(seed).choice(rows, count, replace=False))
 
 
 def negatives_by_response(

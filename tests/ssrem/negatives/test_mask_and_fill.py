@@ -24,8 +24,9 @@ from ssrem.files import read_json
 from ssrem.negatives import load_generator
 from ssrem.negatives.base import Negative
 from ssrem.negatives.mask_and_fill import MaskAndFill, MaskAndFillSettings, rewrite
-from ssrem.negatives.tied_head import CARD, TiedHeadSettings, fine_tune
+from ssrem.negatives.tied_head import TiedHead, TiedHeadSettings
 from ssrem.samples import Candidates, Floats
+from ssrem.training.fine_tuning import CARD, fine_tune
 from support.tiny_transformer import SIZES
 from support.trained import KilledError, killed_at
 
@@ -310,7 +311,8 @@ def tune(
     """Fine-tunes a masked language model into the folder; its card."""
     usual = {"batch_size": 8, "learning_rate": 3e-3, "head_learning_rate": 1e-2}
     usual |= {"max_tokens": 32, "device": "cpu"}
-    fine_tune(pairs(), folder, TiedHeadSettings(encoder=str(encoder), **{**usual, **settings}), **how or {})
+    chosen = TiedHeadSettings(encoder=str(encoder), **{**usual, **settings})
+    fine_tune(TiedHead(pairs(), chosen), folder, **how or {})
     return read_json(folder / CARD, ("before", "after", "weights"))
 
 
@@ -353,7 +355,7 @@ def test_frozen_layers_and_embeddings_do_not_learn(encoder: Path, tmp_path: Path
 def test_a_stopped_training_goes_on_to_the_same_weights_which_depend_on_the_seed(
     encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ssrem.negatives.tied_head._STEPS_A_STATE", 2)
+    monkeypatch.setattr("ssrem.training.fine_tuning._STEPS_A_STATE", 2)
     with pytest.raises(KilledError):
         how = {"progress": killed_at(3), "checkpoint": tmp_path / "state"}
         tune(encoder, tmp_path / "two", steps=5, how=how)
@@ -378,9 +380,8 @@ def test_the_loss_before_is_that_of_a_plain_loop(encoder: Path, tmp_path: Path) 
     assert low <= card["before"] <= high
 
 
-def test_no_training_split_is_an_error_and_nothing_is_written(encoder: Path, tmp_path: Path) -> None:
+def test_no_training_split_is_an_error(encoder: Path) -> None:
     untrained = pairs()
     untrained.split[:] = 2
     with pytest.raises(EvaluatorError, match="the training split has no response"):
-        fine_tune(untrained, tmp_path / "none", TiedHeadSettings(encoder=str(encoder)))
-    assert not (tmp_path / "none").exists()
+        TiedHead(untrained, TiedHeadSettings(encoder=str(encoder)))

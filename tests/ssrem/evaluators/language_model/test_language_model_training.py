@@ -10,10 +10,11 @@ import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.language_model.fine_tune import CARD, LmSettings, fine_tune
+from ssrem.evaluators.language_model.fine_tune import LmObjective, LmSettings
 from ssrem.evaluators.language_model.likelihood import LmCoherence
 from ssrem.files import read_json
 from ssrem.samples import Candidates, Sample
+from ssrem.training.fine_tuning import CARD, fine_tune
 from support.tiny_transformer import SIZES, SPECIAL, tokenizer
 
 WORDS = ("A", "B", ":", "a", "b", "cat", "dog", "sat", "runs", "the", ".")
@@ -41,13 +42,14 @@ def pairs(n: int = 40) -> Candidates:
     return Candidates(texts, response, response - 1, response, {}, split)
 
 
-def settings(model: str, **more: int) -> LmSettings:
+def objective(model: str, **more: int) -> LmObjective:
     given = {"steps": 30, "batch_size": 8, "max_tokens": 32, "rank": 4, **more}
-    return LmSettings(model=model, device="cpu", learning_rate=0.05, **given)  # type: ignore[arg-type]
+    settings = LmSettings(model=model, device="cpu", learning_rate=0.05, **given)  # type: ignore[arg-type]
+    return LmObjective(pairs(), settings)
 
 
 def test_it_learns_and_scores_as_any_model(model: str, tmp_path: Path) -> None:
-    curve = fine_tune(pairs(), tmp_path / "lm", settings(model))
+    curve = fine_tune(objective(model), tmp_path / "lm")
     card = read_json(tmp_path / "lm" / CARD, ("before", "after"))
     assert card["after"] < card["before"] - 0.2 and card["after"] == curve.best["valid_loss"]
     sample = Sample(("the cat",), "the cat sat .")
@@ -58,30 +60,28 @@ def test_it_learns_and_scores_as_any_model(model: str, tmp_path: Path) -> None:
 
 
 def test_only_linear_maps_of_the_layers_that_are_not_frozen_change(model: str, tmp_path: Path) -> None:
-    fine_tune(pairs(), tmp_path / "lm", settings(model, steps=2, freeze=1))
+    fine_tune(objective(model, steps=2, freeze=1), tmp_path / "lm")
     one, other = (AutoModelForCausalLM.from_pretrained(folder) for folder in (model, tmp_path / "lm"))
     weights = dict(other.named_parameters())
     changed = {name for name, value in one.named_parameters() if not torch.equal(value, weights[name])}
     assert changed and all(name.startswith("model.layers.1.") and "norm" not in name for name in changed)
     with pytest.raises(EvaluatorError, match="freeze is 2; the model has 2 layers"):
-        fine_tune(pairs(), tmp_path / "none", settings(model, freeze=2))
+        fine_tune(objective(model, freeze=2), tmp_path / "none")
 
 
 def test_a_stopped_training_goes_on_to_the_same_weights(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ssrem.evaluators.language_model.fine_tune._STEPS_A_STATE", 2)
+    monkeypatch.setattr("ssrem.training.fine_tuning._STEPS_A_STATE", 2)
 
     def stop(done: int, total: int) -> None:
         if done == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fine_tune(
-            pairs(), tmp_path / "two", settings(model, steps=5), progress=stop, checkpoint=tmp_path / "state"
-        )
-    fine_tune(pairs(), tmp_path / "two", settings(model, steps=5), checkpoint=tmp_path / "state")
-    fine_tune(pairs(), tmp_path / "one", settings(model, steps=5))
+        fine_tune(objective(model, steps=5), tmp_path / "two", progress=stop, checkpoint=tmp_path / "state")
+    fine_tune(objective(model, steps=5), tmp_path / "two", checkpoint=tmp_path / "state")
+    fine_tune(objective(model, steps=5), tmp_path / "one")
     one, two = (read_json(tmp_path / name / CARD, ("weights", "before", "after")) for name in ("one", "two"))
     assert [one[key] for key in ("weights", "before", "after")] == [
         two[key] for key in ("weights", "before", "after")
@@ -92,6 +92,6 @@ def test_nothing_to_learn_from_and_no_linear_maps(model: str, tmp_path: Path) ->
     empty = pairs()
     empty.split[:] = 2
     with pytest.raises(EvaluatorError, match="the training split has no response"):
-        fine_tune(empty, tmp_path / "none", settings(model))
+        LmObjective(empty, LmSettings(model=model))
     with pytest.raises(EvaluatorError, match="context_share"):
         LmSettings(context_share=2)
