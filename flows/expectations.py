@@ -57,11 +57,16 @@ class Gates:
         broken = {}
         for table, some in groupby(enumerate(rules), key=lambda numbered: numbered[1].table):
             name = f"{table} {self.count}"  # a stage checks a table at several gates
-            suite = self.context.suites.add(gx.ExpectationSuite(name))
-            for number, rule in some:
-                query = f"{rule.offending}\n/* {{batch}} */"  # it warns without the batch
-                meta = {"rule": number}
-                suite.add_expectation(NoRows(unexpected_rows_query=query, description=rule.says, meta=meta))
+            expectations = [
+                NoRows(
+                    unexpected_rows_query=f"{rule.offending}\n/* {{batch}} */",  # it warns without the batch
+                    description=rule.says,
+                    meta={"rule": number},
+                )
+                for number, rule in some
+            ]
+            # Added at once: one by one, the library writes the whole suite each time.
+            suite = self.context.suites.add(gx.ExpectationSuite(name, expectations=expectations))
             batch = source.add_table_asset(table, table_name=table).add_batch_definition_whole_table("all")
             validation = gx.ValidationDefinition(name=name, data=batch, suite=suite)
             for result in self.context.validation_definitions.add(validation).run().results:

@@ -1,6 +1,6 @@
 """Flow `pipeline`: every stage in order; work that is done already is skipped."""
 
-from prefect import flow, tags
+from prefect import flow
 
 from ssrem.errors import AnnotationError, DumpError
 from ssrem.evaluators import DEFAULT_EVALUATORS
@@ -50,19 +50,18 @@ def pipeline(
         raise AnnotationError("sets says how to read annotated sets, but annotations names none")
     checked(evaluators or DEFAULT_EVALUATORS, options.training, Warehouse.at(home))
     annotated_files(Warehouse.at(home), annotations or (), sets.layout, sets.map)
-    with tags("pipeline"):
-        # Not announced: a deployment that listens to the event would train at the same time in the same home folder.
-        if source:
-            corpus, _ = ingest(source, home, dump, announce=False, resources=resources)
-            tables(home, [corpus], options.tables, resources)
-        train(evaluators, None, home, options.training, options.margin, resources)
-        if retrain_outdated:
-            retrain(None, home, options.margin, resources)
-        with shown(home, "score", []):
-            score_baselines(home, resources=resources)
-        if annotations:
-            correlate(annotations, home, evaluators, sets, resources=resources)
-        with shown(home, "study", AFTER_RUN):
-            correlate_landed(home, resources=resources)  # also of sets that landed before
-            study_behaviour(home, resources=resources)
-        return report(home, anew=False)
+    # Not announced: a deployment that listens to the event would train at the same time in the same home folder.
+    if source:
+        corpus, _ = ingest(source, home, dump, announce=False, resources=resources)
+        tables(home, [corpus], options.tables, resources)
+    train(evaluators, None, home, options.training, options.margin, resources)
+    if retrain_outdated:
+        retrain(None, home, options.margin, resources)
+    with shown(home, "score", []):
+        score_baselines(home, resources=resources)
+    if annotations:
+        correlate(annotations, home, evaluators, sets, resources=resources)
+    with shown(home, "study", AFTER_RUN):
+        correlate_landed(home, resources=resources)  # also of sets that landed before
+        study_behaviour(home, resources=resources)
+    return report(home, anew=False)

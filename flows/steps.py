@@ -30,22 +30,24 @@ AGAIN: dict[str, Any] = {
 }
 
 
-def _step(function: Callable[P, R], name: str, tag: str, *, run: str | None = None) -> Task[P, R]:
-    """A task that takes the parameters of the function. run: the name of a run of it."""
-    return Task(function, name=name, task_run_name=run, tags=[tag], **AGAIN)
+def _step(function: Callable[P, R], name: str, *, run: str | None = None) -> Task[P, R]:
+    """A task that takes the parameters of the function. run: the name of a run of it.
+
+    It has no tag: for each combination of tags Prefect opens another client, to ask the server for their limits. With
+    two tags the eleven tasks of `pipeline` took 15 seconds longer.
+    """
+    return Task(function, name=name, task_run_name=run, **AGAIN)
 
 
-land = _step(ingest.land, "land", "ingest", run="land {source}")
-build_tables = _step(tables.build, "build tables", "tables", run="build tables of {corpus}")
-train_evaluator = _step(train.train, "train evaluator", "train", run="train {name}")
-score_test_split = _step(
-    score.score_corpus, "score test split", "score", run="score {corpus} with {name} {version}"
-)
-score_baselines = _step(score.score_baselines, "score baselines", "score")
-decide = _step(promote.decide_all, "decide", "train")
-correlate_set = _step(agreement.correlate, "correlate", "correlate", run="correlate {file}")
-correlate_landed = _step(agreement.correlate_all, "correlate", "correlate", run="correlate landed sets")
-study_behaviour = _step(study.study_behaviour, "study", "study", run="study behaviour")
-write_report = _step(report.write_report, "write report", "report")
-write_figures = _step(report.write_figures, "write figures", "report")
-prune = _step(delete_unused, "prune", "prune")
+land = _step(ingest.land, "land", run="land {source}")
+build_tables = _step(tables.build, "build tables", run="build tables of {corpus}")
+train_evaluator = _step(train.train, "train evaluator", run="train {name}")
+score_test_split = _step(score.score_corpus, "score test split", run="score {corpus} with {name} {version}")
+score_baselines = _step(score.score_baselines, "score baselines")
+decide = _step(promote.decide_all, "decide")
+correlate_set = _step(agreement.correlate, "correlate", run="correlate {file}")
+correlate_landed = _step(agreement.correlate_all, "correlate", run="correlate landed sets")
+study_behaviour = _step(study.study_behaviour, "study", run="study behaviour")
+write_report = _step(report.write_report, "write report")
+write_figures = _step(report.write_figures, "write figures")
+prune = _step(delete_unused, "prune")
