@@ -42,7 +42,9 @@ def _step(function: Callable[P, R], name: str, *, run: str | None = None) -> Tas
 land = _step(ingest.land, "land", run="land {source}")
 build_tables = _step(tables.build, "build tables", run="build tables of {corpus}")
 train_evaluator = _step(train.train, "train evaluator", run="train {name}")
-score_test_split = _step(score.score_corpus, "score test split", run="score {corpus} with {name} {version}")
+score_test_splits = _step(
+    score.score_test_splits, "score test splits", run="score test splits with {name} {version}"
+)
 score_baselines = _step(score.score_baselines, "score baselines")
 decide = _step(promote.decide_all, "decide")
 correlate_set = _step(agreement.correlate, "correlate", run="correlate {file}")

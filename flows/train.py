@@ -6,7 +6,7 @@ from prefect.events import emit_event
 from ssrem.evaluators import DEFAULT_EVALUATORS
 from ssrem.flows.artifacts import shown
 from ssrem.flows.hooks import flow_options
-from ssrem.flows.steps import build_tables, decide, score_test_split, train_evaluator
+from ssrem.flows.steps import build_tables, decide, score_test_splits, train_evaluator
 from ssrem.tasks.promote import refused_in_a_row
 from ssrem.tasks.settings import Margins, Resources, TrainSettings
 from ssrem.tasks.train import train_all
@@ -41,7 +41,7 @@ def train(
             resources=resources,
             build=build_tables,
             train=train_evaluator,
-            score=score_test_split,
+            score=score_test_splits,
             decide_all=decide,
         )
     new = [name for name, (_, is_new) in trained.items() if is_new]

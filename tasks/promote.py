@@ -17,7 +17,7 @@ from ssrem.samples import dialogue_units
 from ssrem.sql import statement
 from ssrem.tasks.annotated import landed_contexts, landed_sets
 from ssrem.tasks.correlate import correlate_all, correlate_landed, left_out
-from ssrem.tasks.score import score_corpus
+from ssrem.tasks.score import score_test_splits
 from ssrem.tasks.settings import Margins, Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
@@ -81,8 +81,7 @@ def decide_all(
         challenge = waiting[0]  # one at a time: its decision may change what the next one is compared with
         name, both = challenge.evaluator, (challenge.champion, challenge.version)
         for version in both if "f" in evaluator_class(name).parts else ():
-            for corpus in challenge.corpora:
-                score_corpus(name, version, corpus, home, resources=resources)
+            score_test_splits(name, version, challenge.corpora, home, resources=resources)
         scored = []  # the annotated sets whose figures can be published
         for dataset in challenge.datasets:
             with left_out(dataset):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from ssrem import __version__
 from ssrem.agreement.correlate import Figure
 from ssrem.agreement.figures import Signature, conversation_figures, digest
 from ssrem.agreement.figures import versions as program_versions
@@ -21,15 +22,24 @@ from ssrem.evaluators.base import Evaluator, Scores
 from ssrem.evaluators.judge.endpoint import Client
 from ssrem.samples import CONTEXT_ATTACK, TEST, Candidates, Floats, Sample
 from ssrem.sql import statement
+from ssrem.tables.builder import quoted
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.caches import cached_vectors
 from ssrem.tasks.endpoints import asks, connected
 from ssrem.tasks.settings import Resources
 from ssrem.tasks.stage.progress import progress
-from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, candidate_sources, run_stage
+from ssrem.tasks.stage.stage import (
+    Built,
+    Output,
+    Recipe,
+    Stage,
+    candidate_sources,
+    read_outputs,
+    run_stage,
+)
 from ssrem.tasks.tables import build_missing
 from ssrem.tasks.versions import SLOW, Version, registered, test_sample
-from ssrem.tasks.warehouse.catalog import PartitionKey
+from ssrem.tasks.warehouse.catalog import PartitionKey, find_damage
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus
 
 SHARD = 5_000
@@ -39,55 +49,130 @@ UNTOUCHED_RATING = {"chitchat": 5}
 """Format to the initial position of its rating sliders; a rating of that value may be no rating, and is excluded."""
 
 
-def score_corpus(
-    name: str, version: int, corpus: str, home: str, *, resources: Resources = Resources()
-) -> bool:
-    """Score every candidate of the corpus's test split, and the copied context. False if the scores are published
-    already, or if the evaluator asks an endpoint, which would cost a request for each."""
+def score_test_splits(
+    name: str, version: int, corpora: Sequence[str], home: str, *, resources: Resources = Resources()
+) -> list[str]:
+    """Score every candidate of the corpora's test splits, and the copied context.
+
+    Returns the corpora whose scores are new: not those whose scores are published already, and none if the evaluator
+    asks an endpoint, which would cost a request for each candidate.
+    """
     warehouse = Warehouse.at(home)
     if asks(warehouse, name, version):
-        return False
-    folder = warehouse.models / name / str(version)
-    who = {"evaluator": name, "version": version}
+        return []
+    new = []
+    for together in _batches(warehouse, corpora):
+        new += _score_together((name, version), together, warehouse, resources)
+    return new
+
+
+def _batches(home: Warehouse, corpora: Sequence[str]) -> Iterator[list[str]]:
+    """The corpora, small ones together up to SHARD test responses: a stage takes time however little it does, and a
+    home folder may have a corpus a day."""
+    sizes = dict(home.query("SELECT corpus, count(*) FROM responses WHERE split = 'test' GROUP BY corpus"))
+    batch: list[str] = []
+    for corpus in corpora:
+        if batch and sum(sizes.get(one, 0) for one in (*batch, corpus)) > SHARD:
+            yield batch
+            batch = []
+        batch.append(corpus)
+    if batch:
+        yield batch
+
+
+def _score_together(
+    version: Version, corpora: Sequence[str], home: Warehouse, resources: Resources
+) -> list[str]:
+    """Score test splits in one stage; returns the corpora whose scores are new."""
+    name, number = version
+    who = {"evaluator": name, "version": number}
 
     def recipe() -> Recipe:
-        content, _ = landed_corpus(warehouse, corpus)
-        inputs = {corpus: content, "tables": candidate_sources(warehouse, [corpus])}
-        return Recipe({**who, "corpus": corpus}, inputs)
+        content = {corpus: landed_corpus(home, corpus)[0] for corpus in corpora}
+        sources = candidate_sources(home, corpora)
+        inputs = {c: [content[c], [row for row in sources if row["corpus"] == c]] for c in corpora}
+        scored = _published_inputs(home, version)
+        return Recipe(who, {c: own for c, own in inputs.items() if scored.get(c) != own})
 
-    def build(stage: Stage) -> Built[bool]:
-        import pyarrow as pa
-
-        with progress(f"scoring the test split of {corpus} with {name}"):
-            evaluator = load_evaluator(folder)
-            candidates = load_candidates(stage.connection, [corpus]).sampled(TEST, test_sample(evaluator))
-            f = score_candidates(warehouse, evaluator, candidates)
-        origin = {**who, "learned_from": described(stage.connection, (name, version))[1]}
-        # f of each candidate that exists; NaN is staged too, so that the gate refuses it.
-        rows = candidates.rows(TEST)
-        context = candidates.context_stop[rows] > candidates.context_start[rows]
-        present = {kind: drawn[rows] >= 0 for kind, drawn in candidates.negatives.items()}
-        present |= {"GT": np.ones((len(rows), 1), dtype=bool), CONTEXT_ATTACK: context[:, None]}
+    def build(stage: Stage) -> Built[list[str]]:
+        new = list(stage.recipe.inputs)
+        evaluator = load_evaluator(home.models / name / str(number))
+        origin = {**who, "learned_from": described(stage.connection, version)[1]}
         stage.create("scores")
-        for kind, values in f.items():
-            n, k = values.shape
-            at = np.flatnonzero(present[kind])
-            constants = {**origin, "dataset": corpus, "kind": kind, "truncated": False}
-            columns = {
-                **{name: pa.repeat(value, len(at)) for name, value in constants.items()},
-                "response_id": pa.array(np.repeat(candidates.response[rows], k)[at]).cast(pa.string()),
-                "k": np.tile(np.arange(k), n)[at],
-                "f": values.ravel()[at],
-                "f_unit": pa.array(evaluator.f_unit(values.ravel()[at]), from_pandas=True),  # NaN: not scaled
-            }
-            stage.insert("scores", pa.table(columns))
-        shares = ({**vars(share), "gt_above": share.above} for share in identification(f))
-        stage.create_from_rows("identification", [{**origin, "corpus": corpus, **row} for row in shares])
-        stage.create_from_rows("agreement", conversation_rows(stage.connection, (name, version), corpus))
-        key = PartitionKey(corpus=corpus, evaluator=name, version=version)
-        return Built(True, [Output(table, key) for table in ("scores", "identification", "agreement")])
+        shares, agreement = [], []
+        for corpus in new:
+            with progress(f"scoring the test split of {corpus} with {name}"):
+                candidates = load_candidates(stage.connection, [corpus]).sampled(TEST, test_sample(evaluator))
+                f = score_candidates(home, evaluator, candidates)
+            _insert_scores(stage, evaluator, candidates, f, {**origin, "dataset": corpus})
+            found = ({**vars(share), "gt_above": share.above} for share in identification(f))
+            shares += [{**origin, "corpus": corpus, **row} for row in found]
+            agreement += conversation_rows(stage.connection, version, corpus)
+        stage.create_from_rows("identification", shares)
+        stage.create_from_rows("agreement", agreement)
+        of = {"scores": "dataset", "identification": "corpus", "agreement": "dataset"}
+        return Built(
+            new,
+            [
+                Output(
+                    table,
+                    PartitionKey(corpus=corpus, evaluator=name, version=number),
+                    f"{column} = '{quoted(corpus)}'",
+                )
+                for corpus in new
+                for table, column in of.items()
+            ],
+        )
 
-    return run_stage(warehouse, "score", recipe, build, done=False, resources=resources)
+    def nothing_new(wanted: Recipe) -> list[str] | None:
+        return None if wanted.inputs else []
+
+    return run_stage(home, "score", recipe, build, done=nothing_new, resources=resources)
+
+
+def _published_inputs(home: Warehouse, version: Version) -> dict[str, Any]:
+    """Corpus → what the version's scores of it were made of, where they are published and intact."""
+    own = [p for p in home.partitions() if p.key.corpus and (p.key.evaluator, p.key.version) == version]
+    damaged = find_damage(home.root, own)
+    intact = {(p.address, p.run) for p in own if p not in damaged}
+    who = json.dumps(dict(zip(("evaluator", "version"), version, strict=True)))
+    query = """
+        SELECT run_id, outputs, inputs FROM runs
+        WHERE stage = 'score' AND parameters = ? AND ssrem_version = ? ORDER BY started
+    """
+    found: dict[str, Any] = {}
+    for run, outputs, inputs in home.query(query, [who, __version__]):
+        gone = {key.corpus for table, key in read_outputs(outputs) if ((table, key), run) not in intact}
+        found |= {corpus: own for corpus, own in json.loads(inputs).items() if corpus not in gone}
+    return found
+
+
+def _insert_scores(
+    stage: Stage,
+    evaluator: Evaluator,
+    candidates: Candidates,
+    f: Mapping[str, Floats],
+    constants: Mapping[str, Any],
+) -> None:
+    """Stage f of each candidate that exists; NaN is staged too, so that the gate refuses it."""
+    import pyarrow as pa
+
+    rows = candidates.rows(TEST)
+    context = candidates.context_stop[rows] > candidates.context_start[rows]
+    present = {kind: drawn[rows] >= 0 for kind, drawn in candidates.negatives.items()}
+    present |= {"GT": np.ones((len(rows), 1), dtype=bool), CONTEXT_ATTACK: context[:, None]}
+    for kind, values in f.items():
+        n, k = values.shape
+        at = np.flatnonzero(present[kind])
+        same = {**constants, "kind": kind, "truncated": False}
+        columns = {
+            **{name: pa.repeat(value, len(at)) for name, value in same.items()},
+            "response_id": pa.array(np.repeat(candidates.response[rows], k)[at]).cast(pa.string()),
+            "k": np.tile(np.arange(k), n)[at],
+            "f": values.ravel()[at],
+            "f_unit": pa.array(evaluator.f_unit(values.ravel()[at]), from_pandas=True),  # NaN: not scaled
+        }
+        stage.insert("scores", pa.table(columns))
 
 
 def score_corpora(
@@ -113,10 +198,8 @@ def score_corpora(
         if asks(Warehouse.at(home), *version):
             raise EvaluatorError(f"{version[0]} would ask an endpoint about every candidate; leave it out")
     build_missing(home, corpora or landed, resources=resources)
-    return {
-        corpus: [v[0] for v in versions if score_corpus(*v, corpus, home, resources=resources)]
-        for corpus in corpora or landed
-    }
+    new = {v: score_test_splits(*v, corpora or landed, home, resources=resources) for v in versions}
+    return {corpus: [v[0] for v in versions if corpus in new[v]] for corpus in corpora or landed}
 
 
 def score_baselines(home: str, *, resources: Resources = Resources()) -> dict[str, list[str]]:

@@ -22,7 +22,7 @@ from ssrem.tasks.caches import cached_vectors, encoder_for, masked_lm_for, train
 from ssrem.tasks.distil import judged
 from ssrem.tasks.endpoints import connected
 from ssrem.tasks.promote import challenges, decide_all
-from ssrem.tasks.score import score_corpus
+from ssrem.tasks.score import score_test_splits
 from ssrem.tasks.settings import Margins, Resources, TrainSettings
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, candidate_sources, run_stage
@@ -207,7 +207,7 @@ def train_all(
     resources: Resources = Resources(),
     build: Callable[..., bool] = build,
     train: Callable[..., Trained] = train,
-    score: Callable[..., bool] = score_corpus,
+    score: Callable[..., object] = score_test_splits,
     decide_all: Callable[..., object] = decide_all,
 ) -> dict[str, Trained]:
     """Train evaluators, by default `ssrem` and `rsrem`, on the corpora, by default on all that have landed, and score
@@ -232,8 +232,8 @@ def train_all(
     trained = {name: register(name, home, own[name].set, resources=resources) for name in others}
     for name in learners:
         trained[name] = train(name, sources, home, own[name], resources=resources)
-        for corpus in sources if "f" in evaluator_class(name).parts else ():
-            score(name, trained[name][0], corpus, home, resources=resources)
+        if "f" in evaluator_class(name).parts:
+            score(name, trained[name][0], sources, home, resources=resources)
     if learners and challenges(warehouse, names):
         decide_all(home, names, margins, resources=resources)
     return trained

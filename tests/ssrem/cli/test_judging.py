@@ -15,7 +15,7 @@ from ssrem.samples import Labels, Sample
 from ssrem.sql import queries
 from ssrem.studies.behaviour import everyday_pairs
 from ssrem.tasks.privacy import purge
-from ssrem.tasks.score import score_corpus
+from ssrem.tasks.score import score_test_splits
 from ssrem.tasks.transfer import pack
 from ssrem.tasks.warehouse.home import Warehouse
 from support.judge_server import KEY, JudgeServer, completion, judge_server
@@ -74,13 +74,14 @@ def test_score_asks_once_and_says_where_texts_go(server: JudgeServer, people: st
 
 
 def test_correlate_publishes_scores_and_judgments(server: JudgeServer, people: str, capsys: Capture) -> None:
-    usual, texts = server.answer, json.dumps(annotated_rows()[7]["response"])
-    context = annotated_rows()[7]["context"][-1]
-    server.answer = lambda body, n: (
-        completion("I cannot say.")
-        if texts in str(body["messages"][0]["content"]) and context in str(body)
-        else usual(body, n)
-    )
+    usual, context = server.answer, annotated_rows()[7]["context"][-1]
+    response = json.dumps(annotated_rows()[7]["response"])
+
+    def refusing(body: dict[str, Any], n: int) -> Any:
+        refused = response in body["messages"][0]["content"] and context in str(body)
+        return completion("I cannot say.") if refused else usual(body, n)
+
+    server.answer = refusing
     assert main(["correlate", people, *settings(server), "--dry-run"]) == 0
     assert "requests" in capsys.readouterr().out and server.asked == []
     assert main(["correlate", people, *settings(server)]) == 0
@@ -88,12 +89,10 @@ def test_correlate_publishes_scores_and_judgments(server: JudgeServer, people: s
     assert "judge: 1 of 8 responses of people have no score: no number 1" in said.err
     home = Warehouse.at("home")
     assert home.query("SELECT count(*), count(f) FROM scores WHERE evaluator = 'judge'") == [(N, N - 1)]
-    assert home.query("SELECT count(*), count(score), any_value(fingerprint) FROM judgments") == [
-        (N, N - 1, "fp_1")
-    ]
-    assert home.query("SELECT response_id, answer FROM judgments WHERE reason = 'no number'") == [
-        ("7", "I cannot say.")
-    ]
+    counted = "SELECT count(*), count(score), any_value(fingerprint) FROM judgments"
+    assert home.query(counted) == [(N, N - 1, "fp_1")]
+    refused = "SELECT response_id, answer FROM judgments WHERE reason = 'no number'"
+    assert home.query(refused) == [("7", "I cannot say.")]
     assert home.query("SELECT count(*) FROM agreement WHERE evaluator = 'judge' AND outcome = 'ok'") > [(0,)]
     (row,) = home.query(queries("report")["judgments"].text)
     assert row[:4] == ("judge", 1, "people", "overall") and row[5:7] == (N, 1)
@@ -129,7 +128,7 @@ def test_a_blend_with_a_judge_publishes_its_answers_too(
         {"evaluator": "judge", "name": prompt, "settings": {**judge, "prompt": prompt}}
         for prompt in ("overall", "relevance")
     ]
-    pairs = [(Sample((f"Hi {at}",), "ho" * (1 + at % 5)), float(1 + at % 5)) for at in range(10)]
+    pairs = ((Sample((f"Hi {at}",), "ho" * (1 + at % 5)), 1.0 + at % 5) for at in range(10))
     labels = Labels(tuple(pairs), (1.0, 5.0), "overall", 0)
     Blend(BlendSettings(parts=[*judges, "novelty"])).tuned_on({"a": labels}).save(Path("model"))
     pack(Path("model"), Path("blend.ssrem"))
@@ -148,7 +147,7 @@ def test_a_blend_with_a_judge_publishes_its_answers_too(
     home = Warehouse.at("home")
     counted = "SELECT count(*), count(DISTINCT prompt) FROM judgments WHERE evaluator = 'blend'"
     assert home.query(counted) == [(2 * N, 2)]
-    assert not score_corpus("blend", 1, "nowhere", "home")
+    assert not score_test_splits("blend", 1, ["nowhere"], "home")
 
 
 def test_answers_about_texts_that_are_gone_are_deleted(server: JudgeServer, people: str) -> None:
@@ -168,11 +167,11 @@ def test_answers_about_texts_that_are_gone_are_deleted(server: JudgeServer, peop
         (["--evaluator", "judge", "--set", "model=a", "prompt=none.md"], "no prompt or file 'none.md'"),
     ],
 )
-@pytest.mark.parametrize("verb", ["score", "correlate"])
 def test_wrong_settings_are_said_in_one_line(
-    people: str, verb: str, more: list[str], says: str, capsys: Capture, monkeypatch: Any
+    people: str, more: list[str], says: str, capsys: Capture, monkeypatch: Patch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    assert main([verb, people, *HOME, *more]) == 1
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert says in error and KEY not in error
+    for verb in ("score", "correlate"):
+        assert main([verb, people, *HOME, *more]) == 1
+        error = capsys.readouterr().err.splitlines()[-1]
+        assert says in error and KEY not in error

@@ -18,7 +18,10 @@ from ssrem.evaluators import load_evaluator
 from ssrem.samples import KINDS, TEST, Sample
 from ssrem.schemas import TABLES
 from ssrem.tables.candidates import load_candidates
-from ssrem.tasks.score import conversation_rows, score_corpus
+from ssrem.tasks.ingest import land
+from ssrem.tasks.score import conversation_rows, score_test_splits
+from ssrem.tasks.tables import build_missing
+from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import Made, write_conversations
 
@@ -26,53 +29,47 @@ from support.small_home import Made, write_conversations
 def test_scores_are_those_of_the_evaluator(made: Made) -> None:
     """By way of `score`, turn by turn, where the task goes by way of candidates."""
     evaluator = load_evaluator(made.home.models / "ssrem" / "1")
-    with made.home.reader() as reader:
-        rows = reader.execute(
-            """SELECT s.kind, s.f, t.text,
-                (SELECT list(c.text ORDER BY c.turn_id) FROM turns AS c
-                 WHERE list_contains(r.context, c.turn_id))
-            FROM scores AS s
-            INNER JOIN responses AS r ON r.response_id = s.response_id::BIGINT
-            INNER JOIN candidates AS d ON d.response_id = r.response_id AND d.kind = s.kind AND d.k = s.k
-            INNER JOIN turns AS t ON t.turn_id = d.turn_id
-            WHERE s.evaluator = 'ssrem' AND s.dataset = 'tiny' ORDER BY hash(s.response_id, s.kind, s.k) LIMIT 60"""
-        ).fetchall()
+    rows = made.home.query(
+        """SELECT s.kind, s.f, t.text,
+            (SELECT list(c.text ORDER BY c.turn_id) FROM turns AS c WHERE list_contains(r.context, c.turn_id))
+        FROM scores AS s
+        INNER JOIN responses AS r ON r.response_id = s.response_id::BIGINT
+        INNER JOIN candidates AS d ON d.response_id = r.response_id AND d.kind = s.kind AND d.k = s.k
+        INNER JOIN turns AS t ON t.turn_id = d.turn_id
+        WHERE s.evaluator = 'ssrem' AND s.dataset = 'tiny' ORDER BY hash(s.response_id, s.kind, s.k) LIMIT 60"""
+    )
     assert {row[0] for row in rows} == set(KINDS)
     again = evaluator.score([Sample(tuple(context), text) for _, _, text, context in rows])
     assert again == pytest.approx([f for _, f, _, _ in rows], abs=1e-6)
 
 
 def test_every_candidate_of_the_test_split_is_scored_once(made: Made) -> None:
-    with made.home.reader() as reader:
-        counts = reader.execute(
-            """SELECT kind, count(*) FROM scores WHERE evaluator = 'ssrem' AND dataset = 'tiny' AND kind <> 'Context'
-            GROUP BY kind ORDER BY kind"""
-        ).fetchall()
-        expected = reader.execute(
-            """SELECT c.kind, count(c.turn_id) FROM candidates AS c
-            INNER JOIN responses AS r USING (corpus, response_id)
-            WHERE r.split = 'test' GROUP BY c.kind ORDER BY c.kind"""
-        ).fetchall()
-    assert counts == expected
+    counts = made.home.query(
+        "SELECT kind, count(*) FROM scores WHERE evaluator = 'ssrem' AND dataset = 'tiny' AND kind <> 'Context' "
+        "GROUP BY kind ORDER BY kind"
+    )
+    assert counts == made.home.query(
+        "SELECT c.kind, count(c.turn_id) FROM candidates AS c INNER JOIN responses AS r USING (corpus, response_id) "
+        "WHERE r.split = 'test' GROUP BY c.kind ORDER BY c.kind"
+    )
     assert len(counts) == len(KINDS)
 
 
 def test_identification_follows_from_the_scores(made: Made) -> None:
-    with made.home.reader() as reader:
-        published = reader.execute(
-            "SELECT kind, mean, low, high, gt_above, n FROM identification WHERE evaluator = 'ssrem' ORDER BY kind"
-        ).fetchall()
-        by_sql = reader.execute(
-            """WITH s AS (SELECT * FROM scores WHERE evaluator = 'ssrem' AND dataset = 'tiny'),
-            means AS (SELECT kind, response_id, avg(f) AS f FROM s GROUP BY ALL),
-            truth AS (SELECT response_id, f FROM s WHERE kind = 'GT'),
-            above AS (
-                SELECT s.kind, avg(CASE WHEN truth.f > s.f THEN 1 WHEN truth.f = s.f THEN .5 ELSE 0 END) AS share
-                FROM s INNER JOIN truth USING (response_id) WHERE s.kind <> 'GT' GROUP BY s.kind)
-            SELECT kind, avg(f), avg(f) - 1.959964 * stddev_samp(f) / sqrt(count(*)),
-                avg(f) + 1.959964 * stddev_samp(f) / sqrt(count(*)), any_value(share), count(*)
-            FROM means LEFT JOIN above USING (kind) GROUP BY kind ORDER BY kind"""
-        ).fetchall()
+    published = made.home.query(
+        "SELECT kind, mean, low, high, gt_above, n FROM identification WHERE evaluator = 'ssrem' ORDER BY kind"
+    )
+    by_sql = made.home.query(
+        """WITH s AS (SELECT * FROM scores WHERE evaluator = 'ssrem' AND dataset = 'tiny'),
+        means AS (SELECT kind, response_id, avg(f) AS f FROM s GROUP BY ALL),
+        truth AS (SELECT response_id, f FROM s WHERE kind = 'GT'),
+        above AS (
+            SELECT s.kind, avg(CASE WHEN truth.f > s.f THEN 1 WHEN truth.f = s.f THEN .5 ELSE 0 END) AS share
+            FROM s INNER JOIN truth USING (response_id) WHERE s.kind <> 'GT' GROUP BY s.kind)
+        SELECT kind, avg(f), avg(f) - 1.959964 * stddev_samp(f) / sqrt(count(*)),
+            avg(f) + 1.959964 * stddev_samp(f) / sqrt(count(*)), any_value(share), count(*)
+        FROM means LEFT JOIN above USING (kind) GROUP BY kind ORDER BY kind"""
+    )
     assert len(published) == len(KINDS) + 1
     for one, other in zip(published, by_sql, strict=True):
         assert one == pytest.approx(other)
@@ -85,35 +82,52 @@ def test_a_model_of_one_corpus_is_scored_on_another(
     write_conversations(tmp_path / "other.jsonl", conversations=20, people=6)
     at = ["--home", str(copy.root)]
     main(["ingest", str(tmp_path / "other.jsonl"), *at])
-    main(["score-corpus", "--corpus", "other", "--evaluator", "ssrem", "cosine", *at])
+    main(["score-corpus", "--corpus", "other", "--evaluator", "ssrem", "length", *at])
     said = capsys.readouterr().out
-    assert "other: scored by cosine, ssrem" in said
+    assert "other: scored by length, ssrem" in said
     assert re.search(r"^ssrem +other +tiny +GT ", said, re.MULTILINE)
     query = "SELECT DISTINCT evaluator, learned_from FROM {} WHERE evaluator <> 'rsrem' AND {} = 'other' ORDER BY ALL"
     for table, column in (("scores", "dataset"), ("identification", "corpus")):
-        assert copy.query(query.format(table, column)) == [("cosine", ""), ("ssrem", "tiny")]
+        assert copy.query(query.format(table, column)) == [("length", ""), ("ssrem", "tiny")]
     with copy.reader() as reader:
         candidates = load_candidates(reader, ["other"])
-        ((mean,),) = reader.execute(
-            "SELECT mean FROM identification WHERE evaluator = 'ssrem' AND corpus = 'other' AND kind = 'GT'"
-        ).fetchall()
+    of_truth = "WHERE evaluator = 'ssrem' AND corpus = 'other' AND kind = 'GT'"
+    ((mean,),) = copy.query(f"SELECT mean FROM identification {of_truth}")
     evaluator: Any = load_evaluator(copy.models / "ssrem" / "1")
     assert mean == pytest.approx(evaluator.score_candidates(candidates, TEST)["GT"].mean(), abs=1e-6)
     main(["score-corpus", "--corpus", "other", "--evaluator", "ssrem", *at])
     assert "other: there already" in capsys.readouterr().out
 
 
-def test_what_needs_a_reference_cannot_score_a_corpus(
-    copy: Warehouse, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["score-corpus", "--evaluator", "bleu-2", "--home", str(copy.root)]) == 1
+def test_what_needs_a_reference_cannot_score_a_corpus(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score-corpus", "--evaluator", "bleu-2", "--home", str(made.home.root)]) == 1
     assert "bleu-2 compares responses with a reference alone" in capsys.readouterr().err
 
 
 def test_again_is_a_no_op(made: Made) -> None:
     before = made.home.partitions()
-    assert score_corpus("ssrem", 1, "tiny", str(made.home.root)) is False
+    assert score_test_splits("ssrem", 1, ["tiny"], str(made.home.root)) == []
     assert made.home.partitions() == before
+
+
+def test_small_corpora_share_a_stage_and_a_damaged_one_is_scored_again_alone(
+    copy: Warehouse, tmp_path: Path
+) -> None:
+    root, corpora = str(copy.root), ["tiny", "one", "two"]
+    for size, name in enumerate(corpora[1:], 12):
+        write_conversations(tmp_path / f"{name}.jsonl", conversations=size, people=6)
+        land(str(tmp_path / f"{name}.jsonl"), root)
+    build_missing(root, corpora)
+    stages = copy.query("SELECT count(*) FROM runs WHERE stage = 'score'")[0][0]
+    assert score_test_splits("ssrem", 1, corpora, root) == ["one", "two"]
+    assert copy.query("SELECT count(*) FROM runs WHERE stage = 'score'") == [(stages + 1,)]
+    scored = "SELECT dataset, count(*) FROM scores WHERE evaluator = 'ssrem' GROUP BY ALL ORDER BY ALL"
+    before = copy.query(scored)
+    key = PartitionKey(corpus="two", evaluator="ssrem", version=1)
+    (damaged,) = (p for p in copy.partitions() if (p.table, p.key) == ("scores", key))
+    (copy.root / damaged.path).unlink()
+    assert score_test_splits("ssrem", 1, corpora, root) == ["two"]
+    assert copy.query(scored) == before
 
 
 @pytest.mark.parametrize("format", ["chitchat", "jsonl"])
@@ -152,28 +166,27 @@ def test_ratings_at_the_default_are_left_out_where_there_is_one(format: str) -> 
     assert (row["criterion"], row["aggregation"], row["level"]) == ("witty", "rating", "conversation")
 
 
-@pytest.mark.parametrize("kind", ["GT", "SP"])
 def test_a_score_that_is_no_number_is_stopped_by_the_gate(
-    copy: Warehouse, monkeypatch: pytest.MonkeyPatch, kind: str
+    copy: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ssrem.evaluators.bilinear import Bilinear
 
     with copy.reader() as reader:
         candidates = load_candidates(reader, ["tiny"])
     drawn = np.flatnonzero(candidates.negatives["SP"][candidates.rows(TEST), 0] >= 0)
-    row = {"GT": 0, "SP": int(drawn[0])}[kind]
     sound = Bilinear.score_candidates
-
-    def broken(self: Bilinear, *arguments: Any, **options: Any) -> Any:
-        scores = sound(self, *arguments, **options)
-        scores[kind][row, 0] = np.nan
-        return scores
-
-    monkeypatch.setattr(Bilinear, "score_candidates", broken)
     # As if its scores had never been published.
     copy.write_catalog([p for p in copy.partitions() if p.table not in ("scores", "identification")])
     before, catalog = copy.partitions(), copy.catalog.read_bytes()
-    with pytest.raises(GateError, match="nothing was published"):
-        score_corpus("ssrem", 1, "tiny", str(copy.root))
-    assert copy.partitions() == before
-    assert copy.catalog.read_bytes() == catalog
+    for place in (("GT", 0), ("SP", int(drawn[0]))):
+
+        def broken(self: Bilinear, *arguments: Any, place: tuple[str, int] = place, **options: Any) -> Any:
+            scores = sound(self, *arguments, **options)
+            scores[place[0]][place[1], 0] = np.nan
+            return scores
+
+        monkeypatch.setattr(Bilinear, "score_candidates", broken)
+        with pytest.raises(GateError, match="nothing was published"):
+            score_test_splits("ssrem", 1, ["tiny"], str(copy.root))
+        assert copy.partitions() == before
+        assert copy.catalog.read_bytes() == catalog

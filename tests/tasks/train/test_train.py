@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from transformers import BertTokenizer
 
@@ -18,15 +17,15 @@ from ssrem.evaluators import load_evaluator, route
 from ssrem.evaluators.blend import Blend
 from ssrem.evaluators.judge.endpoint import Client
 from ssrem.evaluators.language_model.likelihood import LmPmi
-from ssrem.samples import TEST, TRAIN, VALID, Sample
+from ssrem.samples import TEST, TRAIN, VALID
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.annotated import annotated_file, human_scores
 from ssrem.tasks.endpoints import connected
-from ssrem.tasks.score import score_corpus
+from ssrem.tasks.score import score_test_splits
 from ssrem.tasks.settings import TrainSettings
 from ssrem.tasks.stage.stage import Stage
 from ssrem.tasks.train import checked, train, train_all
-from ssrem.tasks.versions import SLOW, promoted
+from ssrem.tasks.versions import SLOW, promoted, versions
 from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import COMMON, Made
 from support.tiny_transformer import write_bert
@@ -60,16 +59,11 @@ def test_the_row_and_the_card_say_what_was_learned(made: Made) -> None:
     folder = made.home.models / "ssrem" / "1"
     card = json.loads((folder / "card.json").read_text())
     with made.home.reader() as reader:
-        (row,) = (
-            reader.execute("SELECT * FROM evaluators WHERE evaluator = 'ssrem'").fetchdf().to_dict("records")
-        )
         candidates = load_candidates(reader, ["tiny"])
-        digests = dict(reader.execute("SELECT corpus, sha256 FROM corpora").fetchall())
-        curve = dict(
-            reader.execute(
-                "SELECT epoch, loss FROM learning_curves WHERE evaluator = 'ssrem' AND split = 'valid'"
-            ).fetchall()
-        )
+    (row,) = versions(made.home, "ssrem")
+    digests = dict(made.home.query("SELECT corpus, sha256 FROM corpora"))
+    losses = "SELECT epoch, loss FROM learning_curves WHERE evaluator = 'ssrem' AND split = 'valid'"
+    curve = dict(made.home.query(losses))
     sizes = [len(candidates.rows(split)) for split in (TRAIN, VALID, TEST)]
     assert all(sizes)
     assert [row["train_responses"], row["valid_responses"], row["test_responses"]] == sizes
@@ -82,72 +76,49 @@ def test_the_row_and_the_card_say_what_was_learned(made: Made) -> None:
     assert {p.suffix for p in folder.rglob("*") if p.is_file()} <= {".json", ".safetensors"}
 
 
-def test_a_loaded_model_scores_the_same_in_any_batch(made: Made) -> None:
-    folder = made.home.models / "ssrem" / "1"
-    samples = [Sample(("do you like music",), "i play the guitar"), Sample(("hello", "pizza"), "no")]
-    together = load_evaluator(folder).score(samples)
-    alone = np.concatenate([load_evaluator(folder).score([sample]) for sample in samples])
-    assert np.array_equal(together, alone)
-    assert together[0] != together[1]
-
-
-def test_versions_one_at_a_time(copy: Warehouse) -> None:
-    assert train("ssrem", ["tiny"], str(copy.root)) == (1, False)  # as it was trained before
-    assert train("ssrem", ["tiny"], str(copy.root), SHORT) == (2, True)
+def test_versions_one_at_a_time_and_the_same_seed_gives_the_same_model(
+    copy: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = str(copy.root)
+    keys = copy.query("SELECT key FROM runs WHERE stage = 'train' AND outputs LIKE '%ssrem%'")
+    left = [copy.root / "checkpoints" / key[:16] for (key,) in keys]
+    for folder in left:  # as if killed after publishing
+        folder.mkdir(parents=True)
+    assert train("ssrem", ["tiny"], root) == (1, False)  # as it was trained before
+    assert [folder.exists() for folder in left] == [False]
+    assert train("ssrem", ["tiny"], root, SHORT) == (2, True)
     assert rows(copy) == [(1, True, "first version"), (2, False, "waits for comparison with version 1")]
     after = copy.partitions()
-    assert train("ssrem", ["tiny"], str(copy.root), SHORT) == (2, False)
+    assert train("ssrem", ["tiny"], root, SHORT) == (2, False)
     assert copy.partitions() == after
-    assert train("ssrem", ["tiny"], str(copy.root)) == (1, False)
+    assert train("ssrem", ["tiny"], root) == (1, False)
     assert promoted(copy, ["ssrem", "rsrem"]) == [("rsrem", 1), ("ssrem", 1)]
-    first, second = (load_evaluator(copy.models / "ssrem" / v) for v in "12")
-    assert first.signature != second.signature
-    assert "seed:7" in second.signature
+    monkeypatch.setattr("ssrem.tasks.train.published_keys", lambda *_: [])
+    assert train("ssrem", ["tiny"], root, SHORT) == (3, True)
+    first, second, third = (load_evaluator(copy.models / "ssrem" / v).signature for v in "123")
+    assert first != second == third and "seed:7" in second
 
 
 def test_steps_can_be_replaced_by_tasks(copy: Warehouse) -> None:
-    """One call for each evaluator that learns, one for each test split that it scores, and one for the decisions."""
+    """One call for each evaluator that learns, one for the test splits that it scores, and one for the decisions."""
     called: list[tuple[Any, ...]] = []
 
     def step(name: str, corpora: list[str], home: str, settings: TrainSettings, **_: Any) -> tuple[int, bool]:
         called.append((name, corpora, settings.config))
         return train("ssrem", ["tiny"], home, SHORT)
 
-    settings = TrainSettings(set={"epochs": 3}, encoder="wordllama")
-    done = train_all(
-        ["ssrem", "emb-average"],
-        None,
-        str(copy.root),
-        settings,
-        train=step,
-        score=lambda name, version, corpus, home, **_: called.append((name, version, corpus)),
-        decide_all=lambda home, names, margins, **_: called.append((names, margins.agreement)),
-    )
+    steps: dict[str, Any] = {
+        "train": step,
+        "score": lambda name, version, corpus, home, **_: called.append((name, version, corpus)),
+        "decide_all": lambda home, names, margins, **_: called.append((names, margins.agreement)),
+    }
+    settings, names = TrainSettings(set={"epochs": 3}, encoder="wordllama"), ["ssrem", "emb-average"]
+    done = train_all(names, None, str(copy.root), settings, **steps)
     assert done == {"emb-average": (1, True), "ssrem": (2, True)}
-    assert copy.query("SELECT config FROM evaluators WHERE evaluator = 'emb-average'")[0][0].count(
-        "wordllama"
-    )
-    assert called == [
-        ("ssrem", ["tiny"], {"seed": 0, "epochs": 3}),
-        ("ssrem", 2, "tiny"),
-        (["ssrem", "emb-average"], 0.05),
-    ]
-
-
-def test_a_checkpoint_that_a_kill_after_publishing_left_is_deleted(copy: Warehouse) -> None:
-    keys = copy.query("SELECT key FROM runs WHERE stage = 'train' AND outputs LIKE '%ssrem%'")
-    left = [copy.root / "checkpoints" / key[:16] for (key,) in keys]
-    for folder in left:
-        folder.mkdir(parents=True)
-    train("ssrem", ["tiny"], str(copy.root))
-    assert [folder.exists() for folder in left] == [False]
-
-
-def test_the_same_seed_gives_the_same_model(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ssrem.tasks.train.published_keys", lambda *_: [])
-    assert train("ssrem", ["tiny"], str(copy.root)) == (2, True)
-    signatures = [load_evaluator(copy.models / "ssrem" / v).signature for v in "12"]
-    assert signatures[0] == signatures[1]
+    config = "SELECT config->>'encoder' FROM evaluators WHERE evaluator = 'emb-average'"
+    assert copy.query(config) == [("wordllama",)]
+    learned = ("ssrem", ["tiny"], {"seed": 0, "epochs": 3})
+    assert called == [learned, ("ssrem", 2, ["tiny"]), (names, 0.05)]
 
 
 def test_a_loss_that_is_no_number_is_not_published(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,26 +140,18 @@ def test_a_loss_that_is_no_number_is_not_published(copy: Warehouse, monkeypatch:
 
 
 def test_what_cannot_be_trained(made: Made, labels: str) -> None:
-    root = str(made.home.root)
-    human, alone = TrainSettings(labels=(labels,)), TrainSettings(labels=(labels,), labels_only=True)
-    humour = TrainSettings(labels=(labels,), criterion="humour")
+    root, sets = str(made.home.root), (labels,)
+    human, alone = TrainSettings(labels=sets), TrainSettings(labels=sets, labels_only=True)
+    humour, epoch = TrainSettings(labels=sets, criterion="humour"), TrainSettings(set={"epoch": 1})
+    scores_alone = "blend-ref learns from human scores alone; give an annotated set"
+    scores_after = "ruber learns human scores after it has learned from corpora; leave --labels-only"
     for name, corpus, settings, said in (
         ("ssremm", "tiny", SHORT, "did you mean ssrem"),
         ("ssrem", "tinny", TrainSettings(), "landed: tiny"),
-        ("ssrem", "tiny", TrainSettings(set={"epoch": 1}), "no setting epoch"),
+        ("ssrem", "tiny", epoch, "no setting epoch"),
         ("ssrem", "tiny", human, "ssrem does not learn from human scores"),
-        (
-            "blend-ref",
-            "tiny",
-            TrainSettings(),
-            "blend-ref learns from human scores alone; give an annotated set",
-        ),
-        (
-            "ruber",
-            "tiny",
-            alone,
-            "ruber learns human scores after it has learned from corpora; leave --labels-only",
-        ),
+        ("blend-ref", "tiny", TrainSettings(), scores_alone),
+        ("ruber", "tiny", alone, scores_after),
         ("ruber-unref", "tiny", humour, r"no criterion 'humour'; name one with --criterion: overall"),
     ):
         with pytest.raises((EvaluatorError, HomeError, AnnotationError), match=said):
@@ -211,9 +174,9 @@ def test_a_device_is_for_this_training_alone(copy: Warehouse, capsys: pytest.Cap
 
 
 def test_an_encoder_is_said_to_change_nothing_where_none_is_taken(
-    copy: Warehouse, capsys: pytest.CaptureFixture[str]
+    made: Made, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    checked(["retrieval", "ssrem"], TrainSettings(encoder="glove-6b-50d"), copy)
+    checked(["retrieval", "ssrem"], TrainSettings(encoder="glove-6b-50d"), made.home)
     says = "ssrem: retrieval takes no encoder, so that --encoder glove-6b-50d does not change it\n"
     assert capsys.readouterr().err == says
 
@@ -250,7 +213,7 @@ def test_human_scores_are_learned_from_after_the_corpus(copy: Warehouse, labels:
 
 
 def test_annotated_sets_that_cannot_be_learned_from_together(
-    copy: Warehouse, labels: str, tmp_path: Path
+    home: Warehouse, labels: str, tmp_path: Path
 ) -> None:
     text, other = Path(labels).read_text(), tmp_path / "other"
     other.mkdir()
@@ -264,8 +227,8 @@ def test_annotated_sets_that_cannot_be_learned_from_together(
         (humour, "overall", r"humour\.json: the annotated set has no criterion 'overall'"),
     ):
         with pytest.raises(AnnotationError, match=said):
-            human_scores([annotated_file(copy, one) for one in (labels, str(file))], criterion)
-    both = human_scores([annotated_file(copy, one) for one in (labels, str(humour))], None)
+            human_scores([annotated_file(home, one) for one in (labels, str(file))], criterion)
+    both = human_scores([annotated_file(home, one) for one in (labels, str(humour))], None)
     assert [labels.criterion for _, labels in both.values()] == ["overall", "humour"]
 
 
@@ -278,9 +241,8 @@ def test_human_scores_alone_need_no_corpus(
     assert main([*learn, "--labels-only"]) == 0
     said = capsys.readouterr()
     assert "blend: trained; version 1, in use: first version" in said.out
-    assert (
-        "blend: Spearman on labels, each context scored by weights learned from the other ones: " in said.err
-    )
+    of_weights = "each context scored by weights learned from the other ones: "
+    assert f"blend: Spearman on labels, {of_weights}" in said.err
     blend = load_evaluator(tmp_path / "new" / "models" / "blend" / "1")
     assert isinstance(blend, Blend) and blend.weights["length"] > 0
     assert main([*learn, "--labels-only"]) == 0
@@ -291,12 +253,11 @@ def test_human_scores_alone_need_no_corpus(
 
 def test_human_scores_of_a_table(labels: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "table.csv"
-    rated = [
-        (r["context"][0], r["response"], r["annotations"]["overall"][0])
-        for r in json.loads(Path(labels).read_text())
-    ]
-    lines = (f"{context},{response},{'pass' if score > 2 else 'fail'}" for context, response, score in rated)
-    table.write_text("\n".join(["context,response,verdict", *lines]))
+    lines = ["context,response,verdict"]
+    for row in json.loads(Path(labels).read_text()):
+        verdict = "pass" if row["annotations"]["overall"][0] > 2 else "fail"
+        lines.append(f"{row['context'][0]},{row['response']},{verdict}")
+    table.write_text("\n".join(lines))
     learn = ["train", "blend", *PARTS, "--labels-only", "--home", str(tmp_path)]
     assert main([*learn, "--labels", str(table)]) == 1
     assert "no column is known as score" in capsys.readouterr().err
@@ -332,7 +293,7 @@ def test_a_training_that_was_broken_off_goes_on_and_is_scored_on_a_sample_if_slo
     assert any(unfinished.iterdir())
     assert train("retrieval", ["tiny"], str(copy.root), settings) == (1, True)
     assert not unfinished.exists()
-    assert score_corpus("retrieval", 1, "tiny", str(copy.root))
+    assert score_test_splits("retrieval", 1, ["tiny"], str(copy.root))
     of = "WHERE evaluator = 'retrieval'"
     assert copy.query(f"SELECT kind, n FROM identification {of} AND kind = 'GT'") == [("GT", 10)]
     counts = "count(DISTINCT response_id), count(*) FILTER (WHERE f IS NULL)"
@@ -350,9 +311,8 @@ def test_a_masked_language_model_is_trained_by_name_once(
     command += ["steps=2", "batch_size=4", "held_out=8"]
     assert main(command) == 0
     line = capsys.readouterr().err.splitlines()[-1]
-    assert re.match(
-        r"ssrem: masked-lm: \S+, 2 steps; -log p of a token \d+\.\d\d before, \d+\.\d\d after", line
-    )
+    figures = r"-log p of a token \d+\.\d\d before, \d+\.\d\d after"
+    assert re.match(rf"ssrem: masked-lm: \S+, 2 steps; {figures}", line)
     (folder,) = (copy.root / "masked-lm").iterdir()
     written = (folder / "model.safetensors").stat().st_mtime_ns
     assert main(command) == 0 and (folder / "model.safetensors").stat().st_mtime_ns == written

@@ -69,19 +69,17 @@ def test_a_changed_model_is_not_taken_in(copy: Warehouse, other: Warehouse, tmp_
 
 def imported(home: Warehouse, folder: Path, card: str) -> None:
     """Import the packaged ssrem with the JSON text as its card."""
-    shutil.copytree(PACKAGED / "ssrem", folder / "open")
+    shutil.copytree(PACKAGED / "ssrem", folder / "open", dirs_exist_ok=True)
     (folder / "open" / "card.json").write_text(card)
     pack(folder / "open", folder / "x.ssrem")
     assert import_evaluator(str(folder / "x.ssrem"), str(home.root)) == ("ssrem", 1, True)
 
 
-@pytest.mark.parametrize(
-    ("card", "says"),
-    [
+def test_a_card_with_odd_values_is_refused_in_one_line(other: Warehouse, tmp_path: Path) -> None:
+    for card, says in (
         ('{"seconds": 1e999}', "seconds: input should be a finite number, not inf"),
         ('{"epochs": 1e3}', "epochs: input should be a valid integer, not 1000.0"),
         (f'{{"epochs": {"9" * 9000}}}', "cannot be read as JSON"),
-        ('{"train_responses": "5"}', "train_responses: .*integer, not '5'"),
         ('{"test_responses": -1}', "test_responses: input should be greater than or equal to 0, not -1"),
         ('{"labels": "../x"}', "labels: .*, not '../x'"),
         ('{"config": {"epochs": NaN}}', "config: .*finite number"),
@@ -89,20 +87,13 @@ def imported(home: Warehouse, folder: Path, card: str) -> None:
         ('{"corpora": {"tiny": 10}}', "corpora: input should be a valid string, not 10"),
         (r'{"corpora": {"a\u001b[2J": "digest"}}', "a character that cannot be printed"),
         ('{"corpora": {"../a": "digest"}}', "the name is a path; export the evaluator again"),
-        (
-            f'{{"corpora": {{"{"x" * 201}": "digest"}}}}',
-            "more than 200 characters; export the evaluator again",
-        ),
+        (f'{{"corpora": {{"{"x" * 201}": ""}}}}', "more than 200 characters; export the evaluator again"),
         ("[1, 2]", "is no JSON object"),
-    ],
-)
-def test_a_card_with_odd_values_is_refused_in_one_line(
-    other: Warehouse, tmp_path: Path, card: str, says: str
-) -> None:
-    with pytest.raises(EvaluatorError, match=says) as error:
-        imported(other, tmp_path, card)
-    assert len(str(error.value)) < 500 and str(error.value).isprintable()
-    assert other.partitions() == []
+    ):
+        with pytest.raises(EvaluatorError, match=says) as error:
+            imported(other, tmp_path, card)
+        assert len(str(error.value)) < 500 and str(error.value).isprintable()
+        assert other.partitions() == []
 
 
 def test_what_learned_from_human_scores_is_taken_in(other: Warehouse, tmp_path: Path) -> None:
@@ -148,30 +139,24 @@ def test_what_is_packed_comes_out_whole_and_equal_folders_become_equal_files(
     assert (tmp_path / "a.ssrem").read_bytes() == (tmp_path / "b.ssrem").read_bytes()
 
 
-def test_a_folder_without_an_evaluator_is_not_packed(tmp_path: Path) -> None:
+def test_what_can_be_neither_packed_nor_unpacked_is_one_line(saved: Path, tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match="holds no saved evaluator"):
         pack(tmp_path, tmp_path / "a.ssrem")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_that_cannot_be_written_is_one_line(saved: Path, tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match="cannot be written"):
         pack(saved, tmp_path / "nowhere" / "a.ssrem")
     for folder in (Path(), Path("/"), tmp_path):
         with pytest.raises(EvaluatorError, match=r"cannot be written \(is not a regular file\)"):
             pack(saved, folder)
-
-
-def test_what_is_no_archive_is_one_line(saved: Path, tmp_path: Path) -> None:
+    assert list(tmp_path.iterdir()) == [saved]
     (tmp_path / "text.ssrem").write_text("hello")
-    with pytest.raises(EvaluatorError, match="not what this version of ssrem evaluators export wrote"):
-        unpack(tmp_path / "text.ssrem", tmp_path / "out")
-    with pytest.raises(EvaluatorError, match="does not exist"):
-        unpack(tmp_path / "none.ssrem", tmp_path / "out")
-    with tarfile.open(tmp_path / "empty.ssrem", "w"):
-        pass
-    with pytest.raises(EvaluatorError, match="holds no evaluator"):
-        unpack(tmp_path / "empty.ssrem", tmp_path / "out")
+    tarfile.open(tmp_path / "empty.ssrem", "w").close()
+    for name, says in (
+        ("text", "not what this version of ssrem evaluators export wrote"),
+        ("none", "does not exist"),
+        ("empty", "holds no evaluator"),
+    ):
+        with pytest.raises(EvaluatorError, match=says):
+            unpack(tmp_path / f"{name}.ssrem", tmp_path / "out")
 
 
 # Evaluators that come with ssrem
@@ -196,7 +181,7 @@ def test_an_own_version_replaces_the_packaged_one_without_a_comparison(
     assert promoted(copy, ["ssrem"]) == [("ssrem", 2)]
     assert any_trained(copy)  # rsrem
     assert "ssrem" not in outdated(copy)
-    assert train("ssrem", ["tiny"], str(copy.root), TrainSettings(seed=3)) == (3, True)
+    assert train("ssrem", ["tiny"], str(copy.root), TrainSettings(set={"epochs": 1})) == (3, True)
     row = versions(copy, "ssrem")[-1]
     assert (row["promoted"], row["why"]) == (True, "newest; replaces version 2, which comes with ssrem")
 
