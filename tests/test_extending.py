@@ -8,8 +8,8 @@ import json
 import re
 import shutil
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -31,7 +31,7 @@ from ssrem.studies.scored import ScoredSet
 from ssrem.tasks.stage.gate import check_tables
 from ssrem.tasks.warehouse.home import Warehouse
 from support.paths import ROOT
-from support.small_home import annotated_rows, called
+from support.small_home import called
 
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 FILE = re.compile(r"^`(?P<path>\S+)`:\n\n```\w+\n(?P<code>.*?)```$", re.MULTILINE | re.DOTALL)
@@ -39,13 +39,11 @@ LINE = re.compile(
     r"^In `(?P<registry>\w+)` of `(?P<path>\S+)`:\n\n```python\n(?P<line>.*)\n```$", re.MULTILINE
 )
 
-
 PLUG_IN = "A package of your own"
 """The section whose example is the package in examples/chat-exports, which test_plug_ins.py installs."""
 
 
-@dataclass(frozen=True)
-class Example:
+class Example(NamedTuple):
     """A section of the page: the file to write, and the registry with the line to add, if there is one."""
 
     path: str
@@ -58,20 +56,18 @@ def examples() -> dict[str, Example]:
     """Heading → example."""
     by_heading = {}
     for section in re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]:
-        if section.startswith(PLUG_IN):
-            continue
-        (file,) = FILE.finditer(section)
-        lines = list(LINE.finditer(section))
-        registry = (lines[0]["path"], lines[0]["registry"]) if lines else None
-        heading = section.partition("\n")[0]
-        by_heading[heading] = Example(file["path"], file["code"], registry, lines[0]["line"] if lines else "")
+        if not section.startswith(PLUG_IN):
+            (file,), line = FILE.finditer(section), LINE.search(section)
+            registry = (line["path"], line["registry"]) if line else None
+            example = Example(file["path"], file["code"], registry, line["line"] if line else "")
+            by_heading[section.partition("\n")[0]] = example
     return by_heading
 
 
 EXAMPLES = examples()
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All modules of the page, importable under their own names, and registered."""
     for example in EXAMPLES.values():
@@ -90,33 +86,29 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_page_shows_one_of_each_in_under_twenty_lines() -> None:
-    assert list(EXAMPLES) == [
-        "A reader",
-        "An encoder",
-        "An evaluator",
-        "A negative generator",
-        "A check",
-        "A study",
-        "A layout of annotated sets",
-    ]
+    kinds = (
+        "reader",
+        "encoder",
+        "evaluator",
+        "negative generator",
+        "check",
+        "study",
+        "layout of annotated sets",
+    )
+    assert list(EXAMPLES) == [f"{'An' if kind[0] in 'ae' else 'A'} {kind}" for kind in kinds]
     for heading, example in EXAMPLES.items():
         assert len(example.code.splitlines()) < 20, heading
         assert not (ROOT / example.path).exists(), heading
 
 
-@pytest.mark.usefixtures("build")
 def test_a_reader(tmp_path: Path) -> None:
     dump = tmp_path / "dump"
     dump.write_text("c1|anna|Hi there\nc1|ben|Hello | you\n", encoding="utf-8")
-    reader = open_dump(dump, format="pipes")
-    rows = [row for batch in reader for row in batch.to_pylist()]
-    assert [(row["conversation_id"], row["speaker"], row["text"]) for row in rows] == [
-        ("c1", "anna", "Hi there"),
-        ("c1", "ben", "Hello | you"),
-    ]
+    rows = [row for batch in open_dump(dump, format="pipes") for row in batch.to_pylist()]
+    said = [(row["conversation_id"], row["speaker"], row["text"]) for row in rows]
+    assert said == [("c1", "anna", "Hi there"), ("c1", "ben", "Hello | you")]
 
 
-@pytest.mark.usefixtures("build")
 def test_an_encoder(tmp_path: Path) -> None:
     encoder = load_encoder("letters")
     assert encoder.encode(["Abba"])[0, :2].tolist() == [2, 2]
@@ -126,7 +118,6 @@ def test_an_encoder(tmp_path: Path) -> None:
     assert cosine.score([Sample(("abc",), "cba"), Sample(("abc",), "xyz")]).tolist() == pytest.approx([1, 0])
 
 
-@pytest.mark.usefixtures("build")
 def test_an_evaluator(tmp_path: Path) -> None:
     samples = [Sample(("we like tea",), "we like coffee"), Sample(("we like tea",), ""), Sample((), "tea")]
     evaluator = evaluator_class("new-words")()
@@ -136,21 +127,11 @@ def test_an_evaluator(tmp_path: Path) -> None:
     assert np.array_equal(load_evaluator(tmp_path).score(samples), evaluator.score(samples), equal_nan=True)
 
 
-@pytest.mark.usefixtures("build")
 def test_a_negative_generator() -> None:
-    candidates = Candidates(
-        ["one two three", "yes"],
-        response=np.array([0, 1]),
-        context_start=np.array([0, 0]),
-        context_stop=np.array([0, 1]),
-        negatives={},
-        split=np.zeros(2, dtype=np.uint8),
-    )
+    start, stop, split = np.array([0, 0]), np.array([0, 1]), np.zeros(2, dtype=np.uint8)
+    candidates = Candidates(["one two three", "yes"], np.array([0, 1]), start, stop, {}, split)
     (batch,) = load_generator("swap-2").generate(candidates, seed=1)
-    assert [(negative.response, negative.k, negative.replaced) for negative in batch] == [
-        (0, 0, 2),
-        (0, 1, 2),
-    ]
+    assert [(one.response, one.k, one.replaced) for one in batch] == [(0, 0, 2), (0, 1, 2)]
     for negative in batch:
         assert sum(a != b for a, b in zip(negative.text.split(), ["one", "two", "three"], strict=True)) == 2
 
@@ -173,7 +154,6 @@ def test_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert failed == ["no row of generated_have_no_links: A link is recognised without reading the context."]
 
 
-@pytest.mark.usefixtures("build")
 def test_a_study() -> None:
     study = study_called("ties")
     zeros = np.zeros(4)
@@ -182,7 +162,6 @@ def test_a_study() -> None:
     assert (study.name, study.data, study.title) == ("ties", ScoredSet, "Tied scores")
 
 
-@pytest.mark.usefixtures("build")
 def test_a_layout_of_annotated_sets(tmp_path: Path) -> None:
     path = tmp_path / "set.txt"
     path.write_text("Hi! => Hello there. => 4\nWhat now? => Tea. => 2.5\n", encoding="utf-8")
@@ -203,17 +182,19 @@ def edited(path: Path, before: str, after: str) -> None:
     importlib.invalidate_caches()
 
 
-@pytest.mark.usefixtures("build")
 def test_scores_of_an_evaluator_are_computed_anew_after_an_edit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Old scores were kept, and shown as those of the edited source."""
-    monkeypatch.setattr(
-        "sys.dont_write_bytecode", True
-    )  # two edits may be within the time that bytecode resolves
+    monkeypatch.setattr("ssrem.evaluators.BASELINES", {"length": ()})  # cosine loads a transformer
+    monkeypatch.setattr("sys.dont_write_bytecode", True)  # it tells no two edits of one second apart
     home, source = Warehouse.at(tmp_path / "home"), tmp_path / "page" / EXAMPLES["An evaluator"].path
-    ratings = tmp_path / "people_eval.json"
-    ratings.write_text(json.dumps(annotated_rows()))
+    ratings, words = tmp_path / "people_eval.json", ["tea", "it", "coffee", "milk", "we", "soup", "bread"]
+    rows = [
+        {"context": ["we like tea"], "response": f"we like {word}", "annotations": {"overall": [n]}}
+        for n, word in enumerate(words)
+    ]
+    ratings.write_text(json.dumps(rows))
 
     def scores() -> tuple[str, list[float]]:
         done = called("correlate", str(ratings), "--evaluator", "new-words", "--home", str(home.root))
@@ -228,13 +209,11 @@ def test_scores_of_an_evaluator_are_computed_anew_after_an_edit(
     edited(source, "invert=True", "invert=False")
     second, others = scores()
     assert second != first and others == pytest.approx([1 - share for share in shares])
-    assert scores() == (second, others)
     edited(source, "invert=False", "invert=True")
     assert scores() == (first, shares)
     assert home.query("SELECT max(version) FROM evaluators WHERE evaluator = 'new-words'") == [(3,)]
 
 
-@pytest.mark.usefixtures("build")
 def test_a_score_outside_the_range_is_an_error(tmp_path: Path) -> None:
     """It was clipped without a word."""
     edited(tmp_path / "page" / EXAMPLES["An evaluator"].path, "(0.0, 1.0)", "(0.0, 0.25)")
@@ -243,7 +222,6 @@ def test_a_score_outside_the_range_is_an_error(tmp_path: Path) -> None:
         evaluator_class("new-words")().score([Sample(("we like tea",), "we like coffee")])
 
 
-@pytest.mark.usefixtures("build")
 def test_a_package_that_lacks_a_module_breaks_nothing_but_its_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,7 +14,6 @@ from benchmarks.agreement import page as pages
 from benchmarks.agreement.plan import Entry, entries
 from benchmarks.agreement.responses import responses_of
 from benchmarks.agreement.rows import TOO_SMALL, ComputedRows, gain_of_share, paired_gain, too_small
-from benchmarks.agreement.run import Bench
 from benchmarks.agreement.seeds import difference_over_seeds
 from ssrem.samples import TRAIN, VALID, Labels, Sample
 
@@ -24,26 +23,16 @@ DATA = {"annotated": {"small": [40, "overall", 100.0]}, "chitchat": "one", "resp
 
 
 def labels() -> Labels:
-    draw = np.random.default_rng(0)
-    pairs = tuple(
-        (Sample((f"turn {at // 4}",), "word " * int(draw.integers(1, 9))), float(draw.integers(1, 6)))
-        for at in range(40)
-    )
-    return Labels(pairs, (1.0, 5.0), "overall", 0)
-
-
-def bench(tmp_path: Path) -> Bench:
-    return Bench(
-        lambda: pytest.fail("not read"), None, {"small": labels()}, tmp_path, None, 60, lambda text: None
-    )
+    words, scores = np.random.default_rng(0).integers(1, (9, 6), size=(40, 2)).T.tolist()
+    samples = [Sample((f"turn {at // 4}",), "word " * count) for at, count in enumerate(words)]
+    return Labels(tuple(zip(samples, map(float, scores), strict=True)), (1.0, 5.0), "overall", 0)
 
 
 def run(**more: Any) -> dict[str, Any]:
-    result = {"spearman": [0.4, 0.3, 0.5, 0.0], "pearson": [0.4, 0.3, 0.5, 0.0], "n": 40, "length": 0.1}
-    return {
-        "seed": 0, "fit_seconds": 1.0, "cpu_seconds": 2, "gains": [], "signature": "s|1", "seconds_per_1000": 1.0,
-        "results": {"small": result}, **more,
-    }  # fmt: skip
+    interval = [0.4, 0.3, 0.5, 0.0]
+    run = {"seed": 0, "fit_seconds": 1.0, "cpu_seconds": 2, "gains": [], "signature": "s|1"}
+    run |= {"results": {"small": {"spearman": interval, "pearson": interval, "n": 40, "length": 0.1}}}
+    return {**run, "seconds_per_1000": 1.0, **more}
 
 
 def test_a_gain_within_noise_is_too_small_to_tell() -> None:
@@ -57,11 +46,8 @@ def test_a_gain_within_noise_is_too_small_to_tell() -> None:
     assert too_small([run(gains=[beyond, of_scores])]), (
         "what it learned from human scores is what the row shows"
     )
-
-
-def test_a_gain_on_the_same_cases_is_more_certain_than_on_others() -> None:
-    start = np.array([1.0] * 80 + [0.0] * 20)
-    end = np.array([1.0] * 88 + [0.0] * 12)
+    # A gain on the same cases is more certain than on others.
+    start, end = (np.array([1.0] * right + [0.0] * (100 - right)) for right in (80, 88))
     paired = paired_gain("", start, end)
     assert (paired["start"], paired["end"], paired["n"]) == (0.8, 0.88, 100)
     assert 0 < paired["low"] < 0.08 and gain_of_share("", 0.8, 0.88, 100)["low"] < 0
@@ -104,12 +90,10 @@ def test_every_row_has_a_name_and_settings_of_its_own() -> None:
 
 def test_responses_of_dailydialog_keep_their_contexts_and_draw_others(tmp_path: Path) -> None:
     for name in ("train", "dev"):
-        rows = [
-            {"context": [f"{name} {at}", "b"], "positives": [f"{name} {at} {k}" for k in range(2)]}
-            for at in range(5)
-        ]
-        text = "\n".join(json.dumps(row) for row in rows)
-        (tmp_path / f"dailydialog-plusplus_{name}.jsonl").write_text(text)
+        said = [f"{name} {at}" for at in range(5)]
+        rows = [{"context": [one, "b"], "positives": [f"{one} 0", f"{one} 1"]} for one in said]
+        path = tmp_path / f"dailydialog-plusplus_{name}.jsonl"
+        path.write_text("\n".join(json.dumps(row) for row in rows))
     candidates = responses_of(tmp_path)
     assert len(candidates.rows(TRAIN)) == len(candidates.rows(VALID)) == 10
     for row in range(20):

@@ -6,9 +6,8 @@ from benchmarks.speed import BEGIN, END, PAGE, ROWS, number, written
 
 
 def test_measured_rows_replace_the_old_ones() -> None:
-    page = (
-        f"before\n\n{BEGIN}\n\n| what | against | measured |\n|---|---|---|\n| a | b | 1 |\n\n{END}\nafter\n"
-    )
+    table = "| what | against | measured |\n|---|---|---|\n| a | b | 1 |"
+    page = f"before\n\n{BEGIN}\n\n{table}\n\n{END}\nafter\n"
     changed = written(page, {"a": "| a | b | 2 |", "new": "| new | | 3 |"})
     assert changed == page.replace("| a | b | 1 |", "| a | b | 2 |\n| new | | 3 |")
     assert written(changed, {}) == changed

@@ -10,6 +10,7 @@ import sys
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,16 +26,11 @@ TOOLS = {"pip", "setuptools", "wheel", "pytest", "pluggy", "iniconfig"}
 LARGEST = 700e6
 """Most bytes that the core may take, installed; 14 MB of them are packaged weights."""
 
+SAID = ("do you cook pizza", "yes i like cheese", "my guitar is great", "the beach", "ok")
 MESSAGES = [
-    {
-        "conversation_id": f"c{n}",
-        "speaker": f"p{(n + turn % 2 * (1 + n % 4)) % 9}",
-        "text": f"{text} {turn % 3}",
-    }
+    {"conversation_id": f"c{n}", "speaker": f"p{(n + at % 2 * (1 + n % 4)) % 9}", "text": f"{text} {at % 3}"}
     for n in range(40)
-    for turn, text in enumerate(
-        ("do you cook pizza", "yes i like cheese", "my guitar is great", "the beach", "ok")
-    )
+    for at, text in enumerate(SAID)
 ]
 RATED = [
     {
@@ -60,15 +56,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def ssrem(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SSREM_")}
-    return subprocess.run(
-        [sys.executable, "-m", "ssrem", *arguments, "--home", "home"],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    command = [sys.executable, "-m", "ssrem", *arguments, "--home", "home"]
+    how: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 120}
+    return subprocess.run(command, cwd=folder, env=environment, check=False, **how)
 
 
 def test_nothing_that_an_extra_brings_is_installed_and_the_core_is_small() -> None:

@@ -21,6 +21,6 @@ def prefect_server() -> Iterator[None]:
     left_out = (settings.PREFECT_UI_ENABLED, settings.PREFECT_API_BLOCKS_REGISTER_ON_START)
     with (
         settings.temporary_settings(dict.fromkeys(left_out, False)),
-        prefect_test_harness(server_startup_timeout=60),
+        prefect_test_harness(server_startup_timeout=180),
     ):
         yield

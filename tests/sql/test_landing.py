@@ -62,66 +62,73 @@ def ring(*ids: str) -> dict[str, str | None]:
     return dict(zip(ids, (*ids[1:], ids[0]), strict=True))
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected", "kept"),
-    [
-        ([said("a", text=None)], [(1, "no_text")], ""),
-        ([said("a", text="")], [(1, "no_text")], ""),
-        ([said("a", text=" \t\r\n ")], [(1, "no_text")], ""),
-        ([said("a", text="\u00a0\u2003\u3000")], [(1, "no_text")], ""),
-        ([said("a", by=None)], [(1, "no_speaker")], ""),
-        ([said("a", by="  ")], [(1, "no_speaker")], ""),
-        ([said("a", by="\t")], [(1, "no_speaker")], ""),
-        ([said("a", conversation=None)], [(1, "no_conversation")], ""),
-        ([said("a", conversation=" ")], [(1, "no_conversation")], ""),
-        ([b'{"conversation": "c", "id": "a", "speaker": "ann", "text": "h\xff"}'], [(1, "undecodable")], ""),
-        ([b'{"conversation": "c", '], [(1, "broken_json")], ""),
-        ([b"[1, 2]"], [(1, "broken_json")], ""),
-        ([said("a"), said("a", text="other")], [(2, "duplicate_id")], "a"),
-        ([said("a", text=""), said("a"), said("a")], [(1, "no_text"), (3, "duplicate_id")], "a"),
-        ([said("a", conversation=None), said("a")], [(1, "no_conversation")], "a"),
-        ([said("a", by=""), said("a")], [(1, "no_speaker")], "a"),
-        ([said("a", reply_to="a")], [], "a"),
-        ([said("a", reply_to="never")], [], "a"),
-        ([said("a", reply_to="b"), said("b")], [], "ab"),
-        ([said("a", text=""), said("b", reply_to="a")], [(1, "no_text")], "b"),
-        ([said("a", reply_to="a"), said("b", reply_to="a")], [], "ab"),
-        ([said("a", reply_to="no"), said("b", reply_to="a")], [], "ab"),
-        (replies(**ring("a", "b")), [(1, "reply_cycle"), (2, "reply_cycle")], ""),
-        (replies(**ring(*"abc")), [(i, "reply_cycle") for i in (1, 2, 3)], ""),
-        (replies(**ring(*"bdfaceg")), [(i, "reply_cycle") for i in range(1, 8)], ""),
-        (
-            replies(**ring(*"ab"), **ring(*"cde"), f=None, g="f"),
-            [(i, "reply_cycle") for i in range(1, 6)],
-            "fg",
-        ),
-        (replies(x="y", y="a", **ring(*"ab"), z="x"), [(3, "reply_cycle"), (4, "reply_cycle")], "xyz"),
-        (replies(a="b", b="c", c="d", d=None), [], "abcd"),
-        # The first good message of an id is what is answered, not a later or broken one of the same id.
-        ([said("a"), said("a", reply_to="b"), said("b", reply_to="a")], [(2, "duplicate_id")], "ab"),
-        ([said("a", text="", reply_to="b"), said("a"), said("b", reply_to="a")], [(1, "no_text")], "ab"),
-        (
-            [said("a", text=""), said("a", reply_to="b"), said("b", reply_to="a")],
-            [(1, "no_text"), (2, "reply_cycle"), (3, "reply_cycle")],
-            "",
-        ),
-        ([said("a", reply_to="b"), said("b", conversation="d", reply_to="a")], [], "ab"),
+QUARANTINED: list[tuple[list[Any], list[tuple[int, str]], str]] = [
+    ([b'{"conversation": "c", "id": "a", "speaker": "ann", "text": "h\xff"}'], [(1, "undecodable")], ""),
+    ([b'{"conversation": "c", '], [(1, "broken_json")], ""),
+    ([b"[1, 2]"], [(1, "broken_json")], ""),
+    *[
+        ([said("a", text=blank)], [(1, "no_text")], "")
+        for blank in (None, "", " \t\r\n ", "\u00a0\u2003\u3000")
     ],
-)
-def test_what_cannot_land_is_quarantined(
-    home: Warehouse, write_dump: Dump, rows: list[Any], expected: list[tuple[int, str]], kept: str
-) -> None:
-    land(write_dump([*rows, GOOD]), str(home.root), DumpSettings(max_quarantine=1.0))
+    *[([said("a", by=blank)], [(1, "no_speaker")], "") for blank in (None, "  ", "\t")],
+    *[([said("a", conversation=blank)], [(1, "no_conversation")], "") for blank in (None, " ")],
+    ([said("a"), said("a", text="other")], [(2, "duplicate_id")], "a"),
+    ([said("a", text=""), said("a"), said("a")], [(1, "no_text"), (3, "duplicate_id")], "a"),
+    ([said("a", conversation=None), said("a")], [(1, "no_conversation")], "a"),
+    (
+        [said("a", by=""), said("a", text="second"), said("a", text="third")],
+        [(1, "no_speaker"), (3, "duplicate_id")],
+        "a",
+    ),
+    ([said("a", reply_to="a")], [], "a"),
+    ([said("a", reply_to="never")], [], "a"),
+    ([said("a", reply_to="b"), said("b")], [], "ab"),
+    ([said("a", text=""), said("b", reply_to="a")], [(1, "no_text")], "b"),
+    ([said("a", reply_to="a"), said("b", reply_to="a")], [], "ab"),
+    ([said("a", reply_to="no"), said("b", reply_to="a")], [], "ab"),
+    (replies(**ring(*"ab")), [(1, "reply_cycle"), (2, "reply_cycle")], ""),
+    (replies(**ring(*"abc")), [(i, "reply_cycle") for i in (1, 2, 3)], ""),
+    (replies(**ring(*"bdfaceg")), [(i, "reply_cycle") for i in range(1, 8)], ""),
+    (
+        replies(**ring(*"ab"), **ring(*"cde"), f=None, g="f"),
+        [(i, "reply_cycle") for i in range(1, 6)],
+        "fg",
+    ),
+    (replies(x="y", y="a", **ring(*"ab"), z="x"), [(3, "reply_cycle"), (4, "reply_cycle")], "xyz"),
+    (replies(a="b", b="c", c="d", d=None), [], "abcd"),
+    # The first good message of an id is what is answered, not a later or broken one of the same id.
+    ([said("a"), said("a", reply_to="b"), said("b", reply_to="a")], [(2, "duplicate_id")], "ab"),
+    ([said("a", text="", reply_to="b"), said("a"), said("b", reply_to="a")], [(1, "no_text")], "ab"),
+    (
+        [said("a", text=""), said("a", reply_to="b"), said("b", reply_to="a")],
+        [(1, "no_text"), (2, "reply_cycle"), (3, "reply_cycle")],
+        "",
+    ),
+    ([said("a", reply_to="b"), said("b", conversation="d", reply_to="a")], [], "ab"),
+]
+"""Messages, which of them are quarantined for what, and the ids of those that land."""
+
+
+def of_case(row: dict[str, Any] | bytes, number: int) -> dict[str, Any] | bytes:
+    """The message, with ids that no other case has."""
+    if isinstance(row, bytes):
+        return row
+    return row | {name: f"{number}-{row[name]}" for name in ("id", "reply_to") if row.get(name)}
+
+
+def test_what_cannot_land_is_quarantined(home: Warehouse, write_dump: Dump) -> None:
+    rows: list[Any] = []
+    expected: list[tuple[int, str]] = []
+    for number, (case, wrong, _) in enumerate(QUARANTINED):
+        expected += [(len(rows) + line, reason) for line, reason in wrong]
+        rows += [of_case(row, number) for row in case]
+    kept = {f"{number}-{id}" for number, (*_, ids) in enumerate(QUARANTINED) for id in ids}
+    land(write_dump([*rows, GOOD]), str(home.root), DumpSettings(max_quarantine=1.0, speakers="person"))
     assert reasons(home) == expected
-    assert landed(home) == set(kept)
+    assert landed(home) == kept
     counts = home.query("SELECT messages_read, utterances, quarantined FROM corpora")
     assert counts == [(len(rows) + 1, len(kept) + 1, len(expected))]
-
-
-def test_the_first_good_message_keeps_the_id(home: Warehouse, write_dump: Dump) -> None:
-    rows = [said("a", by=""), said("a", text="second"), said("a", text="third")]
-    land(write_dump(rows), str(home.root), DumpSettings(max_quarantine=1.0))
-    assert home.query("SELECT utterance_id, text FROM utterances") == [("a", "second")]
+    assert home.query("SELECT text FROM utterances WHERE text <> 'hi'") == [("second",)]
 
 
 def test_quarantine_holds_the_row_whole(home: Warehouse, write_dump: Dump) -> None:
@@ -135,28 +142,15 @@ def test_quarantine_holds_the_row_whole(home: Warehouse, write_dump: Dump) -> No
     whole = json.loads(second)
     assert json.loads(whole.pop("metadata")) == {"odd": [1]}
     assert whole.pop("time").startswith("2020-01-02 03:04:05")
-    assert whole == {
-        "conversation_id": "c",
-        "utterance_id": "a",
-        "speaker": "bob",
-        "addressee": "ann",
-        "reply_to": "good",
-        "text": " ",
-    }
+    people = {"speaker": "bob", "addressee": "ann", "reply_to": "good"}
+    assert whole == {"conversation_id": "c", "utterance_id": "a", **people, "text": " "}
 
 
-def test_time_running_backwards_is_kept_and_flagged(home: Warehouse, write_dump: Dump) -> None:
+def test_times_partners_turns_and_positions(home: Warehouse, write_dump: Dump) -> None:
     times = ["10:00", "10:05", "10:01", None, "10:04", "10:05", "10:06"]
-    rows = [said(str(i), time=t and f"2020-01-01T{t}:00") for i, t in enumerate(times)]
-    other = said("x", conversation="d", time="2019-01-01T00:00:00")
-    land(write_dump([*rows, other]), str(home.root))
-    found = home.query("SELECT utterance_id FROM utterances WHERE time_backwards ORDER BY 1")
-    assert found == [("2",), ("4",)]
-    assert home.query("SELECT time_backwards, quarantined FROM corpora") == [(2, 0)]
-
-
-def test_partners_turns_and_positions(home: Warehouse, write_dump: Dump) -> None:
-    rows = [
+    rows = [said(f"t{i}", conversation="t", time=t and f"2020-01-01T{t}:00") for i, t in enumerate(times)]
+    rows += [
+        said("x", conversation="d", time="2019-01-01T00:00:00"),
         said("1", by="ann"),
         said(None, by="ann"),
         said("3", by="bob", reply_to="1"),
@@ -165,7 +159,12 @@ def test_partners_turns_and_positions(home: Warehouse, write_dump: Dump) -> None
         said("6", by="ann", reply_to="1"),
     ]
     land(write_dump(rows), str(home.root), DumpSettings(max_quarantine=1.0))
-    found = home.query("SELECT utterance_id, position, turn, addressee FROM utterances ORDER BY position")
+    found = home.query("SELECT utterance_id FROM utterances WHERE time_backwards ORDER BY 1")
+    assert found == [("t2",), ("t4",)]
+    assert home.query("SELECT time_backwards, quarantined FROM corpora") == [(2, 1)]
+    found = home.query(
+        "SELECT utterance_id, position, turn, addressee FROM utterances WHERE conversation_id = 'c' ORDER BY 2"
+    )
     assert found == [
         ("1", 0, 0, None),
         ("c#1", 1, 0, None),
@@ -176,13 +175,9 @@ def test_partners_turns_and_positions(home: Warehouse, write_dump: Dump) -> None
 
 
 def test_conversation_rows_describe_or_are_quarantined(home: Warehouse, write_dump: Dump) -> None:
+    about = {"ratings": {"fun": 5}, "topic": "x"}
     rows = [
-        {
-            "conversation": "c",
-            "ratings": {"fun": 5},
-            "topic": "x",
-            "utterances": [said("a"), said("b", by="bob")],
-        },
+        {"conversation": "c", **about, "utterances": [said("a"), said("b", by="bob")]},
         {"conversation": "d", "utterances": []},
         {"conversation": "e", "utterances": [said("f", conversation="e", text="")]},
     ]
@@ -198,54 +193,37 @@ def test_conversation_rows_describe_or_are_quarantined(home: Warehouse, write_du
     assert home.query("SELECT messages_read, utterances, quarantined FROM corpora") == [(3, 2, 1)]
 
 
-def test_the_same_content_lands_once(home: Warehouse, write_dump: Dump) -> None:
-    rows = [said("a"), said("b", by="bob")]
-    assert land(write_dump(rows, "one"), str(home.root)) == ("one", True)
-    before = home.partitions()
-    assert land(write_dump(rows, "two"), str(home.root)) == ("one", False)
-    assert home.partitions() == before
+ANOTHER = {
+    "speakers": ("conversation", "one landed with another --speakers; add --replace to land it again"),
+    "not_people": (["ann"], "one landed without --not-people; add --replace"),
+    "map": ({"speaker": "text", "text": "speaker"}, "one landed with another --map; add --replace"),
+    "encoding": ("cp1252", "one landed with another --encoding; add --replace"),
+    "time_format": ("%d.%m.%Y", "one landed without --time-format; add --replace"),
+    "name": ("other", "landed as 'one'; --replace lands it as 'other' too"),
+}
+"""Option → another value, and what is said of it."""
 
 
-@pytest.mark.parametrize(
-    ("options", "others", "says"),
-    [
-        (
-            {},
-            {"speakers": "conversation"},
-            "one landed with another --speakers; add --replace to land it again",
-        ),
-        (
-            {"not_people": ["bob"]},
-            {"not_people": ["ann"]},
-            "one landed with another --not-people; add --replace",
-        ),
-        ({}, {"not_people": ["ann"]}, "one landed without --not-people; add --replace"),
-        (
-            {"map": {"text": "text", "speaker": "speaker"}},
-            {"map": {"speaker": "text", "text": "speaker"}},
-            "one landed with another --map; add --replace",
-        ),
-        ({"encoding": "utf-8"}, {"encoding": "cp1252"}, "one landed with another --encoding; add --replace"),
-        ({}, {"time_format": "%d.%m.%Y"}, "one landed without --time-format; add --replace"),
-        ({"name": "one"}, {"name": "other"}, "landed as 'one'; --replace lands it as 'other' too"),
-    ],
-)
-def test_content_that_has_landed_with_other_options_is_told_so(
-    home: Warehouse, write_dump: Dump, options: dict[str, Any], others: dict[str, Any], says: str
-) -> None:
-    rows = [said("a"), said("b", by="bob")]
+def test_content_lands_once_and_other_options_are_told(home: Warehouse, write_dump: Dump) -> None:
+    rows, where = [said("a"), said("b", by="bob")], str(home.root)
     source = write_dump(rows, "one")
-    land(source, str(home.root), DumpSettings(**options))
+    options: dict[str, Any] = {"map": {"text": "text", "speaker": "speaker"}, "encoding": "utf-8"}
+    assert land(source, where, DumpSettings(**options)) == ("one", True)
     for again in (options, {}, {"speakers": "person", "format": "jsonl"}):
-        assert land(source, str(home.root), DumpSettings(**again)) == ("one", False)
-    assert land(write_dump(rows, "two"), str(home.root), DumpSettings(**options)) == ("one", False)
-    with pytest.raises(DumpError, match=re.escape(says)) as error:
-        land(source, str(home.root), DumpSettings(**others))
-    assert "\n" not in str(error.value)
-    corpus = others.get("name", "one")
+        assert land(source, where, DumpSettings(**again)) == ("one", False)
+    before = home.partitions()
+    assert land(write_dump(rows, "two"), where, DumpSettings(**options)) == ("one", False)
+    assert home.partitions() == before
+    others: dict[str, Any] = {option: value for option, (value, _) in ANOTHER.items()}
+    for option, (_, says) in ANOTHER.items():
+        with pytest.raises(DumpError, match=re.escape(says)) as error:
+            land(source, where, DumpSettings(**{option: others[option]}))
+        assert "\n" not in str(error.value)
     for new in (True, False):
-        assert land(source, str(home.root), DumpSettings(**others, replace=True)) == (corpus, new)
-    assert land(source, str(home.root), DumpSettings(**others)) == (corpus, False)
+        assert land(source, where, DumpSettings(**others, replace=True)) == ("other", new)
+    assert land(source, where, DumpSettings(**others)) == ("other", False)
+    with pytest.raises(DumpError, match="other landed with another --not-people; add --replace"):
+        land(source, where, DumpSettings(name="other", not_people=["bob"]))
 
 
 def test_other_content_under_a_name_is_refused_or_replaces(home: Warehouse, write_dump: Dump) -> None:
@@ -271,26 +249,20 @@ SEATS = [
 ]
 
 
-def test_seats_stop_the_ingest(home: Warehouse, write_dump: Dump) -> None:
-    with pytest.raises(
-        DumpError, match=r"'0' and '1'.*6 of 6.*--speakers conversation.*--speakers person"
-    ) as error:
-        land(write_dump(SEATS), str(home.root))
+def test_seats_are_people_or_of_their_conversation(home: Warehouse, write_dump: Dump) -> None:
+    source = write_dump(SEATS)
+    says = r"'0' and '1'.*6 of 6.*--speakers conversation.*--speakers person"
+    with pytest.raises(DumpError, match=says) as error:
+        land(source, str(home.root))
     assert "\n" not in str(error.value)
     assert home.partitions() == []
-
-
-def test_seats_scoped_to_the_conversation(home: Warehouse, write_dump: Dump) -> None:
-    land(write_dump(SEATS), str(home.root), DumpSettings(speakers="conversation"))
+    land(source, str(home.root), DumpSettings(speakers="conversation"))
     assert home.query("SELECT speakers, speaker_scope FROM corpora") == [(12, "conversation")]
     found = home.query(
         "SELECT speaker, addressee FROM utterances WHERE conversation_id = 'c3' ORDER BY position"
     )
     assert found == [("c3/0", "c3/1"), ("c3/1", "c3/0")]
-
-
-def test_seats_that_are_people(home: Warehouse, write_dump: Dump) -> None:
-    land(write_dump(SEATS), str(home.root), DumpSettings(speakers="person"))
+    land(source, str(home.root), DumpSettings(speakers="person", replace=True))
     assert home.query("SELECT speakers, speaker_scope FROM corpora") == [(2, "person")]
 
 
@@ -416,7 +388,8 @@ def test_a_dump_of_which_too_much_is_quarantined_is_refused(home: Warehouse, wri
         land(source, str(home.root))
     assert home.partitions() == [] and not list(home.staging.glob("*"))
     assert land(source, str(home.root), DumpSettings(max_quarantine=0.06)) == ("dump", True)
-    assert home.query("SELECT quarantined FROM corpora") == [(12,)]
+    land(write_dump(some_bad(0.05), "little"), str(home.root))
+    assert home.query("SELECT corpus, quarantined FROM corpora ORDER BY 1") == [("dump", 12), ("little", 10)]
 
 
 def test_the_entries_of_an_array_are_told_as_rows(home: Warehouse, tmp_path: Path) -> None:
@@ -460,11 +433,6 @@ def test_a_refusal_says_what_mends_the_dump(
         land(write_dump(rows), str(home.root))
 
 
-def test_a_dump_of_which_little_is_quarantined_lands(home: Warehouse, write_dump: Dump) -> None:
-    land(write_dump(some_bad(0.05)), str(home.root))
-    assert home.query("SELECT quarantined FROM corpora") == [(10,)]
-
-
 @pytest.mark.parametrize("share", [-0.01, 1.01, float("nan")])
 def test_what_is_no_share_is_refused(share: float) -> None:
     with pytest.raises(SsremError, match="max_quarantine"):
@@ -475,7 +443,7 @@ def messy(rng: random.Random) -> list[Any]:
     """A dump in which anything may be wrong, but that has at least one good message."""
     ids = [f"u{i}" for i in range(12)]
     rows: list[Any] = [GOOD]
-    for _ in range(rng.randint(1, 40)):
+    for _ in range(rng.randint(1, 80)):
         if rng.random() < 0.1:
             rows.append(
                 rng.choice([b"{", b"null", b"\xff\xfe", b'{"text": "\\ud800"}', b'{"id": [1]}', b'"x"'])
@@ -497,7 +465,7 @@ def messy(rng: random.Random) -> list[Any]:
     return rows
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_counts_are_conserved_whatever_comes(home: Warehouse, write_dump: Dump, seed: int) -> None:
     rows = messy(random.Random(seed))
     source = write_dump(rows)

@@ -51,13 +51,17 @@ def answer(name: str, **tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
+def rows_of(columns: str, *rows: tuple[Any, ...]) -> list[dict[str, Any]]:
+    return [dict(zip(columns.split(), row, strict=True)) for row in rows]
+
+
 def test_reasons_are_counted_against_what_was_read() -> None:
+    rejected = [("c", 5, "d", 6, "no_text"), ("c", 2, "d", 3, "no_text"), ("c", 7, "d", 8, "broken_json")]
     rows = answer(
         "quarantine_reasons",
         corpora=[{"corpus": "c", "messages_read": 8}],
         quarantine=[
-            {"corpus": "c", "row_no": n, "record": "message", "file": "d", "line": n + 1, "reason": reason}
-            for n, reason in [(5, "no_text"), (2, "no_text"), (7, "broken_json")]
+            row | {"record": "message"} for row in rows_of("corpus row_no file line reason", *rejected)
         ],
     )
     assert [
@@ -66,27 +70,15 @@ def test_reasons_are_counted_against_what_was_read() -> None:
 
 
 def test_a_decision_shows_what_it_rests_on() -> None:
-    compared = [
-        {
-            "dataset": d,
-            "measure": "spearman",
-            "difference": 0.1,
-            "low": -0.25,
-            "margin": 0.02,
-            "not_worse": False,
-        }
-        for d in ("c", "people")
-    ]
-    versions = [
-        {"evaluator": "ssrem", "version": 1, "promoted": True, "why": "first version"},
-        {
-            "evaluator": "ssrem",
-            "version": 2,
-            "promoted": False,
-            "why": "worse",
-            "comparison": json.dumps(compared),
-        },
-    ]
+    compared = rows_of(
+        "dataset measure difference low margin not_worse",
+        *((dataset, "spearman", 0.1, -0.25, 0.02, False) for dataset in ("c", "people")),
+    )
+    versions = rows_of(
+        "evaluator version promoted why comparison",
+        ("ssrem", 1, True, "first version", None),
+        ("ssrem", 2, False, "worse", json.dumps(compared)),
+    )
     rows = answer("decisions_of_promotion", evaluators=versions)
     assert [(row["version"], row["dataset"], row["low"], row["not_worse"]) for row in rows] == [
         (1, None, None, None),
@@ -119,21 +111,12 @@ def test_change_is_against_the_version_before() -> None:
 
 
 def test_a_run_differs_from_the_one_before_in_what_is_listed() -> None:
-    runs = [
-        {
-            "run_id": "1",
-            "stage": "train",
-            "parameters": '{"config": {"seed": 0, "epochs": 9}}',
-            "inputs": "{}",
-        },
-        {
-            "run_id": "2",
-            "stage": "train",
-            "parameters": '{"config": {"seed": 1, "epochs": 9}}',
-            "inputs": '{"c": "h"}',
-        },
-        {"run_id": "3", "stage": "tables", "parameters": '{"seed": 5}', "inputs": "{}"},
-    ]
+    runs = rows_of(
+        "run_id stage parameters inputs",
+        ("1", "train", '{"config": {"seed": 0, "epochs": 9}}', "{}"),
+        ("2", "train", '{"config": {"seed": 1, "epochs": 9}}', '{"c": "h"}'),
+        ("3", "tables", '{"seed": 5}', "{}"),
+    )
     runs = [{**row, "started": f"2026-01-0{row['run_id']}", "ssrem_version": "1"} for row in runs]
     rows = answer("what_differs_between_two_runs", runs=runs)
     assert [(row["before"], row["run_id"], *list(row.values())[3:]) for row in rows] == [

@@ -26,14 +26,10 @@ SAMPLES = [
     Sample(("Hi!", "How are you?"), "Fine, and you?", "Well."),
     Sample(("Any pets?",), "Two cats"),
 ]
-TABLE = "\n".join(
-    [
-        "id{0}context{0}response{0}reference",
-        'a{0}Hi!|How are you?{0}"Fine, and you?"{0}Well.',
-        "b{0}Any pets?{0}Two cats{0}",
-        "",
-    ]
-)
+TABLE = """id{0}context{0}response{0}reference
+a{0}Hi!|How are you?{0}"Fine, and you?"{0}Well.
+b{0}Any pets?{0}Two cats{0}
+"""
 
 
 def contents() -> dict[str, tuple[bytes, dict[str, str]]]:
@@ -68,11 +64,8 @@ def test_every_format_gives_the_same_samples(tmp_path: Path, name: str) -> None:
 def test_text_is_a_context_a_tab_and_a_response(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_bytes(b"Hi!|How are you?\tFine, and you?\r\n\nAny pets?\tTwo cats\n\tAlone\n")
     read = read_responses(str(tmp_path / "x.txt"), mapping={"separator": "|"})
-    assert [row.sample for row in read.rows] == [
-        Sample(SAMPLES[0].context, SAMPLES[0].response),
-        SAMPLES[1],
-        Sample((), "Alone"),
-    ]
+    first = Sample(SAMPLES[0].context, SAMPLES[0].response)
+    assert [row.sample for row in read.rows] == [first, SAMPLES[1], Sample((), "Alone")]
     assert read.guessed is not None and read.guessed.startswith("text, ")
     assert read_responses(str(tmp_path / "x.txt"), "text").guessed is None
 
@@ -113,8 +106,7 @@ def test_messages_that_end_with_an_answer_are_a_context_and_a_response(tmp_path:
         for file in (path, tmp_path / "one.jsonl"):
             assert read_responses(str(file)).rows[0].sample == SAMPLES[1]
         assert [one.response for one in read_set(path).rows] == ["Two cats"] * 2
-    asked = [{"messages": messages[:2], "score": 4}]
-    (tmp_path / "asked.jsonl").write_text(json.dumps(asked[0]))
+    (tmp_path / "asked.jsonl").write_text(json.dumps({"messages": messages[:2], "score": 4}))
     with pytest.raises(AnnotationError, match="no column is known as context or response"):
         read_responses(str(tmp_path / "asked.jsonl"))
 
@@ -147,40 +139,24 @@ def test_the_first_of_several_references_is_read_and_said(
 @pytest.mark.parametrize(
     ("name", "content", "faults"),
     [
-        (
-            "x.jsonl",
-            b'{"context": "a", "response": "b"}\n{"context": "a", "resp\nnull\n{"context": {"a": 1}, "response": "b"}\n'
-            b'{"context": "a", "response": ["b", "c"]}\n{"context": "a", "response": "\xff"}\n',
-            {
-                "line 2": "not JSON (Unterminated string starting at)",
-                "line 3": "not a JSON object",
-                "line 4": "context is neither text nor a list of turns",
-                "line 5": "response is not text",
-                "line 6": "not UTF-8; save the file as UTF-8",
-            },
-        ),
-        (
-            "x.csv",
-            b'context,response\na,b\na\na,"b\na,c\na,\xff\n',
-            {
-                "line 3": "1 cells, the header has 2",
-                "line 4": "a quote that is not closed, or out of place",
-                "line 6": "not UTF-8; save the file as UTF-8",
-            },
-        ),
-        (
-            "x.txt",
-            b'a\tb\na b\na\tb\tc\n\xff\tb\n[{"a": 1}]\tb\n',
-            {
-                "line 2": "0 tabs, expected one, between context and response",
-                "line 3": "2 tabs, expected one, between context and response",
-                "line 4": "not UTF-8; save the file as UTF-8",
-                "line 5": "context is neither text nor a list of turns",
-            },
-        ),
+        ("x.jsonl",
+         b'{"context": "a", "response": "b"}\n{"context": "a", "resp\nnull\n{"context": {"a": 1}, "response": "b"}\n'
+         b'{"context": "a", "response": ["b", "c"]}\n{"context": "a", "response": "\xff"}\n',
+         {"line 2": "not JSON (Unterminated string starting at)", "line 3": "not a JSON object",
+          "line 4": "context is neither text nor a list of turns", "line 5": "response is not text",
+          "line 6": "not UTF-8; save the file as UTF-8"}),
+        ("x.csv",
+         b'context,response\na,b\na\na,"b\na,c\na,\xff\n',
+         {"line 3": "1 cells, the header has 2", "line 4": "a quote that is not closed, or out of place",
+          "line 6": "not UTF-8; save the file as UTF-8"}),
+        ("x.txt",
+         b'a\tb\na b\na\tb\tc\n\xff\tb\n[{"a": 1}]\tb\n',
+         {"line 2": "0 tabs, expected one, between context and response",
+          "line 3": "2 tabs, expected one, between context and response",
+          "line 4": "not UTF-8; save the file as UTF-8", "line 5": "context is neither text nor a list of turns"}),
         ("x.json", b'[{"context": "a", "response": "b"}, 7]', {"row 2": "not a JSON object"}),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_read_is_kept_with_its_place(
     tmp_path: Path, name: str, content: bytes, faults: dict[str, str]
 ) -> None:
@@ -223,10 +199,8 @@ def test_a_format_that_is_not_the_contents(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("indent", [None, 2])
 def test_an_object_holds_the_rows_or_is_one(tmp_path: Path, indent: int | None) -> None:
-    row = {
-        "prompt": [{"speaker": "ann", "utterance": "Hi"}],
-        "response": {"role": "assistant", "content": "Ho"},
-    }
+    answer = {"role": "assistant", "content": "Ho"}
+    row = {"prompt": [{"speaker": "ann", "utterance": "Hi"}], "response": answer}
     path = tmp_path / "x.json"
     for value in (row, {"version": 1, "data": [{**row, "references": ["a", "b"]}]}):
         path.write_text(json.dumps(value, indent=indent), encoding="utf-8")

@@ -64,7 +64,8 @@ def partner_of(turns: Sequence[Turn], turn: Turn, addressees: str = "all") -> st
     """The person to whom a turn is addressed; nobody where that is guessed and only what is stated counts."""
     if addressees == "stated" and turn.addressee_from == "previous_speaker":
         return None
-    return None if turn.addressee in {t.speaker for t in turns if not t.is_person} else turn.addressee
+    machine = any(t.speaker == turn.addressee and not t.is_person for t in turns)
+    return None if machine else turn.addressee
 
 
 def own_sets(turns: Sequence[Turn], scope: str, addressees: str = "all") -> dict[str, dict[Any, list[int]]]:
@@ -128,19 +129,21 @@ def check_draws(
     expected = {(r.id, "GT", 0) for r in responses}
     expected |= {(r.id, kind, k) for r in responses for kind, n in DRAWS.items() for k in range(n)}
     assert drawn.keys() == expected
-    for (response_id, kind, k), turn_id in drawn.items():
-        r = turns[response_id]
-        if kind == "GT":
-            assert turn_id == response_id
-            continue
-        members = {
+    for r in responses:
+        assert drawn[r.id, "GT", 0] == r.id
+        of_kind = {
             "SC": sets["SC"].get((r.conversation, r.speaker, r.split), ()),
             "SP": sets["SP"].get((r.speaker, partner_of(turns, r, addressees), r.split), ()),
             "SS": sets["SS"].get((r.speaker, r.split), ()),
             "Rand": others[r.speaker, r.split],
-        }[kind]
-        context = context_of(turns, r, context_turns)
-        valid = {m for m in members if m != r.id and m not in context and turns[m].says != r.says}
-        where = f"response {response_id}, {kind} {k}: {turn_id} of {sorted(members)}, valid {sorted(valid)}"
-        assert turn_id in valid if valid else turn_id is None, where
-        assert turn_id is None or turns[turn_id].split == r.split, where
+        }
+        left_out = {r.id, *context_of(turns, r, context_turns)}
+        for kind, members in of_kind.items():
+            valid = {m for m in members if m not in left_out and turns[m].says != r.says}
+            for k in range(DRAWS[kind]):
+                turn_id = drawn[r.id, kind, k]
+                sound = turn_id in valid if valid else turn_id is None
+                assert sound, (
+                    f"response {r.id}, {kind} {k}: {turn_id} of {sorted(members)}, valid {sorted(valid)}"
+                )
+                assert turn_id is None or turns[turn_id].split == r.split, (r.id, kind, k)

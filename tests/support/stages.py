@@ -72,7 +72,7 @@ def start_python(
 def run_python(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     """`start_python`, waited for."""
     with start_python(code, *arguments, stderr=subprocess.PIPE) as process:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=180)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 

@@ -96,24 +96,20 @@ def test_systems_that_answer_the_contexts_are_rated_on_them(made: Made, tmp_path
     assert all(expected[context] == response for context, response in said.items())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
+def test_what_cannot_be_drawn_is_said_in_one_line(
+    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = ["ratings", "collect", str(tmp_path / "new"), "--home", str(made.home.root)]
+    for arguments, says in (
         (["--contexts", "5000"], "ask for fewer with --contexts"),
         (["--corpus", "nope"], "no corpus 'nope' has landed"),
         (["--responses", "bm25=x.jsonl"], "x.jsonl does not exist"),
         (["--redundancy", "4"], "3 raters cannot give 4 ratings"),
-    ],
-)
-def test_what_cannot_be_drawn_is_said_in_one_line(
-    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
-) -> None:
-    folder = tmp_path / "new"
-    assert main(["ratings", "collect", str(folder), "--home", str(made.home.root), *arguments]) in (1, 2)
-    error = capsys.readouterr().err
-    assert says in error
-    assert error.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
+    ):
+        assert main([*new, *arguments]) in (1, 2)
+        error = capsys.readouterr().err
+        assert says in error and error.count("\n") == 1
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_what_a_killed_command_left_beside_the_batch_goes_and_it_loads_nothing_heavy(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,16 @@ import pytest
 
 from ssrem.cli.main import main
 from ssrem.errors import DumpError
+from ssrem.readers import open_dump
 from ssrem.tasks.ingest import land
 from ssrem.tasks.settings import DumpSettings
 from ssrem.tasks.warehouse.home import Warehouse
 from support.paths import ROOT
+from support.reader_rows import rows_of
 
 PEOPLE = ("ada", "ben", "cleo")
 Write = Callable[[Any], str]
+Fields = dict[str, Any]
 
 
 @pytest.fixture
@@ -43,9 +47,16 @@ def table(names: str, *rows: tuple[object, ...]) -> str:
     return text.getvalue()
 
 
-def spoken(home: Warehouse) -> list[tuple[str, str, str]]:
-    query = "SELECT conversation_id, speaker, text FROM utterances ORDER BY conversation_no, position"
-    return home.query(query)
+def read(dump: str, fields: Fields | None = None) -> tuple[list[dict[str, Any]], str]:
+    """The messages of a dump, with None where they have no value, and what is told of its columns."""
+    reader = open_dump(dump, mapping=DumpSettings(map=fields).map)
+    found = (row for row in rows_of(reader) if row["record"] == "message")
+    rows = [dict.fromkeys(("addressee", "metadata")) | row for row in found]
+    return rows, "\n".join([reader.columns, *reader.all_notes()])
+
+
+def spoken(rows: list[dict[str, Any]]) -> list[str]:
+    return [f"{row['conversation_id']} {row['speaker']}: {row['text']}" for row in rows]
 
 
 def refusal(dump: str, home: Warehouse, **settings: Any) -> str:
@@ -55,309 +66,419 @@ def refusal(dump: str, home: Warehouse, **settings: Any) -> str:
     return str(error.value)
 
 
-def test_a_dialogue_of_user_and_system_has_seats(write: Write, home: Warehouse) -> None:
-    turns = [
-        {"turn_id": str(n), "speaker": who, "utterance": f"turn {n}"}
-        for n, who in enumerate(["USER", "SYSTEM"] * 2)
-    ]
-    dump = write(
-        {"data": [{"dialogue_id": f"D{n}.json", "services": ["taxi"], "turns": turns} for n in range(2)]}
-    )
-    assert "speaker ids 'SYSTEM' and 'USER' are roles; they name seats, not people" in refusal(dump, home)
-    land(dump, str(home.root), DumpSettings(speakers="conversation"))
-    assert home.query("SELECT DISTINCT speaker, is_person FROM utterances ORDER BY 1") == [
-        (f"D{n}.json/{who}", True) for n in range(2) for who in ("SYSTEM", "USER")
-    ]
+def _turns(*said: tuple[str, str], names: str = "role content") -> list[dict[str, str]]:
+    return [dict(zip(names.split(), one, strict=True)) for one in said]
 
 
-def test_messages_of_microsoft_teams(write: Write, home: Warehouse) -> None:
-    rows = [
-        {
-            "id": str(n),
-            "chatId": f"19:{n // 4}",
-            "from": {"application": None, "device": None, "user": {"id": f"u{n % 3}", "displayName": "Ann"}},
-            "body": {"contentType": "text", "content": f"message {n}"},
-        }
-        for n in range(8)
-    ]
-    dump = write({"@odata.count": 8, "value": rows})
-    assert "no key is known as text" in refusal(dump, home)
-    land(dump, str(home.root), DumpSettings(map={"text": "body.content"}))
-    assert spoken(home) == [(f"19:{n // 4}", f"u{n % 3}", f"message {n}") for n in range(8)]
+_WHO_SAID = _turns(("user", "hi"), ("bot", "yo"))
+_SENT = _turns(("user", "hi"), ("bot", "yo"), names="sender text")
+_OF_PYTHON = str(_turns(("a", "it's"), ("b", "yo"), names="by said"))
+_OF_TEAMS = [
+    {"id": str(n), "chatId": f"19:{n // 4}",
+     "from": {"application": None, "user": {"id": f"u{n % 3}", "displayName": "A"}},
+     "body": {"contentType": "text", "content": f"message {n}"}}
+    for n in range(8)
+]  # fmt: skip
+_NESTED = [
+    {"room": {"id": f"r{n // 3}"}, "from": {"id": PEOPLE[n % 3]}, "content": {"body": f"text {n}", "kind": "m"}}
+    for n in range(6)
+]  # fmt: skip
+_TRACES = [
+    {"sessionId": f"s{n // 2}", "userId": f"u{n // 2}",
+     "input": {"messages": [{"role": "user", "content": f"ask {turn}"} for turn in range(n % 2 + 1)]},
+     "output": {"role": "assistant", "content": f"answer {n % 2}"}}
+    for n in range(4)
+]  # fmt: skip
+_ASKED = [(f"d{n // 2}", f"ask {n}", "" if n == 1 else f"answer {n}") for n in range(4)]
+_ANSWERED = ["d0 user: ask 0", "d0 chatbot: answer 0", "d0 user: ask 1", "d1 user: ask 2"]
+_TWO_LISTS = [
+    {"id": n, "original": [[who, f"{who} says"] for who in PEOPLE],
+     "cleaned": [{"speaker": who, "text": f"{who} said"} for who in PEOPLE]}
+    for n in range(2)
+]  # fmt: skip
+_ANSWERS: list[Fields] = [
+    {"response": "so"},
+    {"completion": [{"role": "assistant", "content": "because"}]},
+    {},
+]
+_FRAME = {"conversation": "aabb", "speaker": "xyxy", "text": ["hi", "yo", "so", "no"]}
+_PAIRS = [{"id": n, "dialogue": [[f"Where is {n}?", "There."], [f"And {n}?", "Left."]]} for n in range(6)]
+_VISITS = "conversation,role,of,text"
+_CLIENTS = [(f"s{n}", f"client{n % 3}", who, who) for n in range(6) for who in ("Customer", "Agent")]
+
+READ: dict[str, tuple[Any, Fields, list[str]]] = {
+    "messages of Microsoft Teams": (
+        {"@odata.count": 8, "value": _OF_TEAMS}, {"text": "body.content"},
+        [f"19:{n // 4} u{n % 3}: message {n}" for n in range(8)],
+    ),
+    "a table of what both sides said": (
+        table("session_id,user_message,bot_response", ("s", "hi", "hello"), ("s", "how?", "well")),
+        {"text": "user_message+bot_response"}, ["s user: hi", "s bot: hello", "s user: how?", "s bot: well"],
+    ),
+    "a role within the name of a column is the seat": (
+        table("session_id,user_id,user_message,bot_response", ("s0", "u0", "ask", "answer"), ("s1", "u1", "x", "y")),
+        {"text": "user_message+bot_response", "person": "user_id"}, ["s0 u0: ask", "s0 s0/bot: answer", "s1 u1: x"],
+    ),
+    "the person beside a role holds the seat of a user": (
+        table("session_id,user_id,sender,message", *_CLIENTS), {"speaker": "sender", "person": "user_id"},
+        ["s0 client0: Customer", "s0 s0/Agent: Agent", "s1 client1: Customer"],
+    ),
+    "a person needs a role that people have": (
+        table(_VISITS, *((f"c{n}", role, "ann", role) for n in range(2) for role in ("Visitor", "agent"))),
+        {"speaker": "role", "person": "of"},
+        ["c0 ann: Visitor", "c0 c0/agent: agent", "c1 ann: Visitor", "c1 c1/agent: agent"],
+    ),
+    "the person of a conversation holds the seat of its messages": (
+        [{"conversationId": f"c{n}", "userId": f"u{n}", "messages": _SENT} for n in range(4)], {"person": "userId"},
+        ["c0 u0: hi", "c0 c0/bot: yo", "c1 u1: hi"],
+    ),
+    "messages within a cell have the other columns": (
+        table("conversation_id,of,said", ("c1", "ann", json.dumps(_WHO_SAID)), ("c2", "ben", json.dumps(_WHO_SAID))),
+        {"speaker": "said.*.role", "text": "said.*.content", "person": "of"},
+        ["c1 ann: hi", "c1 c1/bot: yo", "c2 ben: hi", "c2 c2/bot: yo"],
+    ),
+    "keys of nested rows": (
+        _NESTED, {"conversation": "room.id", "speaker": "from.id", "text": "content.body"},
+        ["r0 ada: text 0", "r0 ben: text 1"],
+    ),
+    "traces of a model are turns of their session": (
+        _TRACES,
+        {"conversation": "sessionId", "person": "userId", "speaker": "input.messages.-1.role+output.role",
+         "text": "input.messages.-1.content+output.content"},
+        ["s0 u0: ask 0", "s0 s0/assistant: answer 0", "s0 u0: ask 1", "s0 s0/assistant: answer 1", "s1 u1: ask 0"],
+    ),
+    "two texts of a row are two turns": (
+        table("dialog_id,user,chatbot", *_ASKED), {"text": "user+chatbot"}, _ANSWERED
+    ),
+    "two texts of a nested row are two turns": (
+        [{"dialog_id": id, "turns": [{"user": u, "chatbot": b} for d, u, b in _ASKED if d == id]}
+         for id in ("d0", "d1")],
+        {"text": "turns.*.user+turns.*.chatbot"}, _ANSWERED,
+    ),
+    "of two lists of messages one is read": (_TWO_LISTS, {}, ["0 ada: ada said"]),
+    "of two lists of messages the map can choose": (
+        _TWO_LISTS, {"speaker": "original.*.0", "text": "original.*.1"}, ["0 ada: ada says"]
+    ),
+    "a speaker column with one value in each conversation is passed over": (
+        table("conversation,user,nick,text", *((f"c{n // 4}", f"owner{n // 4}", "abcde"[n % 5], n) for n in range(24))),
+        {}, [f"c{n // 4} {'abcde'[n % 5]}: {n}" for n in range(24)],
+    ),
+    "a table whose cells begin with markup is no log": (
+        table("body,thread_id,author", *((f"<p>text {n}</p>", n // 4, PEOPLE[n % 2]) for n in range(12))),
+        {}, ["0 ada: <p>text 0</p>"],
+    ),
+    "a table of mail is no log": (
+        table("Message-ID,Thread-ID,From,Body", *((f"<{n}@x>", f"<{n // 2}@x>", PEOPLE[n % 2], n) for n in range(12))),
+        {}, ["<0@x> ada: 0", "<0@x> ben: 1", "<1@x> ada: 2"],
+    ),
+    "a text before a list is said once": (
+        [{"id": n, "asker": "ada", "question": "why?", "answers": _turns(("ben", "x"), ("cleo", "y"), names="by text")}
+         for n in range(3)],
+        {"conversation": "id", "speaker": "asker+answers.*.by", "text": "question+answers.*.text"},
+        ["0 ada: why?", "0 ben: x", "0 cleo: y"],
+    ),
+    "texts of a mapped list are said in turn": (
+        [{"id": n, "data": ["Hi", "Ho", "Bye"]} for n in range(3)], {"text": "data.*"},
+        ["0 A: Hi", "0 B: Ho", "0 A: Bye"],
+    ),
+    "objects without a speaker are two seats in turn": (
+        {f"D{n}": {"log": [{"text": f"{n} {k}", "metadata": {}} for k in range(4)]} for n in range(3)},
+        {"text": "log.*.text"}, ["D0 A: 0 0", "D0 B: 0 1", "D0 A: 0 2"],
+    ),
+    "a list of messages a line": ([_WHO_SAID] * 3, {}, ["1 user: hi", "1 bot: yo", "2 user: hi"]),
+    "keys within the json of a cell, as a chat history of LangChain is exported": (
+        table("session_id,message", *((f"s{n // 2}", json.dumps({"type": who, "data": {"content": f"text {n}"}}))
+                                      for n, who in enumerate(["human", "ai"] * 3))),
+        {"conversation": "session_id", "speaker": "message.type", "text": "message.data.content"},
+        ["s0 human: text 0", "s0 ai: text 1"],
+    ),
+    "pairs of what two sides said are not of a speaker and a text": (
+        _PAIRS, {"text": "dialogue.*.0+dialogue.*.1"}, ["0 0: Where is 0?", "0 1: There.", "0 0: And 0?"]
+    ),
+    "the answer beside the messages is read": (
+        [{"id": f"c{n}", "user": f"u{n}", "messages": _turns(("user", "why")), **own}
+         for n, own in enumerate(_ANSWERS)],
+        {}, ["c0 u0: why", "c0 c0/assistant: so", "c1 u1: why", "c1 c1/assistant: because", "c2 u2: why"],
+    ),
+    "people of one name are told apart by their addresses": (
+        [{"conversation": n // 2, "text": n, "sender": {"name": "Ann", "email": f"ann{n % 2}@here"}} for n in range(8)],
+        {}, ["0 ann0@here: 0", "0 ann1@here: 1"],
+    ),
+    "lists as Python prints them are read from cells": (
+        table("conversation_id,turns", *((f"c{n}", _OF_PYTHON) for n in range(3))),
+        {"speaker": "turns.*.by", "text": "turns.*.said"}, ["c0 a: it's", "c0 b: yo", "c1 a: it's"],
+    ),
+    "a data frame as pandas writes it": (
+        {name: {str(at): value for at, value in enumerate(column)} for name, column in _FRAME.items()},
+        {}, ["a x: hi", "a y: yo", "b x: so", "b y: no"],
+    ),
+}  # fmt: skip
+"""What is read → the dump, what --map names, and its first messages."""
 
 
-def test_a_table_of_what_both_sides_said(write: Write, home: Warehouse) -> None:
-    dump = write(table("session_id,user_message,bot_response", ("s", "hi", "hello"), ("s", "how?", "well")))
-    told = refusal(dump, home)
-    assert "for example --map text=user_message+bot_response, if a row holds what both sides said" in told
-    settings = DumpSettings(map={"text": "user_message+bot_response"}, speakers="conversation")
-    land(dump, str(home.root), settings)
-    assert [text for *_, text in spoken(home)] == ["hi", "hello", "how?", "well"]
+@pytest.mark.parametrize(("content", "fields", "expected"), READ.values(), ids=READ)
+def test_what_is_read(write: Write, content: Any, fields: Fields, expected: list[str]) -> None:
+    assert spoken(read(write(content), fields)[0])[: len(expected)] == expected
 
 
-def test_the_person_beside_a_role_holds_the_seat_of_a_user(write: Write, home: Warehouse) -> None:
-    rows = [(f"s{n}", f"client{n % 3}", who, f"{who} {n}") for n in range(6) for who in ("Customer", "Agent")]
-    dump = write(table("session_id,user_id,sender,message", *rows))
-    assert "speaker ids 'Agent' and 'Customer' are roles" in refusal(dump, home)
-    one = "in 6 of 6 conversations of several messages one speaker says everything"
-    assert one in refusal(dump, home, map={"speaker": "user_id"})
-    land(dump, str(home.root), DumpSettings(map={"speaker": "sender", "person": "user_id"}))
-    assert spoken(home)[:3] == [
-        ("s0", "client0", "Customer 0"),
-        ("s0", "s0/Agent", "Agent 0"),
-        ("s1", "client1", "Customer 1"),
-    ]
+REFUSED: dict[str, tuple[Any, Fields, list[str]]] = {
+    "no text": ({"value": _OF_TEAMS}, {}, ["no key is known as text"]),
+    "both sides": (
+        table("session_id,user_message,bot_response", ("s", "hi", "hello"), ("s", "how?", "well")), {},
+        ["for example --map text=user_message+bot_response, if a row holds what both sides said"],
+    ),
+    "roles of nobody": (
+        table(_VISITS, *((f"c{n}", role, "ann", role) for n in range(2) for role in ("Kunde", "agent"))),
+        {"speaker": "role", "person": "of"}, ["no speaker is called so; there are 'Kunde', 'agent'"],
+    ),
+    "quotes with backslashes": (
+        'conversation,speaker,text\nc,ann,"say \\"hi\\", ok?"\nc,ben,yes\n', {},
+        ['line 2: quotes within texts seem to be written as \\"; write them doubled'],
+    ),
+    "nested rows": (
+        _NESTED, {}, ["the keys are room, from, content; a row is {'room': {'id': 'r0'}", "KEY.KEY"]
+    ),
+    "a path that is not there": (
+        _NESTED, {"conversation": "room.id", "speaker": "from.id", "text": "content.text"},
+        ["--map names 'content.text', which is not there"],
+    ),
+    "a path within the messages": (
+        {"room_name": "R", "messages": [{"sender": f"@{who}", "content": {"body": who}} for who in "abab"]},
+        {"text": "content.body"}, ["(did you mean messages.*.content.body?)"],
+    ),
+    "members of two lists": (
+        [{"a": [{"who": "x"}], "b": [{"said": "y"}]}], {"speaker": "a.*.who", "text": "b.*.said"},
+        ["members of two lists, a and b"],
+    ),
+    "members of a list within a list": (
+        [{"scenes": [{"id": "c0", "said": [{"by": "Ann", "text": "hi"}, {"by": "Ben", "text": "yo"}]}]}] * 3,
+        {"conversation": "scenes.*.id", "speaker": "scenes.*.said.*.by", "text": "scenes.*.said.*.text"},
+        ["a path has one *"],
+    ),
+    "pairs of two sides": (_PAIRS, {}, ["--map text=dialogue.*.0+dialogue.*.1 if"]),
+    "chains without replies": (
+        table("speaker,text", *(("xy"[n % 2], n) for n in range(9))), {"conversation": "@replies"},
+        ["no column is known as id or reply_to"],
+    ),
+}  # fmt: skip
 
 
-def test_a_person_needs_a_role_that_people_have(write: Write, home: Warehouse) -> None:
-    names, mapping = "conversation,role,of,text", {"speaker": "role", "person": "of"}
-    rows = [(f"c{n}", role, "ann", f"{role} {n}") for n in range(2) for role in ("Visitor", "agent")]
-    land(write(table(names, *rows)), str(home.root), DumpSettings(map=mapping))
-    assert [speaker for _, speaker, _ in spoken(home)] == ["ann", "c0/agent", "ann", "c1/agent"]
-    dump = write(table(names, *((c, "Kunde" if who == "Visitor" else who, of, t) for c, who, of, t in rows)))
-    assert "no speaker is called so; there are 'Kunde', 'agent'" in refusal(
-        dump, home, map=mapping, replace=True
-    )
+@pytest.mark.parametrize(("content", "fields", "told"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused_and_the_way_out(write: Write, content: Any, fields: Fields, told: list[str]) -> None:
+    dump = write(content)
+    with pytest.raises(DumpError) as error:
+        read(dump, fields)
+    assert str(error.value).isprintable() and all(text in str(error.value) for text in told)
+
+
+_NUMBERED = [{"conversation": "c", "turn_index": n, "speaker": f"p{n}", "text": f"{n}"} for n in (2, 0, 1)]
+_ANEW = [{"turns": [{"turn_index": n, "speaker": f"p{n}", "text": f"{n}"} for n in range(3)]}] * 3
+_UNNAMED = table(",conversation,speaker,text", *((n, n // 4, PEOPLE[n % 3], n) for n in range(12)))
+_MAILS = [
+    {"id": n, "sender": n % 3, "recipient": n // 6 % 3, "subject": f"topic {n // 6}", "content": n}
+    for n in range(36)
+]
 
 
 @pytest.mark.parametrize(
-    ("rows", "note"),
+    ("content", "note", "is_told"),
     [
-        (
-            [{"id": f"{c}-{n}", "turns": [{"speaker": f"{c}{i % 2}", "text": f"{c} {i}"} for i in range(n)]}
-             for c in range(9) for n in (2, 3)],
-            "9 of 18 conversations are the beginning of another one",
-        ),
-        (
-            [{"conversation": "c", "speaker": f"p{n % 2}", "text": f"{n}", "time": f"2024-01-01T10:00:{n:02}"}
-             for n in (0, 1, 2, 2, 3)],
-            "1 of 5 messages have the conversation, speaker, time and text of another one",
-        ),
-        (
-            [{"conversation": "c", "turn_index": n, "speaker": f"p{n}", "text": f"{n}"} for n in (2, 0, 1)],
-            "in the order of the dump, which is not that of 'turn_index'",
-        ),
+        (_NUMBERED, "in the order of the dump, which is not that of 'turn_index'", True),
+        (_ANEW, "order of the dump", False),
+        (_UNNAMED, "not used: a column without a name", True),
+        (_TWO_LISTS, "of the lists 'original' and 'cleaned' 'cleaned' is read; --map speaker=original.*.0 "
+         "text=original.*.1 reads", True),
+        ([{"id": n, "messages": _turns(("user", "why")), "response": "so"} for n in range(3)],
+         "where messages end with the user, 'response' beside them is the answer", True),
+        ({"messages": _MAILS, "flags": []},
+         "read id from 'id', speaker from 'sender', text from 'content'; not used: recipient, subject", True),
     ],
-    ids=["histories", "twice", "numbered"],
+    ids=["numbered", "numbered anew in each conversation", "without a name", "two lists", "answer beside", "mails"],
 )  # fmt: skip
-def test_what_a_dump_holds_again_or_out_of_order_is_told(
-    write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str], rows: list[Any], note: str
-) -> None:
-    land(write(rows), str(home.root))
-    assert note in capsys.readouterr().err
+def test_what_the_content_decided_is_told(write: Write, content: Any, note: str, is_told: bool) -> None:
+    assert (note in read(write(content))[1]) == is_told
 
 
-def test_numbers_that_begin_anew_in_each_conversation_are_in_order(
-    write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str]
-) -> None:
-    turns = [{"turn_index": n, "speaker": f"p{n}", "text": f"{n}"} for n in range(3)]
-    land(write([{"turns": turns} for _ in range(3)]), str(home.root))
-    assert "order of the dump" not in capsys.readouterr().err
+def test_a_recipient_is_the_addressee_if_recipients_speak(write: Write) -> None:
+    rows, _ = read(write({"messages": _MAILS, "flags": []}))
+    assert all(row["addressee"] is None and "recipient" in json.loads(row["metadata"]) for row in rows)
+    speaking = [(f"c{n}", PEOPLE[n % 2], PEOPLE[(n + 1) % 2], f"text {n}") for n in range(12)]
+    rows, _ = read(write(table("conversation,sender,recipient,text", *speaking)))
+    assert [row["addressee"] for row in rows] == [to for _, _, to, _ in speaking]
 
 
-def test_quotes_with_backslashes_are_refused(write: Write, home: Warehouse) -> None:
-    dump = write('conversation,speaker,text\nc,ann,"say \\"hi\\", ok?"\nc,ben,yes\n')
-    assert 'line 2: quotes within texts seem to be written as \\"; write them doubled' in refusal(dump, home)
+def test_ids_that_repeat_in_a_conversation_and_parents_that_are_no_messages_are_none(write: Write) -> None:
+    repeated = [(f"c{n // 6}", 7, PEOPLE[n % 3], n) for n in range(12)]
+    rows, _ = read(write(table("conversation,id,speaker,text", *repeated)))
+    assert len(rows) == 12 and not any("utterance_id" in row for row in rows)
+    inside = [(f"c{n // 6}", n, PEOPLE[n % 3], n, "folder-9") for n in range(12)]
+    rows, _ = read(write(table("conversation,id,speaker,text,parentId", *inside)))
+    assert len(rows) == 12 and not any("reply_to" in row for row in rows)
 
 
-def test_messages_within_a_cell_have_the_other_columns(write: Write, home: Warehouse) -> None:
-    said = json.dumps([{"role": "user", "content": "hi"}, {"role": "bot", "content": "yo"}])
-    dump = write(table("conversation_id,of,said", ("c1", "ann", said), ("c2", "ben", said)))
-    mapping = {"speaker": "said.*.role", "text": "said.*.content", "person": "of"}
-    land(dump, str(home.root), DumpSettings(map=mapping))
-    assert spoken(home) == [
-        ("c1", "ann", "hi"), ("c1", "c1/bot", "yo"), ("c2", "ben", "hi"), ("c2", "c2/bot", "yo")
+def test_columns_beside_those_that_are_read_are_metadata(write: Write) -> None:
+    rows, _ = read(write(_NESTED), {"conversation": "room.id", "speaker": "from.id", "text": "content.body"})
+    assert {row["metadata"] for row in rows} == {'{"content":{"kind":"m"}}'}
+    people = [(f"90{n % 3}", ("Sam", "Sam", "Ida")[n % 3], f"2026-03-01T10:{n:02}:00Z", n) for n in range(9)]
+    rows, _ = read(write(table("AuthorID,Author,Date,Content", *people)), {"conversation": "@file"})
+    named = {(row["speaker"], json.loads(row["metadata"])["Author"]) for row in rows}
+    assert named == {("900", "Sam"), ("901", "Sam"), ("902", "Ida")}  # the id beside a name is the person
+    rows, _ = read(write(_UNNAMED))
+    assert len(rows) == 12 and not any(row["metadata"] for row in rows)
+
+
+def test_words_of_a_name_may_be_told_by_capitals(write: Write) -> None:
+    cells = [{"conversationId": n // 3, "authorId": n % 2, "body": f"{n}"} for n in range(9)]
+    said = [row | {"createdAt": f"2024-05-0{day}"} for day, row in enumerate(cells, 1)]
+    assert [row["time"].day for row in read(write(said))[0]] == list(range(1, 10))
+
+
+def test_a_chat_of_telegram_may_begin_with_a_message(write: Write) -> None:
+    said = [
+        {"id": n, "type": "message", "date": f"2024-05-01T10:00:0{n}", "from": PEOPLE[n % 2], "text": f"text {n}",
+         "from_id": f"user{n % 2}"}
+        for n in range(4)
     ]  # fmt: skip
+    chat = write({"name": "us", "type": "personal_chat", "id": 9, "messages": said})
+    assert open_dump(chat).format == "telegram" and len(read(chat)[0]) == 4
 
 
-def test_a_recipient_that_is_no_speaker_is_no_addressee(
+@pytest.mark.parametrize("flag", [True, "true", 1])
+def test_what_says_that_it_is_a_bot_is_no_person(flag: object, write: Write) -> None:
+    rows = [(("bo", "ada")[n % 2], {"conversation": n // 2, "text": f"text {n}"}) for n in range(8)]
+    for said in (
+        [row | {"speaker": who, "isBot": flag if who == "bo" else False} for who, row in rows],
+        [row | {"speaker": {"id": who, "is_bot": flag if who == "bo" else False}} for who, row in rows],
+        [row | {"author": {"id": who} | ({"bot": flag} if who == "bo" else {})} for who, row in rows],
+    ):
+        people = {(row["speaker"], row.get("is_person", True)) for row in read(write(said))[0]}
+        assert people == {("ada", True), ("bo", False)}
+
+
+@pytest.mark.parametrize("none", ["NULL", r"\N", "00000000-0000-0000-0000-000000000000"])
+def test_any_word_for_no_reply_begins_a_chain(none: str, write: Write) -> None:
+    rows = [(f"{c}{n}", f"u{n % 2}", n, f"{c}{n - 1}" if n else none) for c in "abcd" for n in range(4)]
+    read_rows, _ = read(write(table("id,user,text,parent_id", *rows)), {"conversation": "@replies"})
+    assert sorted(Counter(row["conversation_id"] for row in read_rows).values()) == [4] * 4
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_files_that_hold_a_mapped_key_flat_or_nested(tmp_path: Path, order: tuple[int, int]) -> None:
+    said = [[(c, PEOPLE[n % 3], f"text {n}") for n in range(4)] for c in "cd"]
+    nested, flat = said
+    tables = (
+        table("conversation,user,text", *((c, json.dumps({"name": who}), text) for c, who, text in nested)),
+        table("conversation,user.name,text", *flat),
+    )
+    lines = (
+        [{"conversation": c, "user": {"name": who}, "text": text} for c, who, text in nested],
+        [{"conversation": c, "user.name": who, "text": text} for c, who, text in flat],
+    )
+    kinds = {"csv": tables, "jsonl": ["".join(json.dumps(row) + "\n" for row in rows) for rows in lines]}
+    for suffix, contents in kinds.items():
+        for at, number in enumerate(order):
+            (tmp_path / f"{at}.{suffix}").write_text(contents[number])
+        rows, _ = read(str(tmp_path / f"*.{suffix}"), {"speaker": "user.name"})
+        assert sorted(spoken(rows)) == sorted(f"{c} {who}: {text}" for c, who, text in nested + flat)
+
+
+# Landed
+
+
+def test_roles_name_seats_and_no_people(write: Write, home: Warehouse) -> None:
+    turns = _turns(("USER", "a taxi"), ("SYSTEM", "when?"), ("USER", "now"), names="speaker utterance")
+    dialogues = [{"dialogue_id": f"D{n}.json", "services": ["taxi"], "turns": turns} for n in range(2)]
+    dump = write({"data": dialogues})
+    assert "speaker ids 'SYSTEM' and 'USER' are roles; they name seats, not people" in refusal(dump, home)
+    land(dump, str(home.root), DumpSettings(speakers="conversation", name="seats"))
+    assert home.query("SELECT DISTINCT speaker, is_person FROM utterances ORDER BY 1") == [
+        (f"D{n}.json/{who}", True) for n in range(2) for who in ("SYSTEM", "USER")
+    ]
+    dump = write(table("session_id,user_id,sender,message", *_CLIENTS))
+    assert "speaker ids 'Agent' and 'Customer' are roles" in refusal(dump, home)
+    one = "in 6 of 6 conversations of several messages one speaker says everything"
+    assert one in refusal(dump, home, map={"speaker": "user_id"})
+    rows = [(n // 2, ("Customer", PEOPLE[n // 2 % 3])[n % 2], f"text {n}") for n in range(24)]
+    said = refusal(write(table("conversation,speaker,text", *rows)), home)
+    assert "speaker id 'Customer' speaks in 12 of 12 conversations; it names a seat, not a person" in said
+
+
+def test_what_a_dump_holds_again_out_of_order_or_oddly_is_told(
     write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    messages = [
-        {
-            "id": n,
-            "sender": n % 3,
-            "recipient": n // 6 % 3,
-            "subject": f"topic {n // 6}",
-            "content": f"text {n}",
-        }
-        for n in range(36)
+    histories = [
+        {"id": f"{c}-{n}", "turns": [{"speaker": f"{c}{i % 2}", "text": f"{c} {i}"} for i in range(n)]}
+        for c in range(9) for n in (2, 3)
+    ]  # fmt: skip
+    names = ("Ann", "ben", "ANN ", "cleo", "dora", "ben")
+    twice = [
+        {"conversation": "c", "speaker": names[n], "text": f"{n}", "time": f"2024-01-01T10:00:{n:02}"}
+        for n in (0, 1, 2, 2, 5, 4, 3)
     ]
-    land(write({"messages": messages, "flags": []}), str(home.root))
+    land(write([*histories, *twice]), str(home.root))
     said = capsys.readouterr().err
-    assert (
-        "read id from 'id', speaker from 'sender', text from 'content'; not used: recipient, subject" in said
-    )
-    assert home.query("SELECT count(addressee) FROM utterances") == [(0,)]
-    assert home.query("SELECT count(*) FROM utterances WHERE json_exists(metadata, '$.recipient')") == [(36,)]
+    assert "9 of 19 conversations are the beginning of another one" in said
+    assert "1 of 7 messages have the conversation, speaker, time and text of another one" in said
+    alike = "'ANN ' and 'Ann' are read as different people, though they differ by case and blanks alone"
+    assert f"{alike} (such names: 1)" in said
+    assert "is not in the order in which they were said" in said
 
 
-def test_addressees_who_speak_are_addressed(write: Write, home: Warehouse) -> None:
-    rows = [(f"c{n}", PEOPLE[n % 2], PEOPLE[(n + 1) % 2], f"text {n}") for n in range(12)]
-    land(write(table("conversation,sender,recipient,text", *rows)), str(home.root))
-    assert home.query("SELECT count(addressee) FROM utterances") == [(12,)]
-
-
-def test_an_id_that_repeats_in_its_conversation_is_none(write: Write, home: Warehouse) -> None:
-    rows = [(f"c{n // 6}", 7, PEOPLE[n % 3], f"text {n}") for n in range(12)]
-    land(write(table("conversation,id,speaker,text", *rows)), str(home.root))
-    assert home.query("SELECT count(*), count(DISTINCT utterance_id) FROM utterances") == [(12, 12)]
-
-
-def test_the_id_beside_a_name_is_the_person(write: Write, home: Warehouse) -> None:
-    rows = [
-        (f"90{n % 3}", "Sam" if n % 3 < 2 else "Ida", f"2026-03-01T10:{n:02}:00Z", f"text {n}")
-        for n in range(9)
-    ]
-    land(
-        write(table("AuthorID,Author,Date,Content", *rows)),
-        str(home.root),
-        DumpSettings(map={"conversation": "@file"}),
-    )
-    query = "SELECT DISTINCT speaker, metadata->>'$.Author' FROM utterances ORDER BY 1"
-    assert home.query(query) == [("900", "Sam"), ("901", "Sam"), ("902", "Ida")]
-
-
-def test_a_speaker_column_with_one_value_in_each_conversation_is_passed_over(
-    write: Write, home: Warehouse
-) -> None:
-    rows = [(f"c{n // 4}", f"owner{n // 4}", "abcde"[n % 5], f"text {n}") for n in range(24)]
-    land(write(table("conversation,user,nick,text", *rows)), str(home.root))
-    assert {speaker for _, speaker, _ in spoken(home)} == {*"abcde"}
-
-
-def test_a_column_without_a_name_is_nothing(
+def test_conversations_that_are_there_more_than_once_are_told(
     write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = [(n, f"c{n // 4}", PEOPLE[n % 3], f"text {n}") for n in range(12)]
-    land(write(table(",conversation,speaker,text", *rows)), str(home.root))
-    assert "not used: a column without a name" in capsys.readouterr().err
-    assert home.query("SELECT count(metadata) FROM utterances") == [(0,)]
+    rows = [(f"c{n // 4}", PEOPLE[n % 3], f"text {n}") for n in range(40)]
+    people, names = {"speakers": "person"}, "conversation,speaker,text"
+    land(write(table(names, *rows)), str(home.root), DumpSettings(name="one", **people))
+    assert "conversations have" not in capsys.readouterr().err
+    copies = [(f"{id}x", who, text) for id, who, text in rows]
+    rows += [*copies, *[("own", who, f"{who} again") for who in PEOPLE] * 2]
+    land(write(table(names, *rows)), str(home.root), DumpSettings(name="copied", **people))
+    said = capsys.readouterr().err
+    assert "11 of 21 conversations have the texts of another one, or their own twice" in said
+    assert "10 of 21 conversations have landed in the corpus 'one', too" in said
 
 
 def test_a_message_that_replies_to_itself_begins_its_thread(
     write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [
-        {
-            "id": f"{c}{n}",
-            "root": c,
-            "speaker": PEOPLE[n],
-            "text": f"{c} {n}",
-            "reply-to": f"{c}{max(n - 1, 0)}",
-        }
-        for c in "xy"
-        for n in range(3)
-    ]
+        {"id": f"{c}{n}", "root": c, "speaker": PEOPLE[n], "text": f"{c} {n}", "reply-to": f"{c}{max(n - 1, 0)}"}
+        for c in "xy" for n in range(3)
+    ]  # fmt: skip
     land(write(rows), str(home.root), DumpSettings(map={"conversation": "root"}))
-    assert (
-        "2 messages reply to themselves, and are read as ones that reply to nothing"
-        in capsys.readouterr().err
-    )
+    told = "2 messages reply to themselves, and are read as ones that reply to nothing"
+    assert told in capsys.readouterr().err
     query = "SELECT utterance_id, reply_to, reply_absent FROM utterances ORDER BY conversation_no, position LIMIT 2"
     assert home.query(query) == [("x0", None, False), ("x1", "x0", False)]
 
 
-def test_of_two_lists_of_messages_one_is_read_and_the_map_can_choose(
-    write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str]
-) -> None:
-    raw = [[who, f"{who} says"] for who in PEOPLE]
-    plain = [{"speaker": who, "text": f"{who} said"} for who in PEOPLE]
-    dump = write([{"id": n, "original": raw, "cleaned": plain} for n in range(2)])
-    land(dump, str(home.root))
-    read = "of the lists 'original' and 'cleaned' 'cleaned' is read; --map speaker=original.*.0 text=original.*.1 reads"
-    assert read in capsys.readouterr().err
-    assert spoken(home)[0] == ("0", "ada", "ada said")
-    fields = {"speaker": "original.*.0", "text": "original.*.1"}
-    land(dump, str(home.root), DumpSettings(map=fields, replace=True))
-    assert spoken(home)[0] == ("0", "ada", "ada says")
-
-
-def test_keys_of_nested_rows(write: Write, home: Warehouse) -> None:
-    rows = [
-        {
-            "room": {"id": f"r{n // 3}"},
-            "from": {"id": PEOPLE[n % 3]},
-            "content": {"body": f"text {n}", "kind": "m"},
-        }
-        for n in range(6)
-    ]
-    dump = write(rows)
-    said = refusal(dump, home)
-    assert "the keys are room, from, content; a row is {'room': {'id': 'r0'}" in said and "KEY.KEY" in said
-    nowhere = {"conversation": "room.id", "speaker": "from.id", "text": "content.text"}
-    assert "--map names 'content.text', which is not there" in refusal(dump, home, map=nowhere)
-    land(dump, str(home.root), DumpSettings(map={**nowhere, "text": "content.body"}))
-    assert spoken(home)[:2] == [("r0", "ada", "text 0"), ("r0", "ben", "text 1")]
-    assert home.query("SELECT DISTINCT metadata FROM utterances") == [('{"content":{"kind":"m"}}',)]
-
-
-def test_traces_of_a_model_are_turns_of_their_session(write: Write, home: Warehouse) -> None:
-    rows = [
-        {
-            "sessionId": f"s{n // 2}",
-            "userId": f"u{n // 2}",
-            "input": {"messages": [{"role": "user", "content": f"ask {turn}"} for turn in range(n % 2 + 1)]},
-            "output": {"role": "assistant", "content": f"answer {n % 2}"},
-        }
-        for n in range(4)
-    ]
-    fields = {
-        "conversation": "sessionId",
-        "person": "userId",
-        "speaker": "input.messages.-1.role+output.role",
-        "text": "input.messages.-1.content+output.content",
-    }
-    land(write(rows), str(home.root), DumpSettings(map=fields))
-    assert spoken(home)[:4] == [
-        ("s0", "u0", "ask 0"),
-        ("s0", "s0/assistant", "answer 0"),
-        ("s0", "u0", "ask 1"),
-        ("s0", "s0/assistant", "answer 1"),
-    ]
-
-
-@pytest.mark.parametrize("nested", [False, True])
-def test_two_texts_of_a_row_are_two_turns(write: Write, home: Warehouse, nested: bool) -> None:
-    asked = [(f"d{n // 2}", f"ask {n}", "" if n == 1 else f"answer {n}") for n in range(4)]
-    if nested:
-        talks = [[{"user": u, "chatbot": b} for d, u, b in asked if d == id] for id in ("d0", "d1")]
-        dump = write([{"dialog_id": f"d{n}", "turns": turns} for n, turns in enumerate(talks)])
-        fields = {"text": "turns.*.user+turns.*.chatbot"}
-    else:
-        dump, fields = write(table("dialog_id,user,chatbot", *asked)), {"text": "user+chatbot"}
-    land(dump, str(home.root), DumpSettings(map=fields, speakers="conversation"))
-    assert [(speaker, text) for _, speaker, text in spoken(home)] == [
-        ("d0/user", "ask 0"),
-        ("d0/chatbot", "answer 0"),
-        ("d0/user", "ask 1"),
-        ("d1/user", "ask 2"),
-        ("d1/chatbot", "answer 2"),
-        ("d1/user", "ask 3"),
-        ("d1/chatbot", "answer 3"),
-    ]
-
-
-def test_members_of_two_lists_are_refused(write: Write, home: Warehouse) -> None:
-    dump = write([{"a": [{"who": "x"}], "b": [{"said": "y"}]}])
-    assert "members of two lists, a and b" in refusal(
-        dump, home, map={"speaker": "a.*.who", "text": "b.*.said"}
-    )
+def test_chains_of_replies_are_conversations(write: Write, home: Warehouse) -> None:
+    """In any order of rows; replies to a message that the dump lacks belong together."""
+    replies = {"c": "b", "a": "", "d": "b", "b": "a", "f": "gone", "e": "gone", "x": "y", "y": "x", "s": "s"}
+    rows = [(id, PEOPLE[at % 3], to, id) for at, (id, to) in enumerate(replies.items())]
+    fields = {"conversation": "@replies"}
+    land(write(table("id,speaker,reply_to,text", *rows)), str(home.root), DumpSettings(map=fields))
+    ordered = "SELECT conversation_id, string_agg(text, '' ORDER BY position) FROM utterances GROUP BY ALL"
+    found = dict(home.query(ordered))
+    tree = found.pop("a")
+    assert tree.startswith("ab") and sorted(tree) == [*"abcd"]
+    others = {id: "".join(sorted(texts)) for id, texts in found.items()}
+    assert others == {"gone": "ef", "s": "s", "x": "x", "y": "y"}
+    lists = {"map": {**fields, "text": "text.*"}, "name": "none"}
+    assert "has no message" in refusal(write(table("id,speaker,reply_to,text", *rows[:4])), home, **lists)
 
 
 def test_quiet_silences_the_notes(
-    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSREM_QUIET", "")
-    rows = [(f"c{n // 4}", PEOPLE[n % 3], f"text {n}") for n in range(12)]
-    command = ["ingest", write(table("conversation,who,text", *rows)), "--map", "speaker=who", "--home"]
-    assert main([*command, str(tmp_path / "loud")]) == 0
-    assert (
-        "read conversation from 'conversation', speaker from 'who', text from 'text'"
-        in capsys.readouterr().err
-    )
-    assert main([*command, str(tmp_path / "silent"), "--quiet"]) == 0
-    assert "read conversation" not in capsys.readouterr().err
+    dump = write(table("conversation,who,text", *((f"c{n // 4}", PEOPLE[n % 3], n) for n in range(12))))
+    command = ["ingest", dump, "--map", "speaker=who", "--home", str(home.root)]
+    told = "read conversation from 'conversation', speaker from 'who', text from 'text'"
+    for options, is_told in (([], True), (["--replace", "--quiet"], False)):
+        assert main([*command, *options]) == 0
+        assert (told in capsys.readouterr().err) == is_told
 
 
 def _part(role: str, text: str) -> dict[str, Any]:
@@ -432,294 +553,3 @@ def test_the_commands_of_the_docs_land_what_they_are_for(write: Write, tmp_path:
     ((landed, quarantined),) = home.query("SELECT utterances, quarantined FROM corpora")
     assert landed and not quarantined
     assert home.query("SELECT max(participants) > 1 FROM conversations") == [(True,)]
-
-
-def test_a_table_whose_cells_begin_with_markup_is_no_log(write: Write, home: Warehouse) -> None:
-    rows = [(f"<p>text {n}</p>", n // 4, PEOPLE[n % 2]) for n in range(12)]
-    land(write(table("body,thread_id,author", *rows)), str(home.root))
-    assert spoken(home)[0] == ("0", "ada", "<p>text 0</p>")
-    mail = [(f"<{n}@x>", f"<{n // 4}@x>", PEOPLE[n % 2], f"text {n}") for n in range(12)]
-    land(write(table("Message-ID,Thread-ID,From,Body", *mail)), str(home.root), DumpSettings(name="mail"))
-    assert home.query("SELECT count(DISTINCT conversation_id) FROM utterances WHERE corpus = 'mail'") == [
-        (3,)
-    ]
-
-
-def test_the_person_of_a_conversation_holds_the_seat_of_its_messages(write: Write, home: Warehouse) -> None:
-    said = [{"sender": who, "text": f"by {who}"} for who in ("user", "bot")]
-    dump = write([{"conversationId": f"c{n}", "userId": f"u{n}", "messages": said} for n in range(4)])
-    land(dump, str(home.root), DumpSettings(map={"person": "userId"}))
-    assert spoken(home)[:2] == [("c0", "u0", "by user"), ("c0", "c0/bot", "by bot")]
-
-
-def test_a_role_within_the_name_of_a_column_is_the_seat(write: Write, home: Warehouse) -> None:
-    rows = [(f"s{n // 3}", f"u{n // 3 % 2}", f"ask {n}", f"answer {n}") for n in range(12)]
-    dump = write(table("session_id,user_id,user_message,bot_response", *rows))
-    fields = {"text": "user_message+bot_response", "person": "user_id"}
-    land(dump, str(home.root), DumpSettings(map=fields))
-    assert spoken(home)[:2] == [("s0", "u0", "ask 0"), ("s0", "s0/bot", "answer 0")]
-
-
-def test_a_text_before_a_list_is_said_once(write: Write, home: Warehouse) -> None:
-    answers = [{"author": "ben", "text": "first"}, {"author": "cleo", "text": "second"}]
-    dump = write([{"id": n, "asker": "ada", "question": "why?", "answers": answers} for n in range(3)])
-    fields = {"conversation": "id", "speaker": "asker+answers.*.author", "text": "question+answers.*.text"}
-    land(dump, str(home.root), DumpSettings(map=fields))
-    assert spoken(home)[:3] == [("0", "ada", "why?"), ("0", "ben", "first"), ("0", "cleo", "second")]
-
-
-def test_texts_of_a_mapped_list_are_said_in_turn(write: Write, home: Warehouse) -> None:
-    dump = write([{"id": n, "data": ["Hi", "Ho", "Bye"]} for n in range(3)])
-    land(dump, str(home.root), DumpSettings(map={"text": "data.*"}, speakers="conversation"))
-    assert spoken(home)[:3] == [("0", "0/A", "Hi"), ("0", "0/B", "Ho"), ("0", "0/A", "Bye")]
-
-
-def test_a_list_of_messages_a_line(write: Write, home: Warehouse) -> None:
-    dump = write([[{"role": who, "content": f"{n} {who}"} for who in ("user", "bot")] for n in range(3)])
-    land(dump, str(home.root), DumpSettings(speakers="conversation"))
-    assert spoken(home)[:2] == [("1", "1/user", "0 user"), ("1", "1/bot", "0 bot")]
-
-
-def test_an_author_that_says_it_is_a_bot_is_no_person(write: Write, home: Warehouse) -> None:
-    authors = [{"id": "7", "username": "ada"}, {"id": "8", "username": "poll", "bot": True}, {"id": "9"}]
-    rows = [{"channel_id": "c", "id": n, "author": authors[n % 3], "content": f"text {n}"} for n in range(9)]
-    land(write(rows), str(home.root))
-    assert home.query("SELECT DISTINCT speaker, is_person FROM utterances ORDER BY 1") == [
-        ("7", True),
-        ("8", False),
-        ("9", True),
-    ]
-
-
-def test_words_of_a_name_may_be_told_by_capitals(
-    write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str]
-) -> None:
-    times = [f"2024-05-0{9 - n % 3}T10:00:00" for n in range(9)]
-    rows = [
-        {"conversationId": n // 3, "authorId": n % 2, "body": f"text {n}", "createdAt": times[n]}
-        for n in range(9)
-    ]
-    land(write(rows), str(home.root))
-    assert home.query("SELECT count(time) FROM utterances") == [(9,)]
-    assert "is not in the order in which they were said" in capsys.readouterr().err
-
-
-def test_a_parent_that_is_no_message_is_none_that_is_replied_to(write: Write, home: Warehouse) -> None:
-    rows = [(f"c{n // 6}", n, PEOPLE[n % 3], f"text {n}", "folder-9") for n in range(12)]
-    land(write(table("conversation,id,speaker,text,parentId", *rows)), str(home.root))
-    assert home.query("SELECT count(reply_to) FROM utterances") == [(0,)]
-
-
-def test_a_chat_of_telegram_may_begin_with_a_message(write: Write, home: Warehouse) -> None:
-    said = [
-        {
-            "id": n,
-            "type": "message",
-            "date": f"2024-05-01T10:00:0{n}",
-            "from": PEOPLE[n % 2],
-            "text": f"text {n}",
-        }
-        for n in range(4)
-    ]
-    said = [{**message, "from_id": f"user{n % 2}"} for n, message in enumerate(said)]
-    land(write({"name": "us", "type": "personal_chat", "id": 9, "messages": said}), str(home.root))
-    assert home.query("SELECT DISTINCT format FROM corpora") == [("telegram",)]
-
-
-def test_chains_of_replies_are_conversations(write: Write, home: Warehouse) -> None:
-    """In any order of rows; replies to a message that the dump lacks belong together."""
-    replies = {"c": "b", "a": "", "d": "b", "b": "a", "f": "gone", "e": "gone", "x": "y", "y": "x", "s": "s"}
-    rows = [(id, PEOPLE[at % 3], to, f"text {id}") for at, (id, to) in enumerate(replies.items())]
-    fields = {"conversation": "@replies"}
-    land(write(table("id,speaker,reply_to,text", *rows)), str(home.root), DumpSettings(map=fields))
-    found: dict[str, str] = {}
-    for id, _, text in spoken(home):
-        found[id] = found.get(id, "") + text[-1]
-    assert {id: sorted(texts) for id, texts in found.items()} == {
-        "a": [*"abcd"],
-        "gone": ["e", "f"],
-        "s": ["s"],
-        "x": ["x"],
-        "y": ["y"],
-    }
-    assert found["a"].startswith("ab")
-    no_list = write(table("id,speaker,reply_to,text", *rows[:4]))
-    assert "has no message" in refusal(no_list, home, map={**fields, "text": "text.*"}, name="none")
-    assert "no column is known as id or reply_to" in refusal(
-        write(table("speaker,text", *((row[1], row[3]) for row in rows))), home, map=fields, name="other"
-    )
-
-
-def test_keys_within_the_json_of_a_cell(write: Write, home: Warehouse) -> None:
-    """As a chat history of LangChain is exported."""
-    rows = [(f"s{n // 2}", json.dumps({"type": who, "data": {"content": f"text {n}"}})) for n, who in
-            enumerate(["human", "ai"] * 3)]  # fmt: skip
-    fields = {"conversation": "session_id", "speaker": "message.type", "text": "message.data.content"}
-    land(
-        write(table("session_id,message", *rows)),
-        str(home.root),
-        DumpSettings(map=fields, speakers="conversation"),
-    )
-    assert spoken(home)[:2] == [("s0", "s0/human", "text 0"), ("s0", "s0/ai", "text 1")]
-
-
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_files_that_hold_a_mapped_key_flat_or_nested(tmp_path: Path, order: tuple[int, int]) -> None:
-    nested = [("c", PEOPLE[n % 3], f"text {n}") for n in range(4)]
-    flat = [("d", PEOPLE[n % 3], f"text {n}") for n in range(4)]
-    tables = (
-        table("conversation,user,text", *((c, json.dumps({"name": who}), text) for c, who, text in nested)),
-        table("conversation,user.name,text", *flat),
-    )
-    lines = (
-        [{"conversation": c, "user": {"name": who}, "text": text} for c, who, text in nested],
-        [{"conversation": c, "user.name": who, "text": text} for c, who, text in flat],
-    )
-    kinds = {"csv": tables, "jsonl": ["".join(json.dumps(row) + "\n" for row in rows) for rows in lines]}
-    for suffix, contents in kinds.items():
-        (tmp_path / suffix).mkdir()
-        for at, number in enumerate(order):
-            (tmp_path / suffix / f"{at}.{suffix}").write_text(contents[number])
-        home = Warehouse.at(tmp_path / f"home-{suffix}")
-        pattern = str(tmp_path / suffix / f"*.{suffix}")
-        land(pattern, str(home.root), DumpSettings(map={"speaker": "user.name"}, name="both"))
-        assert sorted(spoken(home)) == sorted((c, who, text) for c, who, text in (*nested, *flat))
-
-
-@pytest.mark.parametrize("none", ["NULL", r"\N", "00000000-0000-0000-0000-000000000000"])
-def test_any_word_for_no_reply_begins_a_chain(none: str, write: Write, home: Warehouse) -> None:
-    rows = [
-        (f"{c}{n}", f"u{n % 2}", f"text {n}", f"{c}{n - 1}" if n else none) for c in "abcd" for n in range(4)
-    ]
-    land(
-        write(table("id,user,text,parent_id", *rows)),
-        str(home.root),
-        DumpSettings(map={"conversation": "@replies"}),
-    )
-    assert home.query("SELECT count(*), min(messages) FROM conversations") == [(4, 4)]
-
-
-def test_a_path_names_the_members_of_one_list(write: Write, home: Warehouse) -> None:
-    row = {"scenes": [{"id": "c0", "said": [{"by": "Ann", "text": "hi"}, {"by": "Ben", "text": "yo"}]}]}
-    fields = {"conversation": "scenes.*.id", "speaker": "scenes.*.said.*.by", "text": "scenes.*.said.*.text"}
-    assert "a path has one *" in refusal(write([row] * 3), home, map=fields)
-
-
-def test_pairs_of_what_two_sides_said_are_not_of_a_speaker_and_a_text(write: Write, home: Warehouse) -> None:
-    rows = [
-        {"id": n, "dialogue": [[f"Where is {n}?", "There."], [f"And then {n}?", "Left."]]} for n in range(6)
-    ]
-    dump = write(rows)
-    assert "--map text=dialogue.*.0+dialogue.*.1 if" in refusal(dump, home)
-    both = {"text": "dialogue.*.0+dialogue.*.1"}
-    land(dump, str(home.root), DumpSettings(map=both, speakers="conversation"))
-    assert [text for _, _, text in spoken(home)[:3]] == ["Where is 0?", "There.", "And then 0?"]
-
-
-def test_the_answer_beside_the_messages_is_read(
-    write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = [{"role": "user", "content": "why"}]
-    answers = [{"response": "so"}, {"completion": [{"role": "assistant", "content": "because"}]}, {}]
-    rows = [{"id": f"c{n}", "user": f"u{n}", "messages": asked, **own} for n, own in enumerate(answers)]
-    land(write(rows), str(home.root))
-    assert [text for _, _, text in spoken(home)] == ["why", "so", "why", "because", "why"]
-    assert "where messages end with the user, 'response' beside them is the answer" in capsys.readouterr().err
-
-
-def test_a_role_among_names_is_a_seat(write: Write, home: Warehouse) -> None:
-    rows = [(n // 2, ("Customer", PEOPLE[n // 2 % 3])[n % 2], f"text {n}") for n in range(24)]
-    said = refusal(write(table("conversation,speaker,text", *rows)), home)
-    assert "speaker id 'Customer' speaks in 12 of 12 conversations; it names a seat, not a person" in said
-
-
-@pytest.mark.parametrize("flag", [True, "true", 1])
-def test_what_a_row_flags_as_a_bot_is_no_person(flag: object, write: Write, home: Warehouse) -> None:
-    rows = [
-        {"conversation": f"c{n // 2}", "speaker": ("bo", "ada")[n % 2], "text": f"text {n}", "isBot": flag}
-        for n in range(8)
-    ]
-    for row in rows[1::2]:
-        row["isBot"] = False
-    land(write(rows), str(home.root), DumpSettings(name="column"))
-    for row in rows:
-        row["speaker"] = {"id": row["speaker"], "is_bot": row.pop("isBot")}
-    land(write(rows), str(home.root), DumpSettings(name="object", replace=True))
-    query = "SELECT DISTINCT corpus, speaker, is_person FROM utterances ORDER BY ALL"
-    people = [("ada", True), ("bo", False)]
-    assert home.query(query) == [(name, *one) for name in ("column", "object") for one in people]
-
-
-def test_people_of_one_name_are_told_apart_by_their_addresses(write: Write, home: Warehouse) -> None:
-    rows = [
-        {"conversation": n // 2, "text": f"text {n}", "sender": {"name": "Ann", "email": f"ann{n % 2}@here"}}
-        for n in range(8)
-    ]
-    land(write(rows), str(home.root), DumpSettings(speakers="person"))
-    assert {speaker for _, speaker, _ in spoken(home)} == {"ann0@here", "ann1@here"}
-
-
-def test_objects_without_a_speaker_are_two_seats_in_turn(write: Write, home: Warehouse) -> None:
-    logs = {f"D{n}": {"log": [{"text": f"{n} {k}", "metadata": {}} for k in range(4)]} for n in range(3)}
-    land(write(logs), str(home.root), DumpSettings(map={"text": "log.*.text"}, speakers="conversation"))
-    assert [speaker for _, speaker, _ in spoken(home)[:3]] == ["D0/A", "D0/B", "D0/A"]
-
-
-def test_a_path_within_the_messages_is_offered(write: Write, home: Warehouse) -> None:
-    said = [{"sender": f"@{who}", "content": {"body": who}} for who in "abab"]
-    dump = write({"room_name": "R", "messages": said})
-    assert "(did you mean messages.*.content.body?)" in refusal(dump, home, map={"text": "content.body"})
-
-
-def test_lists_as_python_prints_them_are_read_from_cells(write: Write, home: Warehouse) -> None:
-    rows = [(f"c{n}", str([{"by": "a", "said": "it's"}, {"by": "b", "said": f"yo {n}"}])) for n in range(3)]
-    fields = {"speaker": "turns.*.by", "text": "turns.*.said"}
-    land(
-        write(table("conversation_id,turns", *rows)),
-        str(home.root),
-        DumpSettings(map=fields, speakers="person"),
-    )
-    assert spoken(home)[:2] == [("c0", "a", "it's"), ("c0", "b", "yo 0")]
-
-
-def test_a_data_frame_as_pandas_writes_it_is_read(write: Write, home: Warehouse) -> None:
-    cells = {"conversation": "aabb", "speaker": "xyxy", "text": ["hi", "yo", "so", "no"]}
-    frame = {name: {str(at): value for at, value in enumerate(column)} for name, column in cells.items()}
-    land(write(frame), str(home.root), DumpSettings(speakers="person"))
-    assert spoken(home) == [("a", "x", "hi"), ("a", "y", "yo"), ("b", "x", "so"), ("b", "y", "no")]
-
-
-def test_conversations_that_are_there_more_than_once_are_told(
-    write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = [(f"c{n // 4}", PEOPLE[n % 3], f"text {n}") for n in range(40)]
-    people = {"speakers": "person"}
-    land(write(table("conversation,speaker,text", *rows)), str(home.root), DumpSettings(name="one", **people))
-    assert "conversations have" not in capsys.readouterr().err
-    twice = [*rows, *((f"{id}x", who, text) for id, who, text in rows)]
-    land(
-        write(table("conversation,speaker,text", *twice)),
-        str(home.root),
-        DumpSettings(name="copied", **people),
-    )
-    said = capsys.readouterr().err
-    assert "10 of 20 conversations have the texts of another one, or their own twice" in said
-    assert "10 of 20 conversations have landed in the corpus 'one', too" in said
-    land(
-        write(table("conversation,speaker,text", *rows, *rows)),
-        str(home.root),
-        DumpSettings(name="again", **people),
-    )
-    assert "10 of 10 conversations have the texts of another one" in capsys.readouterr().err
-
-
-def test_names_that_differ_by_case_and_blanks_are_told(
-    write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str]
-) -> None:
-    names = ("Ann", "ben", "ANN ", "cleo", "dora", "ben")
-    rows = [(n // 2, names[n % 6], f"text {n}") for n in range(24)]
-    land(write(table("conversation,speaker,text", *rows)), str(home.root))
-    assert (
-        "'ANN ' and 'Ann' are read as different people, though they differ by case and blanks alone (such names: 1)"
-        in capsys.readouterr().err
-    )

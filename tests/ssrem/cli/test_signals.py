@@ -72,10 +72,6 @@ def started(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def published(home: Warehouse) -> set[str]:
-    return {partition.table for partition in home.partitions()}
-
-
 def wait_until(true: Callable[[], bool], running: subprocess.Popen[str]) -> None:
     until = time.monotonic() + 200
     while not true():
@@ -94,34 +90,33 @@ def test_a_signal_is_one_line_whatever_error_becomes_of_it(run: str, number: int
 
 
 def test_a_pipe_that_nobody_reads_ends_a_command_in_silence() -> None:
-    with started("-m", "ssrem", "evaluators", "--home", "none") as running:
-        assert running.stdout is not None
+    with started("-m", "ssrem", "ratings", "list", "--home", "none") as running:
+        assert running.stdout and running.stderr
         running.stdout.close()
-        assert running.wait(timeout=60) == 141
-        assert running.stderr is not None and running.stderr.read() == ""
+        assert (running.wait(timeout=60), running.stderr.read()) == (141, "")
+
+
+SLOW = [pytest.param("scores", number, marks=pytest.mark.slow) for number in ENDS]
 
 
 @pytest.mark.parametrize(
-    ("table", "number"),
-    [
-        ("utterances", signal.SIGINT),
-        ("candidates", signal.SIGTERM),
-        pytest.param("scores", signal.SIGTERM, marks=pytest.mark.slow),
-        pytest.param("scores", signal.SIGINT, marks=pytest.mark.slow),
-    ],
+    ("table", "number"), [("utterances", signal.SIGINT), ("candidates", signal.SIGTERM), *SLOW]
 )
 def test_a_run_that_is_stopped_after_a_stage(
     home: Warehouse, tmp_path: Path, table: str, number: int
 ) -> None:
-    write_conversations(tmp_path / "tiny.jsonl")
+    write_conversations(tmp_path / "tiny.jsonl", conversations=20)
     status, says = ENDS[signal.Signals(number)]
     run = ["run", str(tmp_path / "tiny.jsonl"), "--evaluator", "rsrem", "--home", str(home.root)]
+
+    def published() -> bool:
+        return home.catalog.exists() and table in {partition.table for partition in home.partitions()}
+
     with started("-m", "ssrem", *run) as running:
-        wait_until(lambda: home.catalog.exists() and table in published(home), running)
+        wait_until(published, running)
         children = psutil.Process(running.pid).children(recursive=True)
         running.send_signal(number)
         assert other_lines(running.communicate(timeout=60)[1]) == [f"ssrem: {says}{UNPUBLISHED}"]
-    assert running.returncode == status
-    assert children == []
-    assert table in published(home)
+    assert (running.returncode, children) == (status, [])
+    assert published()
     assert not home.staging.exists() or list(home.staging.iterdir()) == []

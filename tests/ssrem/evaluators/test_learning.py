@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+from unittest.mock import create_autospec
 
 import numpy as np
 import pytest
 
 from ssrem.evaluators.learning import HeldOutSplit, enough, negatives_by_response, number_of_contexts
 from ssrem.negatives import load_generator
-from ssrem.negatives.base import Case
 from ssrem.samples import TRAIN, Candidates, Sample
 from support.trained import KilledError, killed_at
 
@@ -36,30 +37,26 @@ def test_negatives_are_kept_for_a_training_that_goes_on(
 ) -> None:
     count = 600  # three batches
     texts = [
-        text for number in range(count) for text in (f"what is {number}", f"{number} is one of many numbers")
+        said.format(number) for number in range(count) for said in ("what is {}", "{} is one of many numbers")
     ]
     start = np.arange(0, 2 * count, 2)
     candidates = Candidates(texts, start + 1, start, start + 1, {}, np.zeros(count, dtype=np.uint8))
-    rows, generator = np.arange(count), load_generator("shuffle-golden")
-    expected = negatives_by_response("x", candidates, TRAIN, rows, generator, 0)
+    generator = load_generator("shuffle-golden")
+
+    def negatives(seed: int = 0, **more: Any) -> Any:
+        return negatives_by_response("x", candidates, TRAIN, np.arange(count), generator, seed, **more)
+
+    expected = negatives()
     with pytest.raises(KilledError):
-        negatives_by_response(
-            "x", candidates, TRAIN, rows, generator, 0, progress=killed_at(512), folder=tmp_path
-        )
+        negatives(progress=killed_at(512), folder=tmp_path)
     (file,) = tmp_path.iterdir()
     with file.open("a") as stream:
         stream.write('[[513, "shuffle-golden", 0, "cut o')
-    made: list[int] = []
-    admitted = type(generator).admitted
-
-    def counted(self: object, case: Case, seed: int) -> object:
-        made.append(case.row)
-        return admitted(self, case, seed)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(type(generator), "admitted", counted)
+    made = create_autospec(type(generator).admitted, side_effect=type(generator).admitted)
+    monkeypatch.setattr(type(generator), "admitted", made)
     for new in (list(range(512, count)), []):
-        made.clear()
-        assert negatives_by_response("x", candidates, TRAIN, rows, generator, 0, folder=tmp_path) == expected
-        assert made == new
-    negatives_by_response("x", candidates, TRAIN, rows, generator, 1, folder=tmp_path)
-    assert len(made) == count and len(list(tmp_path.iterdir())) == 2  # another seed has other negatives
+        made.reset_mock()
+        assert negatives(folder=tmp_path) == expected
+        assert [call.args[1].row for call in made.call_args_list] == new
+    negatives(1, folder=tmp_path)
+    assert made.call_count == count and len(list(tmp_path.iterdir())) == 2  # another seed has other negatives

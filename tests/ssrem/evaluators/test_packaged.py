@@ -10,23 +10,16 @@ from ssrem.extras import OF_GEMMA, OF_MPNET, not_installed
 from ssrem.files import read_json
 from ssrem.samples import Sample
 
+CONTEXT = ("Hi, do you like movies?", "Yes, I love horror films.")
+GOOD = Sample(CONTEXT, "Me too! Which horror film is your favorite?")
+BAD = Sample(CONTEXT, "My car needs new brakes.")
+
 
 def test_an_evaluator_comes_with_the_package() -> None:
-    assert packaged() == [
-        "blend",
-        "blend-base",
-        "blend-fast",
-        "lm-sum",
-        "retrieval",
-        "ssrem",
-        "ssrem-base",
-        "ssrem-minilm",
-    ]
-    context = ("Hi, do you like movies?", "Yes, I love horror films.")
-    good = Sample(context, "Me too! Which horror film is your favorite?")
-    bad = Sample(context, "My car needs new brakes.")
+    names = "blend blend-base blend-fast lm-sum retrieval ssrem ssrem-base ssrem-minilm"
+    assert packaged() == names.split()
     for name in ("ssrem", "ssrem-minilm"):
-        better, worse = load_evaluator(name).score([good, bad])
+        better, worse = load_evaluator(name).score([GOOD, BAD])
         assert better > worse, name
 
 
@@ -47,11 +40,8 @@ def test_it_is_small_and_judges_where_its_model_is_at_hand(
     assert read_json(folder / "card.json", ("corpora", "trained_at"))["evaluator"] == name
     if missing := not_installed(*needs):  # a model would be looked for on the hub
         pytest.skip(f"needs {', '.join(missing)}")
-    context = ("Hi, do you like movies?", "Yes, I love horror films.")
-    good, bad = load_evaluator(name).score(
-        [Sample(context, "Which one is your favorite?"), Sample(context, "My car needs new brakes.")]
-    )
-    assert good > bad
+    better, worse = load_evaluator(name).score([GOOD, BAD])
+    assert better > worse
 
 
 @pytest.mark.skipif(not not_installed(*OF_GEMMA), reason="the language model is installed")

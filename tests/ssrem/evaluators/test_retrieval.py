@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from ssrem.evaluators.baselines import Cosine
 from ssrem.evaluators.blend import Blend
 from ssrem.evaluators.cross_encoder import Retrieval, RetrievalSettings
 from ssrem.evaluators.cross_encoder_network import CrossNet, logits
-from ssrem.evaluators.cross_encoder_training import Groups, calibrate, losses
+from ssrem.evaluators.cross_encoder_training import calibrate, losses
 from ssrem.samples import TEST, VALID, Candidates, Sample
 from support.tiny_transformer import SIZES, SPECIAL, WORDS, tokenizer
 from support.trained import KilledError, changed, check_candidates_score_as_samples, killed_at
@@ -33,13 +34,14 @@ pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.xdist_group("re
 
 def config(bert: Path, **settings: Any) -> RetrievalSettings:
     usual = {
-        "model": str(bert), "max_tokens": 12, "freeze": 1, "contexts": 240, "valid_contexts": 40, "epochs": 2,
+        "model": str(bert), "max_tokens": 12, "freeze": 1, "contexts": 80, "valid_contexts": 40, "epochs": 2,
         "learning_rate": 1e-2, "head_learning_rate": 1e-2, "batch_size": 16, "dropout": 0.0, "device": "cpu",
         "bf16": "off", "negatives": "random-1", "seed": 3,
     }  # fmt: skip
     return RetrievalSettings(**{**usual, **settings})
 
 
+@cache
 def coloured(n: int = 400) -> Candidates:
     """'red cat', 'dog', 'red .' or 'sat red': the response has the colour of the first turn."""
     generator = np.random.default_rng(1)
@@ -58,7 +60,7 @@ def coloured(n: int = 400) -> Candidates:
 
 @pytest.fixture(scope="module")
 def fitted(bert: Path) -> Retrieval:
-    evaluator = Retrieval(config(bert, epochs=14, patience=14))
+    evaluator = Retrieval(config(bert, contexts=240, epochs=14, patience=14))
     evaluator.fit(coloured())
     return evaluator
 
@@ -88,8 +90,12 @@ def test_learns_what_the_corpus_teaches(fitted: Retrieval) -> None:
     assert training.figures["valid_gt_above"] > 0.9
 
 
-def test_score_equals_score_candidates(fitted: Retrieval) -> None:
+def test_score_equals_score_candidates_and_odd_texts_have_scores(fitted: Retrieval) -> None:
     check_candidates_score_as_samples(fitted, coloured())
+    odd = [Sample((), "red"), Sample((" ", ""), ""), Sample(("red",), ""), Sample(("你好",), "мир \ud800")]
+    f = fitted.compute(odd).score
+    assert np.isfinite(f).all() and f[1] == pytest.approx(fitted.compute([Sample((), "")]).score[0], abs=1e-5)
+    assert fitted.score([]).shape == (0,)
 
 
 def test_scores_do_not_depend_on_batch_order_or_threads(
@@ -119,13 +125,6 @@ def test_components(fitted: Retrieval) -> None:
     low, high = fitted.bounds["f"].low, fitted.bounds["f"].high
     assert np.nanmin(seen_all) - 1e-6 <= low < high <= np.nanmax(seen_all) + 1e-6
     assert parts.f_unit == pytest.approx(np.clip((parts.f - low) / (high - low), 0, 1))
-    assert fitted.score([]).shape == (0,)
-
-
-def test_odd_texts_have_scores(fitted: Retrieval) -> None:
-    odd = [Sample((), "red"), Sample((" ", ""), ""), Sample(("red",), ""), Sample(("你好",), "мир \ud800")]
-    f = fitted.compute(odd).score
-    assert np.isfinite(f).all() and f[1] == pytest.approx(fitted.compute([Sample((), "")]).score[0], abs=1e-5)
 
 
 # --- the prior
@@ -133,8 +132,7 @@ def test_odd_texts_have_scores(fitted: Retrieval) -> None:
 
 def test_training_starts_from_the_prior(bert: Path) -> None:
     """A fit that hardly moves ranks as the untrained cosine does."""
-    still = config(bert, learning_rate=0, head_learning_rate=1e-12, epochs=1)
-    evaluator = Retrieval(still)
+    evaluator = Retrieval(config(bert, learning_rate=0, head_learning_rate=1e-12, epochs=1))
     training = evaluator.fit(coloured())
     cosine = Cosine(encoder=f"hf:{bert}").score(SAMPLES)
     f = evaluator.score(SAMPLES)
@@ -150,21 +148,13 @@ def test_a_prior_that_nothing_improves_is_kept(bert: Path) -> None:
     evaluator = Retrieval(wild)
     training = evaluator.fit(coloured(), progress=lambda done, steps: calls.append((done, steps)))
     assert training.best_epoch == 0 and [entry["epoch"] for entry in training.history] == [0, 1, 2]
-    trained = [call for call in calls if call[1] == 75]
-    assert trained[-1] == (75, 75) and len(trained) == 31  # two epochs, and the end
+    trained = [call for call in calls if call[1] == 25]
+    assert trained[-1] == (25, 25) and len(trained) == 11  # two epochs, and the end
     # Responses that have got their negatives, then cosines of both; first of what is learned from.
-    assert calls[: -len(trained)] == [(240, 240), (480, 480), (40, 40), (80, 80)]
+    assert calls[: -len(trained)] == [(80, 80), (160, 160), (40, 40), (80, 80)]
     assert "prior alone" in training.notes[0]
     assert not evaluator.tensors["outer.weight"].any()
     assert np.corrcoef(evaluator.score(SAMPLES), Cosine(encoder=f"hf:{bert}").score(SAMPLES))[0, 1] > 0.99
-
-
-def test_without_a_prior(bert: Path) -> None:
-    evaluator = Retrieval(config(bert, prior="none", contexts=40))
-    training = evaluator.fit(coloured())
-    assert training.history[0]["epoch"] == 1 and "prior_valid_loss" not in training.figures
-    assert "slope" not in evaluator.tensors
-    assert evaluator.tensors["outer.weight"].any() and np.ptp(evaluator.score(SAMPLES)) > 0
 
 
 def test_calibrate_by_hand(bert: Path) -> None:
@@ -245,17 +235,6 @@ def test_what_is_read(bert: Path) -> None:
     assert inputs.truncated[[0, 1, 3, 4]].tolist() == [False, False, True, True]
 
 
-def test_examples_are_groups_of_samples() -> None:
-    class Lengths:
-        lengths = np.random.default_rng(2).integers(1, 100, 6)
-
-        def __len__(self) -> int:
-            return 6
-
-    examples = Groups(Lengths(), np.zeros(6, dtype=np.float32), np.array([0, 3, 5]))  # type: ignore[arg-type]
-    assert examples.sizes.tolist() == [3, 2, 1]
-
-
 # --- learning
 
 
@@ -282,7 +261,7 @@ def test_lower_layers_stay(fitted: Retrieval) -> None:
 
 
 def test_adapters_learn_in_place_of_the_layers(bert: Path, tmp_path: Path) -> None:
-    evaluator = Retrieval(config(bert, rank=4, epochs=14, patience=14))
+    evaluator = Retrieval(config(bert, rank=4, contexts=240, epochs=11, patience=11))
     figures = evaluator.fit(coloured()).figures
     assert figures["valid_gt_above"] > figures["prior_valid_gt_above"] + 0.2
     learned = {name for name in evaluator.tensors if name.startswith("model.")}
@@ -316,17 +295,8 @@ def test_seeded_and_leaves_the_random_state(bert: Path) -> None:
 
 def test_a_killed_fit_goes_on(bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ssrem.evaluators.cross_encoder_training._STEPS_A_STATE", 3)
-    settings = config(
-        bert,
-        contexts=40,
-        valid_contexts=10,
-        batch_size=8,
-        epochs=3,
-        patience=3,
-        dropout=0.2,
-        learning_rate=1e-4,
-        head_learning_rate=1e-3,
-    )
+    rates = {"learning_rate": 1e-4, "head_learning_rate": 1e-3, "dropout": 0.2}
+    settings = config(bert, contexts=40, valid_contexts=10, batch_size=8, epochs=3, patience=3, **rates)
     whole = Retrieval(settings)
     whole.fit(coloured())
     steps: list[int] = []
@@ -341,9 +311,8 @@ def test_a_killed_fit_goes_on(bert: Path, tmp_path: Path, monkeypatch: pytest.Mo
         states = [path for path in (tmp_path / "c").iterdir() if path.suffix in (".safetensors", ".json")]
         assert len(states) == (0 if step == 2 else 2)
     broken = Retrieval(settings)
-    with (
-        monkeypatch.context() as kept
-    ):  # the prior's vectors and the negatives were kept before the first kill
+    # The prior's vectors and the negatives were kept before the first kill.
+    with monkeypatch.context() as kept:
         kept.setattr("ssrem.encoders.store._write", lambda *_: pytest.fail("texts are encoded again"))
         kept.setattr("ssrem.negatives.base.Generator.admitted", lambda *_: pytest.fail("generated again"))
         training = broken.fit(coloured(), progress=step_told, checkpoint=tmp_path / "c")
@@ -358,10 +327,9 @@ def test_a_killed_fit_goes_on(bert: Path, tmp_path: Path, monkeypatch: pytest.Mo
     steps.clear()
     again.fit(coloured(), progress=step_told, checkpoint=tmp_path / "c")
     assert again.signature == whole.signature and not steps  # nothing was left to do
-    with pytest.raises(EvaluatorError, match="other settings or data"):
-        Retrieval(changed(settings, seed=9)).fit(coloured(), checkpoint=tmp_path / "c")
-    with pytest.raises(EvaluatorError, match="other settings or data"):
-        Retrieval(settings).fit(coloured(300), checkpoint=tmp_path / "c")
+    for another, candidates in ((changed(settings, seed=9), coloured()), (settings, coloured(300))):
+        with pytest.raises(EvaluatorError, match="other settings or data"):
+            Retrieval(another).fit(candidates, checkpoint=tmp_path / "c")
     for damaged in (next((tmp_path / "c").glob("*.safetensors")), tmp_path / "c" / "training.json"):
         damaged.write_bytes(b'{"changed": ')
         steps.clear()
@@ -383,13 +351,10 @@ def test_negatives_are_a_setting(bert: Path, tmp_path: Path) -> None:
     rows = changed.fit(replace(candidates, texts=[*coloured().texts[:300], *candidates.texts[300:]])).rows
     assert 0 < rows["train"] < 30 and rows["train_negatives"] == 2 * rows["train"]  # two words are too few
     assert "neg:shuffle-golden+drop-golden" in changed.signature
-    with pytest.raises(EvaluatorError, match=r"did you mean.*shuffle-golden"):
-        retrieval(negatives="shufle-golden")
-    with pytest.raises(EvaluatorError, match="set negatives_model") as error:
-        retrieval(negatives="random-1+mask-and-fill")
-    assert "\n" not in str(error.value)
-    with pytest.raises(EvaluatorError, match="have 2 turns of Rand"):
-        retrieval(negatives="random-3").fit(coloured())
+    said = message(lambda: retrieval(negatives="shufle-golden"))
+    assert "did you mean" in said and "shuffle-golden" in said
+    assert "set negatives_model" in message(lambda: retrieval(negatives="random-1+mask-and-fill"))
+    assert "have 2 turns of Rand" in message(lambda: retrieval(negatives="random-3").fit(coloured()))
     masked = write_masked(tmp_path / "masked")
     filled = retrieval(negatives="random-1+select-random", negatives_model=str(masked))
     rows = filled.fit(candidates).rows
@@ -441,11 +406,9 @@ def test_saved_and_loaded(bert: Path, tmp_path: Path) -> None:
     def spoilt(what: Callable[[Path], object]) -> str:
         copy = shutil.copytree(folder, tmp_path / "spoilt")
         what(copy)
-        with pytest.raises(EvaluatorError) as error:
-            Retrieval.load(copy)
+        said = message(lambda: Retrieval.load(copy))
         shutil.rmtree(copy)
-        assert "\n" not in str(error.value)
-        return str(error.value)
+        return said
 
     def edit(copy: Path, **changes: Any) -> None:
         about = json.loads((copy / "evaluator.json").read_text())
@@ -458,20 +421,21 @@ def test_saved_and_loaded(bert: Path, tmp_path: Path) -> None:
     assert "was not saved" in spoilt(lambda copy: (copy / "transformer/added.json").write_text("{}"))
     assert "expected retrieval" in spoilt(lambda copy: edit(copy, name="roberta-eval"))
     assert "not as ssrem writes" in spoilt(lambda copy: edit(copy, config=None))
-    about = json.loads((folder / "evaluator.json").read_text())
-    unlike = {**about["config"], "freeze": 0}
-    assert "do not fit" in spoilt(lambda copy: edit(copy, config=unlike))
-    other = {**about["config"], "context_turns": 1}
-    assert "was changed" in spoilt(lambda copy: edit(copy, config=other))
+    about = json.loads((folder / "evaluator.json").read_text())["config"]
+    assert "do not fit" in spoilt(lambda copy: edit(copy, config={**about, "freeze": 0}))
+    assert "was changed" in spoilt(lambda copy: edit(copy, config={**about, "context_turns": 1}))
     assert "x is now model:" in spoilt(lambda copy: edit(copy, signature="retrieval|x"))
 
 
+def message(attempt: Callable[[], object]) -> str:
+    """The one line of the error."""
+    with pytest.raises(EvaluatorError) as error:
+        attempt()
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
 def test_what_is_refused(bert: Path) -> None:
-    def message(attempt: Callable[[], object]) -> str:
-        with pytest.raises(EvaluatorError) as error:
-            attempt()
-        assert "\n" not in str(error.value)
-        return str(error.value)
 
     assert Retrieval.default_encoder is None and Retrieval().settings.model == MINILM
     assert "takes no encoder" in message(lambda: Retrieval(None, object()))  # type: ignore[arg-type]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,38 +18,30 @@ from ssrem.evaluators.ruber import COMBINATIONS, Ruber, RuberRef, RuberSettings,
 from ssrem.evaluators.ruber_training import LabelledPairs, RuberNet, lay_samples, losses, scores
 from ssrem.evaluators.similarity import pooled_cosine
 from ssrem.samples import TEST, VALID, Candidates, Rows, Sample
+from support import trained
 from support.topical import topical_candidates, topical_encoder, topical_samples
-from support.trained import (
-    DAMAGES,
-    Damage,
-    changed,
-    check_before_training,
-    check_candidates_score_as_samples,
-    check_damage_is_refused,
-    check_seeded_whatever_the_threads,
-    check_settings_are_refused,
-    manifest_with,
-    one_set,
-    other_topics,
-)
 
 pytestmark = pytest.mark.xdist_group("ruber")
 
-TOPICS = 10
+TOPICS = 6
 CONFIG = RuberSettings(
-    hidden=16, mlp=16, epochs=8, batch_size=32, learning_rate=0.01, context_words=12, response_words=4, seed=5
+    hidden=16, mlp=16, epochs=8, batch_size=24, learning_rate=0.01, context_words=12, response_words=4, seed=5
 )
 
 
 def negatives(generator: np.random.Generator, topics: Rows) -> dict[str, Rows]:
     """Responses of other topics, some of them missing."""
-    drawn = {"SC": other_topics(generator, topics, 1), "Rand": other_topics(generator, topics, 3)}
+    drawn = {
+        "SC": trained.other_topics(generator, topics, 1),
+        "Rand": trained.other_topics(generator, topics, 3),
+    }
     drawn["SC"][::3] = -1
     drawn["Rand"][::4, 0] = -1
     return drawn
 
 
-def candidates_of(n: int = 400) -> Candidates:
+@cache
+def candidates_of(n: int = 240) -> Candidates:
     return topical_candidates(n, TOPICS, negatives)
 
 
@@ -55,6 +49,14 @@ def candidates_of(n: int = 400) -> Candidates:
 def fitted() -> Ruber:
     evaluator = Ruber(CONFIG, topical_encoder(TOPICS))
     evaluator.fit(candidates_of())
+    return evaluator
+
+
+def like(fitted: Ruber, kind: type[RuberUnref] = Ruber, **settings: Any) -> Any:
+    """With the same encoder and weights."""
+    evaluator = kind(trained.changed(CONFIG, **settings), fitted.encoder)
+    bounds = {part: bounds for part, bounds in fitted.bounds.items() if part in kind.parts}
+    evaluator.take(fitted.tensors, bounds)
     return evaluator
 
 
@@ -71,11 +73,9 @@ def by_words(**vectors: Sequence[float]) -> WordAverage:
 def test_pooled_cosine_by_hand() -> None:
     encoder = by_words(up=(0, 1), down=(0, -1), both=(2, 3), left=(-1, 0))
     # [max; min]: "up down" is (0, 1, 0, -1), "both left" (2, 3, -1, 0), "both" (2, 3, 2, 3).
-    cosines = pooled_cosine(
-        ["up down", "up down", "both", "up"], ["both left", "both", "both left", "down"], encoder
-    )
+    responses, references = ["up down", "up down", "both", "up"], ["both left", "both", "both left", "down"]
     expected = [3 / np.sqrt(2 * 14), 0, 11 / np.sqrt(26 * 14), -1]
-    assert cosines == pytest.approx(expected, abs=1e-12)
+    assert pooled_cosine(responses, references, encoder) == pytest.approx(expected, abs=1e-12)
 
 
 def test_padding_takes_no_part_in_pooling() -> None:
@@ -94,25 +94,16 @@ def test_ruber_ref(tmp_path: Path) -> None:
     vectors = tmp_path / "few.txt"
     vectors.write_text("the 1 1\ncat 2 -1\nsat 0 3\na 1 2\ndog 3 -2\nbarked 1 0\n")
     metric = RuberRef(encoder=f"file:{vectors}")
-    samples = [
-        Sample((), "the cat sat", "the cat sat"),
-        Sample((), "a dog barked loudly", "the cat sat"),
-        Sample((), "", "the cat sat"),
-        Sample((), "qqqqzzzz", "the cat sat"),
-        Sample((), "你好 мир", "the cat sat"),
-        Sample((), "the cat sat", ""),
-        Sample((), "cat " * 20_000, "cat"),
-        Sample(("hello",), "the cat sat"),
-    ]
-    scores = metric.compute(samples).score
+    responses = ("the cat sat", "a dog barked loudly", "", "qqqqzzzz", "你好 мир")
+    samples = [Sample((), response, "the cat sat") for response in responses]
+    samples += [Sample((), "the cat sat", ""), Sample((), "cat " * 20_000, "cat"), Sample((), "the cat sat")]
+    parts = metric.compute(samples)
+    scores = parts.score
     assert scores[[0, 6]] == pytest.approx([1, 1], abs=1e-9)
     assert 0 < scores[1] < 0.99
-    assert scores[[2, 3, 5]].tolist() == [0, 0, 0]
-    assert np.isfinite(scores[:7]).all() and np.isnan(scores[7])
-    assert (np.abs(scores[:7]) <= 1).all()
+    assert scores[2:6].tolist() == [0, 0, 0, 0] and np.isnan(scores[7])
     backwards = np.concatenate([metric.compute([sample]).score for sample in samples[::-1]])[::-1]
     assert np.array_equal(scores, backwards, equal_nan=True)
-    parts = metric.compute(samples)
     assert np.array_equal(parts.g, scores, equal_nan=True) and np.isnan(parts.f).all()
     assert not parts.truncated.any()
     metric.save(tmp_path / "m")
@@ -130,7 +121,7 @@ def test_learns_what_the_corpus_teaches(fitted: Ruber) -> None:
     candidates = candidates_of()
     f = fitted.score_candidates(candidates, TEST)
     assert {kind: values.shape for kind, values in f.items()} == {
-        "GT": (40, 1), "SC": (40, 1), "Rand": (40, 3), "Context": (40, 1)
+        "GT": (24, 1), "SC": (24, 1), "Rand": (24, 3), "Context": (24, 1)
     }  # fmt: skip
     for kind in ("SC", "Rand"):
         present = ~np.isnan(f[kind])
@@ -138,9 +129,8 @@ def test_learns_what_the_corpus_teaches(fitted: Ruber) -> None:
         assert (f["GT"] > f[kind])[present].mean() > 0.9
     training = fitted.training
     assert training is not None and training.figures["valid_gt_above"] > 0.95
-    assert training.rows == {"train": 320, "train_an_epoch": 320, "valid": 40}
-    for epoch in training.history:
-        assert {"epoch", "train_loss", "valid_loss", "seconds"} <= set(epoch)
+    assert training.rows == {"train": 192, "train_an_epoch": 192, "valid": 24}
+    assert {"epoch", "train_loss", "valid_loss", "seconds"} <= set(training.history[0])
     losses = [epoch["valid_loss"] for epoch in training.history]
     assert training.best_epoch == int(np.argmin(losses)) + 1
     assert training.notes == ()
@@ -148,7 +138,7 @@ def test_learns_what_the_corpus_teaches(fitted: Ruber) -> None:
 
 def test_score_equals_score_candidates(fitted: Ruber) -> None:
     candidates = candidates_of()
-    check_candidates_score_as_samples(fitted, candidates, column=1)
+    trained.check_candidates_score_as_samples(fitted, candidates, column=1)
     every, tested = (fitted.score_candidates(candidates, split)["GT"] for split in (None, TEST))
     assert np.allclose(every[candidates.rows(TEST)], tested, atol=1e-5)
 
@@ -161,9 +151,8 @@ def test_scores_do_not_depend_on_batch_or_order(fitted: Ruber, monkeypatch: pyte
     together = fitted.compute(mixed)
     alone = np.concatenate([fitted.compute([sample]).f for sample in mixed])
     backwards = fitted.compute(mixed[::-1]).f[::-1]
-    monkeypatch.setattr("ssrem.evaluators.ruber_training._ENCODED", 3)
-    monkeypatch.setattr("ssrem.evaluators.ruber_training._SCORED", 5)
-    monkeypatch.setattr("ssrem.evaluators.ruber._CHUNK", 7)
+    for name, limit in (("ruber_training._ENCODED", 3), ("ruber_training._SCORED", 5), ("ruber._CHUNK", 7)):
+        monkeypatch.setattr(f"ssrem.evaluators.{name}", limit)
     chunked = fitted.compute(mixed)
     for f in (alone, backwards, chunked.f):
         assert np.abs(f - together.f).max() < 1e-5
@@ -231,20 +220,14 @@ def test_a_response_is_told_from_all_others_of_its_batch() -> None:
 
 
 def test_texts_without_a_known_word_score_a_half(fitted: Ruber) -> None:
-    odd = [
-        Sample((), "b1", "b1"),
-        Sample(("a1",), "", "b1"),
-        Sample(("?", ""), "b1", "b1"),
-        Sample(("a1",), "unknown", "b1"),
-        Sample(("a1",), "你好 мир", "b1"),
-    ]
+    texts: Any = (((), "b1"), (("a1",), ""), (("?", ""), "b1"), (("a1",), "unknown"), (("a1",), "你好 мир"))
+    odd = [Sample(context, response, "b1") for context, response in texts]
     parts = fitted.compute(odd)
     assert parts.f.tolist() == [0.5] * 5
     assert parts.g.tolist() == pytest.approx([1, 0, 1, 0, 0])
     assert np.isfinite(parts.h).all() and not parts.truncated.any()
     assert fitted.score([]).shape == (0,)
-    nothing = RuberUnref.score(fitted, [Sample(("?",), "!")])
-    assert nothing.tolist() == [0.5]
+    assert RuberUnref.score(fitted, [Sample(("?",), "!")]).tolist() == [0.5]
 
 
 def test_what_is_cut_is_said(fitted: Ruber) -> None:
@@ -267,15 +250,10 @@ def test_what_is_cut_is_said(fitted: Ruber) -> None:
 
 
 def test_training_is_shuffled_seeded_and_whatever_the_threads() -> None:
-    config, candidates = changed(CONFIG, epochs=2), candidates_of()
-
     def made(seed: int) -> RuberUnref:
-        return RuberUnref(changed(config, seed=seed), topical_encoder(TOPICS))
+        return RuberUnref(trained.changed(CONFIG, epochs=2, seed=seed), topical_encoder(TOPICS))
 
-    check_seeded_whatever_the_threads(made, candidates)
-    calls: list[tuple[int, int]] = []
-    made(5).fit(candidates, progress=lambda done, total: calls.append((done, total)))
-    assert calls == [(step, 20) for step in range(1, 21)]
+    trained.check_seeded_whatever_the_threads(made, candidates_of())
 
 
 def test_stops_early_and_slows_down_on_a_plateau() -> None:
@@ -284,26 +262,26 @@ def test_stops_early_and_slows_down_on_a_plateau() -> None:
     candidates = candidates_of(120)
     hopeless = replace(candidates, negatives={"Rand": np.roll(candidates.response, 7)[:, None]})
     hopeless = replace(hopeless, texts=["a1", "x1", "b1"] * 120)
-    config = changed(CONFIG, epochs=40, decay_patience=1, patience=4)
-    training = RuberUnref(config, topical_encoder(TOPICS)).fit(
-        hopeless, progress=lambda done, total: calls.append((done, total))
-    )
+    config = trained.changed(CONFIG, epochs=40, decay_patience=1, patience=4)
+    ruber = RuberUnref(config, topical_encoder(TOPICS))
+    training = ruber.fit(hopeless, progress=lambda *at: calls.append(at))
     # Equal texts are not compared, so there is no loss, and the first epoch stays the best.
     assert [epoch["valid_loss"] for epoch in training.history] == [0.0] * 5
     assert training.best_epoch == 1 and training.figures["valid_gt_above"] == 0.5
     rates = [epoch["learning_rate"] for epoch in training.history]
     assert rates == pytest.approx([0.01, 0.01, 0.01, 0.001, 0.001])
-    assert calls[-1] == (120, 120)
+    assert calls[-1] == (160, 160)
 
 
 def test_epochs_take_the_responses_in_turn() -> None:
-    training = RuberUnref(
-        changed(CONFIG, epochs=1, max_train=100, max_valid=30), topical_encoder(TOPICS)
-    ).fit(candidates_of())
-    assert training.rows == {"train": 320, "train_an_epoch": 100, "valid": 30}
+    config, calls = trained.changed(CONFIG, epochs=1, max_train=60, max_valid=20), list[tuple[int, int]]()
+    limited = RuberUnref(config, topical_encoder(TOPICS))
+    training = limited.fit(candidates_of(), progress=lambda *at: calls.append(at))
+    assert calls == [(1, 3), (2, 3), (3, 3)]
+    assert training.rows == {"train": 192, "train_an_epoch": 60, "valid": 20}
     assert training.notes[:2] == (
-        "an epoch takes 100 of 320 responses, the next one goes on from there (max_train)",
-        "validation takes 30 of 40 responses, drawn once (max_valid)",
+        "an epoch takes 60 of 192 responses, the next one goes on from there (max_train)",
+        "validation takes 20 of 24 responses, drawn once (max_valid)",
     )
 
 
@@ -328,8 +306,7 @@ def test_components(fitted: Ruber) -> None:
     assert (fitted.bounds["f"].low, fitted.bounds["f"].high) == pytest.approx(
         (np.nanmin(seen), np.nanmax(seen)), abs=1e-6
     )
-    unref = RuberUnref(CONFIG, fitted.encoder)
-    unref.fit(candidates_of())
+    unref = like(fitted, RuberUnref)
     alone = unref.compute(SAMPLES)
     assert np.allclose(alone.f, parts.f, atol=1e-5) and np.allclose(unref.score(SAMPLES), alone.f)
     assert np.isnan(alone.g).all() and np.isnan(alone.h).all()
@@ -346,8 +323,7 @@ def test_combine_by_hand() -> None:
 
 
 def test_combine_is_a_setting(fitted: Ruber) -> None:
-    lowest = Ruber(changed(CONFIG, combine="min"), fitted.encoder)
-    lowest.take(fitted.tensors, fitted.bounds)
+    lowest = like(fitted, combine="min")
     parts = fitted.compute(SAMPLES)
     assert np.array_equal(lowest.score(SAMPLES), np.minimum(parts.f_unit, parts.g_unit))
     assert lowest.signature != fitted.signature
@@ -356,7 +332,7 @@ def test_combine_is_a_setting(fitted: Ruber) -> None:
 # --- human scores
 
 
-def judged(fitted: RuberUnref) -> list[tuple[Sample, float]]:
+def judged() -> list[tuple[Sample, float]]:
     """A person who likes chatter and does not care for the topic: the opposite of what the corpus teaches."""
     generator = np.random.default_rng(7)
     return [
@@ -368,13 +344,11 @@ def judged(fitted: RuberUnref) -> list[tuple[Sample, float]]:
 
 
 def test_fine_tuned_follows_human_scores(fitted: Ruber) -> None:
-    annotated = judged(fitted)
-    fast = Ruber(changed(CONFIG, tune_epochs=15, tune_learning_rate=0.01), fitted.encoder)
-    fast.take(fitted.tensors, fitted.bounds)
+    annotated, fast = judged(), like(fitted, tune_epochs=15, tune_learning_rate=0.015)
     before = fast.signature
-    tuned = fast.tuned_on(one_set(annotated))
+    tuned = fast.tuned_on(trained.one_set(annotated))
     assert fast.signature == before and fast.training is None
-    assert type(tuned) is Ruber and "tuned:240" in tuned.signature
+    assert type(tuned) is Ruber and "tuned:144" in tuned.signature
     samples, human = [sample for sample, _ in annotated], np.array([score for _, score in annotated])
     untuned_f, f = (evaluator.compute(samples).f for evaluator in (fast, tuned))
     assert abs(np.corrcoef(untuned_f, human)[0, 1]) < 0.5
@@ -383,76 +357,62 @@ def test_fine_tuned_follows_human_scores(fitted: Ruber) -> None:
     assert f[human == 1.5].mean() == pytest.approx(0.125, abs=0.1)
     assert f[human == 5].mean() == pytest.approx(1, abs=0.1)
     training = tuned.training
-    assert training is not None and training.rows["contexts"] == 40
-    assert (training.rows["train"], training.rows["valid"]) == (216, 24)  # four contexts of six
+    assert training is not None and training.rows["contexts"] == 24
+    assert (training.rows["train"], training.rows["valid"]) == (132, 12)  # two contexts of six
     assert training.figures["valid_loss"] == min(epoch["valid_loss"] for epoch in training.history)
     assert tuned.bounds["g"] == fast.bounds["g"]
     assert (tuned.bounds["f"].low, tuned.bounds["f"].high) == pytest.approx((f.min(), f.max()), abs=1e-6)
-    again = fast.tuned_on(one_set(annotated[::-1]))
-    assert again.signature == tuned.signature
 
 
 def test_human_scores_that_cannot_be_learned_from(fitted: Ruber) -> None:
-    annotated = judged(fitted)
-    with pytest.raises(EvaluatorError, match="1 to 4"):
-        fitted.tuned_on(one_set(annotated, (1, 4)))
-    with pytest.raises(EvaluatorError, match="scale"):
-        fitted.tuned_on(one_set([(annotated[0][0], float("nan")), *annotated[1:]]))
-    with pytest.raises(EvaluatorError, match="18 annotated responses to 3 contexts are too few"):
-        fitted.tuned_on(one_set(annotated[:18]))
-    with pytest.raises(EvaluatorError, match="not trained"):
-        Ruber(None, fitted.encoder).tuned_on(one_set(annotated))
+    annotated, odd = judged(), [(judged()[0][0], float("nan")), *judged()[1:]]
+    for evaluator, labels, message in (
+        (fitted, trained.one_set(annotated, (1, 4)), "1 to 4"),
+        (fitted, trained.one_set(odd), "scale"),
+        (fitted, trained.one_set(annotated[:18]), "18 annotated responses to 3 contexts are too few"),
+        (Ruber(None, fitted.encoder), trained.one_set(annotated), "not trained"),
+    ):
+        with pytest.raises(EvaluatorError, match=message):
+            evaluator.tuned_on(labels)
 
 
 # --- kept and loaded
 
 
-@pytest.mark.parametrize("tuned", [False, True])
-def test_saved_and_loaded(fitted: Ruber, tmp_path: Path, tuned: bool) -> None:
-    evaluator = fitted
-    if tuned:
-        quick = Ruber(changed(CONFIG, tune_epochs=1), fitted.encoder)
-        quick.take(fitted.tensors, fitted.bounds)
-        evaluator = quick.tuned_on(one_set(judged(fitted)))
-    evaluator.save(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "weights.safetensors", "evaluator.json", "encoder"
-    }  # fmt: skip
-    loaded = Ruber.load(tmp_path)
-    assert loaded.signature == evaluator.signature and loaded.settings == evaluator.settings
-    assert np.array_equal(loaded.score(SAMPLES), evaluator.score(SAMPLES))
-    assert loaded.training is not None and evaluator.training is not None
-    assert loaded.training.rows == evaluator.training.rows
-    with pytest.raises(EvaluatorError, match="expected ruber-unref"):
-        RuberUnref.load(tmp_path)
+def test_saved_and_loaded(fitted: Ruber, tmp_path: Path) -> None:
+    tuned = like(fitted, tune_epochs=1).tuned_on(trained.one_set(judged()))
+    for evaluator in (fitted, tuned):
+        evaluator.save(tmp_path)
+        files = {path.name for path in tmp_path.iterdir()}
+        assert files == {"weights.safetensors", "evaluator.json", "encoder"}
+        loaded = Ruber.load(tmp_path)
+        assert loaded.signature == evaluator.signature and loaded.settings == evaluator.settings
+        assert np.array_equal(loaded.score(SAMPLES), evaluator.score(SAMPLES))
+        assert loaded.training is not None and evaluator.training is not None
+        assert loaded.training.rows == evaluator.training.rows
+        with pytest.raises(EvaluatorError, match="expected ruber-unref"):
+            RuberUnref.load(tmp_path)
+    # The order of the human scores does not count.
+    again = like(fitted, tune_epochs=1).tuned_on(trained.one_set(judged()[::-1]))
+    assert again.signature == tuned.signature != like(fitted, tune_epochs=1).signature
 
 
-RUBER_DAMAGES = DAMAGES | {"config": manifest_with("config", "hidden", value=4)}
-
-
-@pytest.mark.parametrize("damage", RUBER_DAMAGES.values(), ids=RUBER_DAMAGES.keys())
-def test_changed_or_foreign_folders_are_refused(fitted: Ruber, tmp_path: Path, damage: Damage) -> None:
-    check_damage_is_refused(fitted, tmp_path, damage)
+def test_a_changed_folder_is_refused(fitted: Ruber, tmp_path: Path) -> None:
+    for damage in (trained.DAMAGES["tuned"], trained.manifest_with("config", "hidden", value=4)):
+        trained.check_damage_is_refused(fitted, tmp_path, damage)
 
 
 def test_before_training_and_bad_settings() -> None:
     evaluator, candidates = Ruber(CONFIG, topical_encoder(TOPICS)), candidates_of()
-    check_before_training(evaluator, candidates, SAMPLES)
-    check_settings_are_refused(
-        RuberSettings,
-        {
-            ("lr", 1): "no setting lr",
-            ("combine", "mean"): "combine: .*not 'mean'",
-            ("context_turns", 0): "context_turns: .*not 0",
-            ("margin", 0.0): "margin: .*not 0",
-            ("hidden", "big"): "hidden: .*not 'big'",
-            ("seed", -1): "seed: .*not -1",
-        },
-    )
+    trained.check_before_training(evaluator, candidates, SAMPLES)
+    values = {"combine": "mean", "context_turns": 0, "margin": 0.0, "hidden": "big", "seed": -1}
+    refused = {(name, value): f"{name}: .*not '?{value}" for name, value in values.items()}
+    trained.check_settings_are_refused(RuberSettings, {("lr", 1): "no setting lr", **refused})
     assert RuberSettings(margin=1).margin == 1
-    with pytest.raises(EvaluatorError, match="of kind Rand a response"):
-        evaluator.fit(replace(candidates, negatives={"SC": candidates.negatives["SC"]}))
-    with pytest.raises(EvaluatorError, match="no response of the training split"):
-        evaluator.fit(replace(candidates, negatives={"Rand": np.full((400, 1), -1)}))
-    with pytest.raises(EvaluatorError, match="validation split"):
-        evaluator.fit(replace(candidates, split=np.zeros(400, dtype=np.uint8)))
+    for spoilt, message in (
+        ({"negatives": {"SC": candidates.negatives["SC"]}}, "of kind Rand a response"),
+        ({"negatives": {"Rand": np.full((240, 1), -1)}}, "no response of the training split"),
+        ({"split": np.zeros(240, dtype=np.uint8)}, "validation split"),
+    ):
+        with pytest.raises(EvaluatorError, match=message):
+            evaluator.fit(replace(candidates, **spoilt))  # type: ignore[arg-type]

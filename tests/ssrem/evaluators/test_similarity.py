@@ -40,7 +40,5 @@ def test_absent_references_and_unknown_words(encoder: WordAverage, metric: str) 
 
 
 def test_an_unknown_metric_is_refused() -> None:
-    with pytest.raises(
-        EvaluatorError, match="reference: input should be 'sms' or 'embedding-average', not 'bleu'"
-    ):
+    with pytest.raises(EvaluatorError, match=r"reference: .* 'sms' or 'embedding-average', not 'bleu'"):
         FitSettings(reference="bleu")

@@ -63,8 +63,7 @@ def make(bert: Path, spec: str = "mask-and-fill", **settings: Any) -> MaskAndFil
 def candidates(*responses: str, context: Sequence[str] = CONTEXT) -> Candidates:
     texts = [turn for response in responses for turn in (*context, response)]
     last = (np.arange(len(responses)) + 1) * (len(context) + 1) - 1
-    split = np.zeros(len(responses), dtype=np.uint8)
-    return Candidates(texts, last, last - len(context), last, {}, split)
+    return Candidates(texts, last, last - len(context), last, {}, np.zeros(len(responses), dtype=np.uint8))
 
 
 def negatives(generator: MaskAndFill, responses: Candidates, seed: int = 0, **how: Any) -> list[Negative]:
@@ -85,33 +84,25 @@ class Loop:
         self.model = AutoModelForMaskedLM.from_pretrained(folder).eval()
         self.response = self.tokenizer.tokenize(RESPONSE)
 
-    def logits(self, tokens: list[str]) -> Any:
+    def logits(self, masked: Sequence[int], with_history: bool) -> Any:
+        """(masked, vocabulary): of the tokens of the response that are masked at once."""
+        tokens = ["[CLS]"]
+        for turn in CONTEXT if with_history else ():
+            tokens += [*self.tokenizer.tokenize(turn), "[SEP]"]
+        places = [len(tokens) + i for i in masked]
+        tokens += ["[MASK]" if i in masked else token for i, token in enumerate(self.response)] + ["[SEP]"]
         ids = torch.tensor([self.tokenizer.convert_tokens_to_ids(tokens)])
         with torch.no_grad():
-            return self.model(input_ids=ids).logits[0].double()
-
-    def tokens(self, with_history: bool) -> tuple[list[str], int]:
-        before = ["[CLS]"]
-        for turn in CONTEXT if with_history else ():
-            before += [*self.tokenizer.tokenize(turn), "[SEP]"]
-        return [*before, *self.response, "[SEP]"], len(before)
+            return self.model(input_ids=ids).logits[0].double()[places]
 
     def log_p(self, with_history: bool) -> list[float]:
-        tokens, first = self.tokens(with_history)
-        values = []
-        for i, token in enumerate(self.response):
-            masked = [*tokens[: first + i], "[MASK]", *tokens[first + i + 1 :]]
-            p = torch.softmax(self.logits(masked)[first + i], dim=-1)
-            values.append(float(torch.log(p[VOCABULARY.index(token)])))
-        return values
+        found = [torch.log_softmax(self.logits([i], with_history)[0], -1) for i in range(len(self.response))]
+        return [float(one[VOCABULARY.index(token)]) for one, token in zip(found, self.response, strict=True)]
 
     def fill(self, selected: Sequence[int], with_history: bool) -> list[str]:
-        tokens, first = self.tokens(with_history)
-        for i in selected:
-            tokens[first + i] = "[MASK]"
-        logits, filled = self.logits(tokens), []
-        for i in selected:
-            ranked = [VOCABULARY[int(j)] for j in logits[first + i].argsort(descending=True)]
+        filled = []
+        for i, logits in zip(selected, self.logits(selected, with_history), strict=True):
+            ranked = [VOCABULARY[int(j)] for j in logits.argsort(descending=True)]
             filled.append(next(t for t in ranked if t != self.response[i] and not t.startswith("[")))
         return filled
 
@@ -121,23 +112,16 @@ def loop(bert: Path) -> Loop:
     return Loop(bert)
 
 
-@pytest.mark.parametrize("at_once", [8192, 40])
-def test_scores_are_equation_1_with_one_mask_at_a_time(
-    bert: Path, loop: Loop, monkeypatch: pytest.MonkeyPatch, at_once: int
-) -> None:
-    monkeypatch.setattr("ssrem.negatives.masked_lm._TOKENS_AT_ONCE", at_once)
-    scores = scores_of(make(bert))
-    expected = np.array(loop.log_p(True)) - np.array(loop.log_p(False))
+def test_scores_are_equation_1_mask_by_mask(bert: Path, loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     known = np.array([token != "[UNK]" for token in loop.response])
-    assert len(scores) == len(known) and not known.all()
-    np.testing.assert_allclose(scores[known], expected[known], atol=1e-5)
-    assert (scores[~known] == -np.inf).all()  # the comma is not in the vocabulary
-
-
-def test_without_history_scores_are_minus_log_p(bert: Path, loop: Loop) -> None:
-    scores = scores_of(make(bert, "score-without-history"))
-    known = np.isfinite(scores)
-    np.testing.assert_allclose(scores[known], -np.array(loop.log_p(False))[known], atol=1e-5)
+    with_history, without = (np.array(loop.log_p(history)) for history in (True, False))
+    for spec, expected in (("mask-and-fill", with_history - without), ("score-without-history", -without)):
+        for at_once in (8192, 40):
+            monkeypatch.setattr("ssrem.negatives.masked_lm._TOKENS_AT_ONCE", at_once)
+            scores = scores_of(make(bert, spec))
+            assert len(scores) == len(known) and not known.all()
+            np.testing.assert_allclose(scores[known], expected[known], atol=1e-5)
+            assert (scores[~known] == -np.inf).all()  # the comma is not in the vocabulary
 
 
 @pytest.mark.parametrize(("spec", "with_history"), [("mask-and-fill", False), ("replace-with-history", True)])
@@ -165,16 +149,14 @@ def test_the_likeliest_token_is_passed_over_where_it_is_the_original(bert: Path)
     assert first.lower() != "film" and others == ["film", "film", "film"]
 
 
-def test_the_threshold_decides(bert: Path) -> None:
-    scores = scores_of(make(bert))
-    top = float(scores.max())
-    assert negatives(make(bert, threshold=top + 0.001), candidates(RESPONSE)) == []
-    (negative,) = negatives(make(bert, threshold=top - 0.001), candidates(RESPONSE))
-    assert negative.replaced == 1
-
-
-def test_without_a_context_nothing_depends_on_it(bert: Path) -> None:
+def test_the_threshold_decides_and_only_the_last_turns_are_context(bert: Path) -> None:
     generator = make(bert)
+    scores = scores_of(generator)
+    assert negatives(make(bert, threshold=scores.max() + 0.001), candidates(RESPONSE)) == []
+    (negative,) = negatives(make(bert, threshold=scores.max() - 0.001), candidates(RESPONSE))
+    assert negative.replaced == 1
+    one = scores_of(make(bert, context_turns=1))
+    assert np.array_equal(one, scores_of(generator, CONTEXT[1:])) and not np.array_equal(one, scores)
     assert np.nanmax(scores_of(generator, ())) == 0
     assert negatives(generator, candidates(RESPONSE, context=())) == []
 
@@ -189,23 +171,16 @@ def test_select_random_draws_the_share_from_the_seed(bert: Path) -> None:
 
 
 RESPONSES = (
-    RESPONSE,
-    "we go out all day.",
-    "a cat sleeps tonight?",
-    "film",  # under three words
-    "",
-    "   ",
-    "zyx wvu tsr",  # all unknown
-    "你好 世界 朋友",
-    "[MASK] [SEP] love to see",
-    "we " * 300,
+    *(RESPONSE, "we go out all day.", "a cat sleeps tonight?"),
+    *("film", "", "   "),  # under three words
+    *("zyx wvu tsr", "你好 世界 朋友"),  # all unknown
+    *("[MASK] [SEP] love to see", "we " * 300),
 )
 
 
 @pytest.mark.parametrize("spec", ["mask-and-fill", "select-random"])
 def test_negatives_do_not_depend_on_order_batch_or_neighbours(bert: Path, spec: str) -> None:
-    generator = make(bert, spec)
-    responses = candidates(*RESPONSES)
+    generator, responses = make(bert, spec), candidates(*RESPONSES)
     whole = negatives(generator, responses)
     assert len(whole) >= 4
     assert negatives(generator, responses, batch_size=1) == whole
@@ -220,52 +195,36 @@ def test_negatives_do_not_depend_on_order_batch_or_neighbours(bert: Path, spec: 
 def test_what_is_not_read_is_said_and_stands(bert: Path) -> None:
     generator = make(bert, "select-random", response_tokens=8)
     (long,) = [n for n in negatives(generator, candidates("we " * 50 + "film")) if n.k == 0]
-    assert long.truncated and long.tokens == 8
-    assert long.text.endswith("we " * 42 + "film")
-    cut = make(bert, max_tokens=35, response_tokens=32, threshold=-100.0)
+    assert long.truncated and long.tokens == 8 and long.text.endswith("we " * 42 + "film")
     many = candidates(RESPONSE, context=("my cat sleeps all day. " * 5,))
-    assert all(n.truncated for n in negatives(cut, many)) and negatives(cut, many)
-
-
-def test_only_the_last_turns_are_context(bert: Path) -> None:
-    one = scores_of(make(bert, context_turns=1))
-    assert np.array_equal(one, scores_of(make(bert), CONTEXT[1:]))
-    assert not np.array_equal(one, scores_of(make(bert)))
-
-
-def test_special_tokens_in_a_text_are_only_letters(bert: Path) -> None:
-    ids = make(bert).lm.pieces("[MASK] [SEP] love").ids
-    assert VOCABULARY.index("[MASK]") not in ids and VOCABULARY.index("[SEP]") not in ids
-
-
-def test_the_signature_names_the_weights_not_the_folder(bert: Path, tmp_path: Path) -> None:
-    signature = make(bert).signature
-    assert str(bert) not in signature and "threshold:0.1" in signature
-    same, other = (
-        write_bert(tmp_path / "a", BertForMaskedLM),
-        write_bert(tmp_path / "b", BertForMaskedLM, seed=1),
-    )
-    assert make(same).signature == signature != make(other).signature
-
-
-def test_products_of_bfloat16_give_nearly_the_same_scores_under_another_signature(bert: Path) -> None:
-    exact, rounded = make(bert), make(f"{bert}:bf16")
-    assert rounded.signature != exact.signature
-    expected, scores = (scores_of(each) for each in (exact, rounded))
-    usable = np.isfinite(expected)
-    assert not np.array_equal(scores, expected)
-    np.testing.assert_allclose(scores[usable], expected[usable], atol=0.15)
-
-
-def test_a_model_that_reads_less_than_asked_is_refused(bert: Path) -> None:
+    cut = negatives(make(bert, max_tokens=35, response_tokens=32, threshold=-100.0), many)
+    assert cut and all(n.truncated for n in cut)
+    # Special tokens in a text are only letters.
+    ids = generator.lm.pieces("[MASK] [SEP] love").ids
+    assert not {VOCABULARY.index("[MASK]"), VOCABULARY.index("[SEP]")} & set(ids)
     with pytest.raises(EvaluatorError, match="the model reads 64 tokens at most"):
         make(bert, max_tokens=65).generate(candidates(RESPONSE), seed=0)
     assert MaskAndFillSettings(model="m").threshold == 0.5  # the paper's
 
 
-@pytest.mark.parametrize(
-    ("text", "pieces", "replacements", "expected"),
-    [
+def test_the_signature_names_the_weights_not_the_folder(bert: Path, tmp_path: Path) -> None:
+    exact = make(bert)
+    assert str(bert) not in exact.signature and "threshold:0.1" in exact.signature
+    same, other = (write_bert(tmp_path / str(seed), BertForMaskedLM, seed) for seed in (0, 1))
+    assert make(same).signature == exact.signature != make(other).signature
+    rounded = make(f"{bert}:bf16")  # whose products give nearly the same scores
+    assert rounded.signature != exact.signature
+    expected, scores = scores_of(exact), scores_of(rounded)
+    usable = np.isfinite(expected)
+    assert not np.array_equal(scores, expected)
+    np.testing.assert_allclose(scores[usable], expected[usable], atol=0.15)
+
+
+def test_only_words_give_a_rewritten_text_away() -> None:
+    def written(token: str) -> tuple[str, bool]:
+        return token.removeprefix("##"), not token.startswith("##")
+
+    for text, pieces, replacements, expected in (
         ("Yes, my  cat.", "Yes|,|my|cat|.", {3: "dog"}, "Yes, my  dog."),
         ("Yes, my cat.", "Yes|,|my|cat|.", {0: "no", 3: "dog"}, "No, my dog."),
         ("I sleep. Cats do", "I|sleep|.|Cats|do", {3: "dogs"}, "I sleep. Dogs do"),
@@ -277,27 +236,19 @@ def test_a_model_that_reads_less_than_asked_is_refused(bert: Path) -> None:
         ("go now?", "go|now|?", {2: "dear"}, "go now dear"),
         ("don't", "don|'|t", {1: "not"}, "don not t"),
         ("  a b  ", "a|b", {0: "c", 1: "d"}, "  c d  "),
-    ],
-)
-def test_only_words_give_a_rewritten_text_away(
-    text: str, pieces: str, replacements: dict[int, str], expected: str
-) -> None:
-    def written(token: str) -> tuple[str, bool]:
-        return token.removeprefix("##"), not token.startswith("##")
-
-    tokens, spans, end = [written(piece) for piece in pieces.split("|")], [], 0
-    for token in tokens:
-        start = text.index(token[0], end)
-        end = start + len(token[0])
-        spans.append((start, end))
-    new = {i: written(token) for i, token in replacements.items()}
-    assert rewrite(text, spans, [starts for _, starts in tokens], new, capitals=True) == expected
+    ):
+        tokens, spans, end = [written(piece) for piece in pieces.split("|")], [], 0
+        for token, _ in tokens:
+            start = text.index(token, end)
+            spans.append((start, end := start + len(token)))
+        new = {i: written(token) for i, token in replacements.items()}
+        assert rewrite(text, spans, [starts for _, starts in tokens], new, capitals=True) == expected
 
 
 PAIRS = (("shall we go out tonight?", "yes i would love to"), ("my cat sleeps all day", "a cat sleeps"))
 
 
-def pairs(n: int = 40) -> Candidates:
+def pairs(n: int = 24) -> Candidates:
     """Two exchanges over and over; the last eight are the valid split."""
     texts = [turn for i in range(n) for turn in PAIRS[i % 2]]
     response = np.arange(n) * 2 + 1
@@ -305,14 +256,11 @@ def pairs(n: int = 40) -> Candidates:
     return Candidates(texts, response, response - 1, response, {}, split)
 
 
-def tune(
-    encoder: Path, folder: Path, *, how: dict[str, Any] | None = None, **settings: Any
-) -> dict[str, Any]:
+def tune(encoder: Path, folder: Path, *, how: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     """Fine-tunes a masked language model into the folder; its card."""
-    usual = {"batch_size": 8, "learning_rate": 3e-3, "head_learning_rate": 1e-2}
-    usual |= {"max_tokens": 32, "device": "cpu"}
-    chosen = TiedHeadSettings(encoder=str(encoder), **{**usual, **settings})
-    fine_tune(TiedHead(pairs(), chosen), folder, **how or {})
+    settings = {"batch_size": 8, "learning_rate": 3e-3, "head_learning_rate": 1e-2}
+    settings |= {"max_tokens": 32, "device": "cpu", **more}
+    fine_tune(TiedHead(pairs(), TiedHeadSettings(encoder=str(encoder), **settings)), folder, **how or {})
     return read_json(folder / CARD, ("before", "after", "weights"))
 
 
@@ -325,13 +273,11 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_bert(tmp_path_factory.mktemp("encoder"), BertModel)
 
 
-def test_a_tied_head_learns_and_loads_as_a_masked_language_model_which_keeps_it(
-    encoder: Path, tmp_path: Path
-) -> None:
+def test_a_tied_head_learns_and_loads_as_a_masked_language_model(encoder: Path, tmp_path: Path) -> None:
     steps: list[tuple[int, int]] = []
-    card = tune(encoder, tmp_path / "mlm", steps=40, how={"progress": lambda *at: steps.append(at)})
+    card = tune(encoder, tmp_path / "mlm", steps=12, how={"progress": lambda *at: steps.append(at)})
     assert card["after"] < card["before"] - 0.3
-    assert steps == [(i, 40) for i in range(1, 41)]
+    assert steps == [(i, 12) for i in range(1, 13)]
     model = AutoModelForMaskedLM.from_pretrained(tmp_path / "mlm")
     assert torch.equal(model.cls.predictions.decoder.weight, model.get_input_embeddings().weight)
     generator = make(tmp_path / "mlm", max_tokens=32, response_tokens=16, threshold=0.0)
@@ -343,29 +289,31 @@ def test_a_tied_head_learns_and_loads_as_a_masked_language_model_which_keeps_it(
 
 
 def test_frozen_layers_and_embeddings_do_not_learn(encoder: Path, tmp_path: Path) -> None:
-    tune(encoder, tmp_path / "mlm", steps=3, freeze=1)
+    tune(encoder, tmp_path / "mlm", steps=2, freeze=1)
     before = AutoModel.from_pretrained(encoder)
     after = dict(AutoModelForMaskedLM.from_pretrained(tmp_path / "mlm").bert.named_parameters())
     same = {name for name, value in after.items() if torch.equal(value, before.get_parameter(name))}
     assert same == {name for name in after if not name.startswith("encoder.layer.1.")} < set(after)
     with pytest.raises(EvaluatorError, match="freeze is 9"):
         tune(encoder, tmp_path / "deep", freeze=9)
+    untrained = pairs()
+    untrained.split[:] = 2
+    with pytest.raises(EvaluatorError, match="the training split has no response"):
+        TiedHead(untrained, TiedHeadSettings(encoder=str(encoder)))
 
 
-def test_a_stopped_training_goes_on_to_the_same_weights_which_depend_on_the_seed(
-    encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_training_goes_on(encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ssrem.training.fine_tuning._STEPS_A_STATE", 2)
+    state = {"checkpoint": tmp_path / "state"}
     with pytest.raises(KilledError):
-        how = {"progress": killed_at(3), "checkpoint": tmp_path / "state"}
-        tune(encoder, tmp_path / "two", steps=5, how=how)
+        tune(encoder, tmp_path / "two", steps=4, how={"progress": killed_at(3), **state})
     assert not (tmp_path / "two").exists()
     steps: list[int] = []
-    how = {"progress": lambda done, _: steps.append(done), "checkpoint": tmp_path / "state"}
-    resumed = tune(encoder, tmp_path / "two", steps=5, how=how)
-    assert steps == [3, 4, 5]
-    assert resumed["weights"] == tune(encoder, tmp_path / "one", steps=5)["weights"]
-    assert resumed["weights"] != tune(encoder, tmp_path / "other", steps=5, seed=1)["weights"]
+    how = {"progress": lambda done, _: steps.append(done), **state}
+    resumed = tune(encoder, tmp_path / "two", steps=4, how=how)
+    assert steps == [3, 4]
+    assert resumed["weights"] == tune(encoder, tmp_path / "one", steps=4)["weights"]
+    assert resumed["weights"] != tune(encoder, tmp_path / "other", steps=4, seed=1)["weights"]
 
 
 def test_the_loss_before_is_that_of_a_plain_loop(encoder: Path, tmp_path: Path) -> None:
@@ -378,10 +326,3 @@ def test_the_loss_before_is_that_of_a_plain_loop(encoder: Path, tmp_path: Path) 
         every.append([-value for value in loop.log_p(False)])
     low, high = np.mean([min(e) for e in every]), np.mean([max(e) for e in every])
     assert low <= card["before"] <= high
-
-
-def test_no_training_split_is_an_error(encoder: Path) -> None:
-    untrained = pairs()
-    untrained.split[:] = 2
-    with pytest.raises(EvaluatorError, match="the training split has no response"):
-        TiedHead(untrained, TiedHeadSettings(encoder=str(encoder)))

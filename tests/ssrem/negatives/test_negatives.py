@@ -47,49 +47,34 @@ def negatives(generator: Generator, rows: Iterable[int] | None = None, **how: in
 
 def test_random_hands_on_the_first_drawn_turns_that_are_no_copy() -> None:
     generated = negatives(load_generator("random-2"))
-    assert [(n.response, n.k, n.text) for n in generated] == [
-        (0, 0, TEXTS[3]),  # 2 is the context and 4 the response, in other letters
-        (0, 1, TEXTS[5]),
-        (1, 0, TEXTS[3]),  # drawn twice, handed on once
-        (1, 1, TEXTS[0]),
-        (2, 0, TEXTS[3]),
-        (2, 1, TEXTS[1]),
-        (3, 0, TEXTS[0]),
-        (3, 1, TEXTS[7]),  # 1 is the context and 2 is 0 again, in other letters
-    ]
+    # Of the first, 2 is the context and 4 the response, in other letters; of the second, 3 was drawn twice and is
+    # handed on once; of the last, 1 is the context and 2 is 0 again, in other letters.
+    turns = [TEXTS.index(n.text) for n in generated]
+    assert turns == [3, 5, 3, 0, 3, 1, 0, 7]
+    assert [(n.response, n.k) for n in generated] == [(row, k) for row in range(4) for k in range(2)]
     assert {n.generator for n in generated} == {"random-2"}
     assert (generated[0].replaced, generated[0].tokens) == (8, 8)
-
-
-def test_speaker_sets_skip_what_was_not_drawn() -> None:
-    assert [(n.response, n.text) for n in negatives(load_generator("sc"))] == [
-        (0, TEXTS[3]),
-        (1, TEXTS[3]),
-        (3, TEXTS[7]),
-    ]
+    sets = [(n.response, n.text) for n in negatives(load_generator("sc"))]  # skips what was not drawn
+    assert sets == [(0, TEXTS[3]), (1, TEXTS[3]), (3, TEXTS[7])]
 
 
 def test_missing_draws_are_named_before_the_first_batch() -> None:
-    with pytest.raises(EvaluatorError, match=r"sp: the speaker tables have 0 turns of SP for a response$"):
-        load_generator("sp").generate(candidates(), seed=0)
-    with pytest.raises(EvaluatorError, match=r"random-5: .* have 4 turns of Rand .*; use random-4$"):
-        load_generator("random-5+drop-golden").generate(candidates(), seed=0)
-    with pytest.raises(EvaluatorError, match="outside the 4 responses"):
-        load_generator("sc").generate(candidates(), [4], seed=0)
+    for spec, rows, message in (
+        ("sp", None, r"sp: the speaker tables have 0 turns of SP for a response$"),
+        ("random-5+drop-golden", None, r"random-5: .* have 4 turns of Rand .*; use random-4$"),
+        ("sc", [4], "outside the 4 responses"),
+    ):
+        with pytest.raises(EvaluatorError, match=message):
+            load_generator(spec).generate(candidates(), rows, seed=0)
 
 
-def test_drop_golden_keeps_the_order_of_what_is_left() -> None:
-    words = TEXTS[1].split()
+def test_drop_golden_keeps_the_order_and_shuffle_golden_moves_words() -> None:
     generated = [n for n in negatives(load_generator("drop-golden", count=20)) if n.response == 0]
     assert len(generated) == 20 and len({n.text for n in generated}) > 3
     for negative in generated:
-        left = negative.text.split()
+        left, rest = negative.text.split(), iter(TEXTS[1].split())
         assert len(left) == 6 and negative.replaced == 2 and negative.tokens == 8  # 0.2728 * 8 = 2.2
-        rest = iter(words)
         assert all(word in rest for word in left)
-
-
-def test_shuffle_golden_moves_words_and_gives_up_where_no_order_differs() -> None:
     generated = negatives(load_generator("shuffle-golden"))
     assert [n.response for n in generated] == [0, 3]
     for negative, response in zip(generated, (TEXTS[1], TEXTS[5]), strict=True):
@@ -102,30 +87,19 @@ def test_shuffle_golden_moves_words_and_gives_up_where_no_order_differs() -> Non
 def test_a_draw_depends_on_seed_response_and_k_alone(spec: str) -> None:
     generator = load_generator(spec)
     whole = negatives(generator)
-    assert negatives(generator) == whole
     assert negatives(generator, batch_size=1) == whole
-    backwards = negatives(generator, [3, 2, 1, 0])
-    assert sorted(backwards, key=lambda n: n.response) == whole
+    assert sorted(negatives(generator, [3, 2, 1, 0]), key=lambda n: n.response) == whole
     assert negatives(generator, [3]) == [n for n in whole if n.response == 3]
     assert negatives(generator, seed=1) != whole
-
-
-def test_fewer_draws_are_the_first_of_more() -> None:
-    assert negatives(load_generator("drop-golden-2")) == [
-        n for n in negatives(load_generator("drop-golden-5")) if n.k < 2
-    ]
+    five = negatives(load_generator("drop-golden-5"))
+    assert negatives(load_generator("drop-golden-2")) == [n for n in five if n.k < 2]
 
 
 def test_a_draw_stays_when_responses_land_before_it() -> None:
     one = candidates()
-    later = Candidates(
-        texts=["new", "turns here", *TEXTS],
-        response=np.concatenate([[1], one.response + 2]),
-        context_start=np.concatenate([[0], one.context_start + 2]),
-        context_stop=np.concatenate([[1], one.context_stop + 2]),
-        negatives={},
-        split=np.zeros(5, dtype=np.uint8),
-    )
+    columns = ((1, one.response), (0, one.context_start), (1, one.context_stop))
+    shifted = [np.concatenate([[first], column + 2]) for first, column in columns]
+    later = Candidates(["new", "turns here", *TEXTS], *shifted, {}, np.zeros(5, dtype=np.uint8))
     generator = load_generator("shuffle-golden")
     after = [n for batch in generator.generate(later, [1, 2, 3, 4], seed=0) for n in batch]
     assert [replace(n, response=n.response - 1) for n in after] == negatives(generator)
@@ -136,25 +110,21 @@ class Careless(Generator):
 
     name, source, signature = "careless", "", ""
 
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+
     def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
+        self.rows.append(case.row)
         for text in ("", " \n", "yesIwould LOVE to see a film", "shall we go out to night", "fine"):
             yield Negative(case.row, self.name, 0, text, 1, 1)
 
 
-def test_no_negative_is_blank_the_response_or_the_context() -> None:
-    assert [n.text for n in negatives(Careless(), [0])] == ["fine"]
-
-
-def test_batches_are_made_as_they_are_asked_for() -> None:
-    rows: list[int] = []
-
-    class Counting(Careless):
-        def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
-            rows.append(case.row)
-            return super().negatives(case, seed)
-
-    batches = Counting().generate(candidates(), seed=0, batch_size=2)
-    assert len(next(batches)) == 1 + 3 and rows == [0, 1]
+def test_no_negative_is_blank_the_response_or_the_context_and_batches_are_made_when_asked_for() -> None:
+    careless = Careless()
+    assert [n.text for n in negatives(careless, [0])] == ["fine"]
+    careless.rows.clear()
+    assert len(next(careless.generate(candidates(), seed=0, batch_size=2))) == 1 + 3
+    assert careless.rows == [0, 1]
 
 
 def test_a_mixture_is_its_parts_one_after_the_other() -> None:
@@ -162,22 +132,18 @@ def test_a_mixture_is_its_parts_one_after_the_other() -> None:
     assert [(n.response, n.generator) for n in mixed][:2] == [(0, "random-1"), (0, "drop-golden")]
     parts = negatives(load_generator("random-1")) + negatives(load_generator("drop-golden", share=0.5))
     assert sorted(mixed, key=repr) == sorted(parts, key=repr)
-    assert load_generator("random-1+drop-golden").signature.startswith(
-        "random-1|count:1+drop-golden|count:1|"
-    )
-    with pytest.raises(EvaluatorError, match="sc is named twice"):
-        load_generator("sc+sc-1")
-    with pytest.raises(EvaluatorError, match="random is named twice; name it once, as random-2"):
-        load_generator("random-1+random-2")
+    signature = load_generator("random-1+drop-golden").signature
+    assert signature.startswith("random-1|count:1+drop-golden|count:1|")
 
 
-@pytest.mark.parametrize(
-    ("spec", "settings", "message"),
-    [
+def test_bad_specs_and_settings_say_the_way_out() -> None:
+    for spec, settings, message in (
         ("mask-and-fil", {}, "did you mean mask-and-fill"),
         ("randm-2", {}, "did you mean random"),
         ("random-1+shufle-golden", {}, "did you mean shuffle-golden"),
         ("", {}, "there are random, "),
+        ("sc+sc-1", {}, "sc is named twice"),
+        ("random-1+random-2", {}, "random is named twice; name it once, as random-2"),
         ("drop-golden", {"shar": 0.2}, "no setting 'shar'; did you mean share"),
         ("random-1", {"share": 0.2}, "no setting 'share'; there are count"),
         ("drop-golden", {"share": 0.0}, "share: input should be greater than 0"),
@@ -189,12 +155,10 @@ def test_a_mixture_is_its_parts_one_after_the_other() -> None:
         ("mask-and-fill-2", {"model": "m"}, "draws nothing"),
         ("select-random", {"model": "m", "select": "context"}, "leave select out"),
         ("mask-and-fill", {"model": "m", "max_tokens": 60}, "expected 67 or more"),
-    ],
-)
-def test_bad_specs_and_settings_say_the_way_out(spec: str, settings: dict[str, object], message: str) -> None:
-    with pytest.raises(EvaluatorError, match=message) as raised:
-        load_generator(spec, **settings)
-    assert "\n" not in str(raised.value)
+    ):
+        with pytest.raises(EvaluatorError, match=message) as raised:
+            load_generator(spec, **settings)
+        assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("name", GENERATORS)
@@ -203,43 +167,24 @@ def test_a_registered_name_loads_its_generator_and_takes_a_place_in_a_mixture(na
     generator = load_generator(name, **settings)
     assert generator.name.startswith(name) and generator.source and type(generator).__doc__
     other = "sc-2" if name == "random" else "random-3"
-    mixture = load_generator(f"{name}+{other}", **settings)
-    assert mixture.name == f"{generator.name}+{other}"
+    assert load_generator(f"{name}+{other}", **settings).name == f"{generator.name}+{other}"
 
 
-def conversations() -> Candidates:
-    """Two conversations: responses at 1, 2, 3 and at 5, 6, 7; texts 0, 2 and 5 ask."""
+def drawn(spec: str, rows: Iterable[int] | None = None) -> dict[int, str]:
+    """From two conversations: responses at 1, 2, 3 and at 5, 6, 7; texts 0, 2 and 5 ask."""
     texts = ["where?", "here", "why?", "so", "yes", "who?", "me", "yes", "Yes "]
-    response = np.array([1, 2, 3, 5, 6, 7])
-    return Candidates(
-        texts, response, np.array([0, 0, 0, 4, 4, 4]), response, {}, np.zeros(6, dtype=np.uint8)
-    )
-
-
-def drawn(spec: str) -> dict[int, str]:
-    batches = load_generator(spec).generate(conversations(), seed=0)
+    at, start = np.array([1, 2, 3, 5, 6, 7]), np.array([0, 0, 0, 4, 4, 4])
+    two = Candidates(texts, at, start, at, {}, np.zeros(6, dtype=np.uint8))
+    batches = load_generator(spec).generate(two, rows, seed=0)
     return {negative.response: negative.text for batch in batches for negative in batch}
 
 
-def test_copied_and_own_are_turns_of_the_context() -> None:
+def test_copied_own_generic_and_other_question() -> None:
     assert drawn("copied") == {0: "where?", 1: "here", 2: "why?", 3: "yes", 4: "who?", 5: "me"}
     # The first response has no turn before the last one; the own turn of the last is the response itself.
     assert drawn("own") == {1: "where?", 2: "here", 4: "yes", 5: "who?"}
-    mixed = load_generator("copied+own").generate(conversations(), [5], seed=0)
-    assert [negative.text for batch in mixed for negative in batch] == ["me", "who?"]
-
-
-def test_generic_is_a_turn_that_occurs_often() -> None:
-    generated = drawn("generic")  # "yes" is the only turn that occurs more than once
-    # A context turn or the response in the other conversation.
-    assert generated == {
-        0: "yes",
-        1: "yes",
-        2: "yes",
-    }
-
-
-def test_the_response_to_another_question() -> None:
+    # "yes" is the only turn that occurs more than once; it is in the other conversation.
+    assert drawn("generic") == {0: "yes", 1: "yes", 2: "yes"}
     generated = drawn("other-question")
     assert set(generated) == {0, 2, 4}
     assert all(text in {"here", "so", "me"} for text in generated.values())

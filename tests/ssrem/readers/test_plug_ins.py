@@ -1,11 +1,13 @@
-"""Formats that an installed package adds: the one in examples/chat-exports, as pip installs it."""
+"""Formats that an installed package adds: the one in examples/chat-exports, from its wheel."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from support.exports import PLUG_INS, write_dump
 from support.paths import ROOT
 
+PACKAGE = ROOT / "examples" / "chat-exports"
 _READ = """
 import json, sys
 from ssrem.readers import open_dump
@@ -25,17 +28,13 @@ for dump in sys.argv[1:]:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder into which pip installed the package."""
-    folder = tmp_path_factory.mktemp("installed")
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index"]
-    source = tmp_path_factory.mktemp("source")
-    for file in (ROOT / "examples" / "chat-exports").rglob("*.*"):
-        if file.suffix in (".py", ".toml"):
-            target = source / file.relative_to(ROOT / "examples" / "chat-exports")
-            target.parent.mkdir(exist_ok=True)
-            target.write_bytes(file.read_bytes())
-    options = ["--no-deps", "--no-build-isolation", "--target", str(folder), str(source)]
-    subprocess.run([*pip, *options], check=True)
+    """The folder into which the wheel that its build backend makes is unpacked, as pip does it."""
+    folder, source = tmp_path_factory.mktemp("installed"), tmp_path_factory.mktemp("source") / "package"
+    shutil.copytree(PACKAGE, source, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+    build = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", build, folder], cwd=source, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(folder)
     return folder
 
 
@@ -51,28 +50,22 @@ def _python(installed: Path, *arguments: str) -> subprocess.CompletedProcess[str
 
 
 def test_the_formats_of_an_installed_package_are_read(installed: Path, tmp_path: Path) -> None:
-    dumps = {
-        f"{format}-{number}": (format, files)
-        for format, several in PLUG_INS.items()
-        for number, files in enumerate(several)
-    }
-    paths = [str(write_dump(files, tmp_path / name)) for name, (_, files) in dumps.items()]
+    dumps = [(format, files) for format, several in PLUG_INS.items() for files in several]
+    paths = [str(write_dump(files, tmp_path / str(at))) for at, (_, files) in enumerate(dumps)]
     done = _python(installed, "-c", _READ, *paths)
     assert done.returncode == 0, done.stderr
     read = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [format for format, *_ in read] == [format for format, _ in dumps.values()]
+    assert [format for format, *_ in read] == [format for format, _ in dumps]
     assert all(rows > 1 for _, rows, _ in read)
 
 
 def test_the_page_shows_the_entry_points_of_the_package() -> None:
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     shown = page.partition("```toml\n")[2].partition("```")[0]
-    assert shown and shown in (ROOT / "examples" / "chat-exports" / "pyproject.toml").read_text(
-        encoding="utf-8"
-    )
+    assert shown and shown in (PACKAGE / "pyproject.toml").read_text(encoding="utf-8")
 
 
-def test_a_name_that_is_taken_is_refused(installed: Path, tmp_path: Path) -> None:
+def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.py").write_text("")
     about = tmp_path / "other-1.dist-info"
     about.mkdir()

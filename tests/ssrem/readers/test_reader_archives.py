@@ -10,7 +10,6 @@ import signal
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -68,15 +67,9 @@ def test_a_dump_in_an_archive_is_read_as_if_unpacked(tmp_path: Path, kind: str, 
     assert reader.bytes_read == reader.total_bytes
 
 
-def test_errors_name_the_archive_not_where_it_was_unpacked(tmp_path: Path) -> None:
-    """And a README beside dumps is none, whatever it looks like."""
-    files = {"dumps/a.jsonl": LINE, "dumps/b.csv": b"conversation,speaker,text\nc,a,x\n"}
-    about = {"dumps/README.txt": b"which contains 11,318 dialogues\n"}
-    path = write_dump({"": _zip(files)}, tmp_path / "export.zip")
-    with pytest.raises(DumpError) as raised:
-        open_dump(path)
-    assert f"{path}/dumps/a.jsonl is jsonl, but {path}/dumps/b.csv is csv" in str(raised.value)
-    reader = open_dump(write_dump({"": _zip({"dumps/a.jsonl": LINE} | about)}, tmp_path / "other.zip"))
+def test_a_readme_beside_dumps_is_none_whatever_it_looks_like(tmp_path: Path) -> None:
+    files = {"dumps/a.jsonl": LINE, "dumps/README.txt": b"which contains 11,318 dialogues\n"}
+    reader = open_dump(write_dump({"": _zip(files)}, tmp_path / "other.zip"))
     assert reader.format == "jsonl"
     assert "not read, since they are of no known format: README.txt" in reader.notes
 
@@ -85,7 +78,7 @@ def test_errors_name_the_archive_not_where_it_was_unpacked(tmp_path: Path) -> No
     ("files", "says"),
     [
         ({"a/x.bin": b"\0", "b/y.bin": b"\1"}, ": no file in the folder is of a known format"),
-        ({"a/x.jsonl": LINE, "b/y.csv": b"conversation,speaker,text\nc,a,x\n"}, "give those of one, such as"),
+        ({"a/x.jsonl": LINE, "b/y.csv": b"conversation,speaker,text\nc,a,x\n"}, "/b/y.csv is csv; the files of a c"),
         ({"x.json": b"[" + b",".join([LINE] * 3000) + b',{"te'}, "/x.json: broken JSON in line 3,001"),
         ({"a/x.csv": b"conversation,speaker,text,time\nc,a,x,03/04/2020\n"}, "/a/x.csv: dates such as 03/04/2020"),
     ],
@@ -100,11 +93,13 @@ def test_errors_while_it_is_read_name_the_archive_too(tmp_path: Path, files: Fil
 
 def test_the_temporary_folder_goes_with_the_reader(tmp_path: Path) -> None:
     path = write_dump({"": _zip(SLACK)}, tmp_path / "export.zip")
+    gc.freeze()  # so that only what is new is collected
     reader = open_dump(path)
     folder = reader.path
     assert folder.is_dir() and tmp_path not in folder.parents
     del reader
     gc.collect()
+    gc.unfreeze()
     assert not folder.exists()
 
 
@@ -168,14 +163,17 @@ def test_what_could_do_harm_or_is_no_dump_is_one_line(tmp_path: Path, content: b
     assert not (tmp_path / "out.jsonl").exists() and not (tmp_path.parent / "out").exists()
 
 
-@pytest.mark.parametrize("pack", [_zip, lambda files: gzip.compress(_tar(files))])
-def test_a_bomb_is_refused_before_it_unpacks(
-    tmp_path: Path, pack: Callable[[Files], bytes], monkeypatch: pytest.MonkeyPatch
+def test_bombs_and_too_many_files_are_refused_before_they_unpack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sources, "SMALL", 1 << 20)
-    path = write_dump({"": pack({"x.jsonl": b"\0" * (8 << 20)})}, tmp_path / "export")
-    with pytest.raises(DumpError, match="looks like a bomb"):
-        open_dump(path)
+    monkeypatch.setattr(sources, "MOST_FILES", 2)
+    for kind in ("zip", "tar.gz"):
+        path = write_dump({"": PACKED[kind]({"x.jsonl": b"\0" * (8 << 20)})}, tmp_path / "export")
+        with pytest.raises(DumpError, match="looks like a bomb"):
+            open_dump(path)
+    with pytest.raises(DumpError, match="more than 2 files"):
+        open_dump(write_dump({"": _zip(SLACK)}, tmp_path / "export"))
 
 
 @pytest.mark.parametrize("name", ["../../out.jsonl", "/out.jsonl", "a/../../out.jsonl"])
@@ -183,16 +181,12 @@ def test_a_bomb_is_refused_before_it_unpacks(
 def test_an_address_of_an_archive_places_no_file_outside(tmp_path: Path, name: str, others: Files) -> None:
     path = write_dump({"": _zip({**others, name: LINE})}, tmp_path / "in" / "evil.zip")
     before = sorted(tmp_path.rglob("*"))
-    for source in (f"zip://::{path}", str(path)):
-        with pytest.raises(DumpError, match=r"leads out of it|in an archive; give the path"):
-            open_dump(source)
+    for address in (f"zip://::{path}", f"file://{path}"):
+        with pytest.raises(DumpError, match="is a file of this machine, or in an archive; give the path"):
+            open_dump(address)
+    with pytest.raises(DumpError, match="leads out of it"):
+        open_dump(path)
     assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_an_address_of_a_file_here_is_refused(tmp_path: Path) -> None:
-    path = write_dump({"": LINE}, tmp_path / "a.jsonl")
-    with pytest.raises(DumpError, match="is a file of this machine, or in an archive; give the path"):
-        open_dump(f"file://{path}")
 
 
 def test_a_folder_of_an_export_with_its_pictures(tmp_path: Path) -> None:
@@ -205,16 +199,7 @@ def test_a_folder_of_an_export_with_its_pictures(tmp_path: Path) -> None:
 
 def test_a_folder_of_several_dumps_names_them(tmp_path: Path) -> None:
     folder = write_dump({"a.jsonl": LINE, "b.txt": b"[12:30] <ann> Hi\n", "c.jpg": b"\0"}, tmp_path / "dumps")
-    with pytest.raises(
-        DumpError,
-        match=r"a.jsonl is jsonl, but .*b.txt is irc; .* give those of one, such as '.*\*.txt'",
-    ):
+    says = r"a.jsonl is jsonl, but .*b.txt is irc; .* give those of one, such as '.*\*.txt'"
+    with pytest.raises(DumpError, match=says):
         open_dump(folder)
     assert open_dump(folder, format="irc").format == "irc"
-
-
-def test_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "MOST_FILES", 2)
-    path = write_dump({"": _zip(SLACK)}, tmp_path / "export")
-    with pytest.raises(DumpError, match="more than 2 files"):
-        open_dump(path)

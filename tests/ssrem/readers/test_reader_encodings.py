@@ -12,7 +12,6 @@ from ssrem.readers import open_dump
 from support.reader_rows import rows_of
 
 HEADER = "conversation;speaker;text\n"
-FRENCH = HEADER + "c1;Zoé;Ça va très bien – merci\nc1;ann;plain\nc1;Zoé;“œuvre” à 5 €\n"
 
 
 def _texts(path: Path, encoding: str | None = None) -> list[str]:
@@ -43,11 +42,11 @@ def test_what_is_not_like_western_text_is_not_guessed(tmp_path: Path, content: b
     assert not any("cp1252" in note for note in open_dump(path).notes)
 
 
-@pytest.mark.parametrize("encoding", ["cp1251", "utf-16", "utf-16-le", "UTF-8", "koi8-r"])
-def test_an_encoding_by_name(tmp_path: Path, encoding: str) -> None:
+def test_an_encoding_by_name(tmp_path: Path) -> None:
     path = tmp_path / "dump.csv"
-    path.write_bytes((HEADER + "c;Анна;Привет\n").encode(encoding))
-    assert _texts(path, encoding) == ["Привет"]
+    for encoding in ("cp1251", "utf-16", "utf-16-le", "UTF-8", "koi8-r"):
+        path.write_bytes((HEADER + "c;Анна;Привет\n").encode(encoding))
+        assert _texts(path, encoding) == ["Привет"]
 
 
 def test_bytes_that_the_encoding_does_not_have_are_quarantined_as_they_are(tmp_path: Path) -> None:
@@ -57,20 +56,15 @@ def test_bytes_that_the_encoding_does_not_have_are_quarantined_as_they_are(tmp_p
         first, second = rows_of(open_dump(path, encoding=encoding))
         if encoding:
             assert first["text"] == "é"
-        assert second | {"record": "message"} == {
-            "record": "message",
-            "file": "dump.csv",
-            "line": 3,
-            "problem": "undecodable",
-            "raw": b"c;a;\x81",
-        }
+        place = {"record": "message", "file": "dump.csv", "line": 3}
+        assert second == {**place, "problem": "undecodable", "raw": b"c;a;\x81"}
 
 
-@pytest.mark.parametrize("encoding", ["nope", "base64", "", "hex", "rot13", "\0"])
-def test_an_unknown_encoding_is_one_line(tmp_path: Path, encoding: str) -> None:
+def test_an_unknown_encoding_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "dump.csv").write_text(HEADER)
-    with pytest.raises(DumpError, match="there is no such encoding of text; write for example cp1252"):
-        open_dump(tmp_path / "dump.csv", encoding=encoding)
+    for encoding in ("nope", "base64", "", "hex", "rot13", "\0"):
+        with pytest.raises(DumpError, match="there is no such encoding of text; write for example cp1252"):
+            open_dump(tmp_path / "dump.csv", encoding=encoding)
 
 
 def test_an_encoding_that_breaks_off_or_does_not_apply_is_one_line(tmp_path: Path) -> None:
@@ -87,8 +81,8 @@ def test_an_encoding_that_breaks_off_or_does_not_apply_is_one_line(tmp_path: Pat
     assert _texts(folder)[-1] == "café"
 
 
-@pytest.mark.parametrize("encoding", [None, "cp1252", "latin-1"])
-def test_binary_content_stays_of_no_format(tmp_path: Path, encoding: str | None) -> None:
+def test_binary_content_stays_of_no_format(tmp_path: Path) -> None:
     (tmp_path / "dump.csv").write_bytes(bytes(range(256)) * 20)
-    with pytest.raises(DumpError, match="of no known format"):
-        open_dump(tmp_path / "dump.csv", encoding=encoding)
+    for encoding in (None, "cp1252", "latin-1"):
+        with pytest.raises(DumpError, match="of no known format"):
+            open_dump(tmp_path / "dump.csv", encoding=encoding)

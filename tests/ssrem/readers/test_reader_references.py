@@ -21,22 +21,14 @@ def _written(folder: Path, *rows: str, name: str = "dump.csv") -> Path:
 @pytest.mark.parametrize(
     ("id", "reply_to", "resolved"),
     [
-        ("1", "1.0", "1"),
-        ("1234567890123456", "1234567890123456.0", "1234567890123456"),
+        ("1", "1.0", "1"), ("1234567890123456", "1234567890123456.0", "1234567890123456"),
         ("9007199254740994", "9007199254740994.0", "9007199254740994.0"),
         ("12345678901234567", "12345678901234567.0", "12345678901234567.0"),
-        ("1.0", "1.0", "1.0"),
-        ("1.0", "7.0", "7.0"),
-        ("v1.0", "1.0", "1"),
-        ("1", "1.5", "1.5"),
-        ("1", "v1.0", "v1.0"),
-        ("abc", "t1_abc", "abc"),
-        ("abc", "t3_xyz", "xyz"),
-        ("t1_abc", "t1_abc", "t1_abc"),
-        ("t3_abc", "t1_abc", "t1_abc"),
-        ("abc", "t2_abc", "t2_abc"),
+        ("1.0", "1.0", "1.0"), ("1.0", "7.0", "7.0"), ("v1.0", "1.0", "1"), ("1", "1.5", "1.5"), ("1", "v1.0", "v1.0"),
+        ("abc", "t1_abc", "abc"), ("abc", "t3_xyz", "xyz"), ("t1_abc", "t1_abc", "t1_abc"),
+        ("t3_abc", "t1_abc", "t1_abc"), ("abc", "t2_abc", "t2_abc"),
     ],
-)
+)  # fmt: skip
 def test_a_reply_names_an_id_as_ids_are_written(
     tmp_path: Path, id: str, reply_to: str, resolved: str
 ) -> None:
@@ -45,12 +37,10 @@ def test_a_reply_names_an_id_as_ids_are_written(
     assert [(row["utterance_id"], row["text"]) for row in rows] == [(id, "1.0"), ("x", "t1_a")]
 
 
-@pytest.mark.parametrize(("speaker", "addressee"), [("7", "7"), ("7.0", "7.0")])
-def test_an_addressee_is_a_person_as_speakers_are_written(
-    tmp_path: Path, speaker: str, addressee: str
-) -> None:
+@pytest.mark.parametrize("speaker", ["7", "7.0"])
+def test_an_addressee_is_a_person_as_speakers_are_written(tmp_path: Path, speaker: str) -> None:
     rows = rows_of(open_dump(_written(tmp_path, f"c,a,{speaker},,,hi", "c,b,8,7.0,,ho")))
-    assert rows[1]["addressee"] == addressee
+    assert rows[1]["addressee"] == speaker
 
 
 def test_the_ids_of_all_files_decide(tmp_path: Path) -> None:

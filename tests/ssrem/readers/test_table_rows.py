@@ -23,10 +23,8 @@ def table(tmp_path: Path, content: bytes, format: str | None = None) -> TableRow
 @pytest.mark.parametrize(
     ("content", "header"),
     [
-        (
-            "context\tscore\n1\ta\t3\n2\tb\t4\n",
-            ["", "context", "score"],
-        ),  # R writes no cell above the names of rows
+        # R writes no cell above the names of rows.
+        ("context\tscore\n1\ta\t3\n2\tb\t4\n", ["", "context", "score"]),
         ("context,score\na,3,\nb,4,\n", ["context", "score", ""]),  # a delimiter at the end of each row
         (",context,score,\n0,a,3,\n1,b,4,\n", ["", "context", "score", ""]),
     ],
@@ -34,10 +32,7 @@ def table(tmp_path: Path, content: bytes, format: str | None = None) -> TableRow
 def test_columns_without_a_name_are_left_out(tmp_path: Path, content: str, header: list[str]) -> None:
     read = table(tmp_path, content.encode())
     assert list(read.header) == header
-    assert [row.values for row in read.rows] == [
-        {"context": "a", "score": "3"},
-        {"context": "b", "score": "4"},
-    ]
+    assert [row.values for row in read.rows] == [{"context": a, "score": b} for a, b in ("a3", "b4")]
 
 
 def test_the_index_of_a_data_frame_is_no_column(tmp_path: Path) -> None:

@@ -42,11 +42,9 @@ def test_each_kind_is_chosen_and_the_middle_is_not() -> None:
     human = [5.0, 1.0, 1.5, 4.5, 3.0, 3.1]
     cases = chosen(judged({"a": [0.9, 0.1, 0.8, 0.2, 0.5, 0.51]}, human))
     kinds = {case.response_id: case.picks for case in cases}
-    assert kinds["0"] == [("a", 1, "liked")]
-    assert kinds["1"] == [("a", 1, "disliked")]
-    assert kinds["2"] == [("a", 1, "high")]
-    assert kinds["3"] == [("a", 1, "low")]
-    assert [kind for case in cases[:4] for *_, kind in case.picks] == ["liked", "disliked", "high", "low"]
+    shown = ["liked", "disliked", "high", "low"]
+    assert [kinds[str(at)] for at in range(4)] == [[("a", 1, kind)] for kind in shown]
+    assert [kind for case in cases[:4] for *_, kind in case.picks] == shown
     assert not [kind for at in ("4", "5") for *_, kind in kinds.get(at, []) if kind in ("high", "low")]
     (first,) = (case for case in cases if case.response_id == "2")
     assert (first.human, first.raters, first.percentile) == (1.5, 4, 25.0)
@@ -58,10 +56,8 @@ def test_a_case_of_two_evaluators_is_shown_once_with_the_scores_of_all() -> None
     cases = chosen(judged({"a": human, "b": human, "c": [0.0] * 5}, human))
     top = next(case for case in cases if case.response_id == "4")
     assert top.picks == [("a", 1, "liked"), ("b", 1, "liked"), ("c", 1, "low")]
-    assert {kind: [s.evaluator for s in scores] for kind, scores in top.reasons.items()} == {
-        "liked": ["a", "b"],
-        "low": ["c"],
-    }
+    reasons = {kind: [score.evaluator for score in scores] for kind, scores in top.reasons.items()}
+    assert reasons == {"liked": ["a", "b"], "low": ["c"]}
     assert [s.percentile for s in top.scores] == [90.0, 90.0, 50.0]
 
 
@@ -92,10 +88,8 @@ def test_there_are_never_more_than_a_page_holds_and_every_set_keeps_some(letters
     ]
     cases = chosen(points)
     assert len(cases) == CASES_A_PAGE < 40 * 4 * EACH
-    texts = [
-        text(case.response_id, case.dataset, context=["y" * letters] * TURNS, response="z" * letters)
-        for case in cases
-    ]
+    words = {"context": ["y" * letters] * TURNS, "response": "z" * letters}
+    texts = [text(case.response_id, case.dataset, **words) for case in cases]
     shown = with_texts(cases, texts)
     assert fewest <= len(shown) <= CASES_A_PAGE
     assert sum(len("".join(case.turns)) for case in shown) <= BYTES_A_PAGE

@@ -21,8 +21,7 @@ def correlation(evaluator: str, dataset: str, spearman: float | None, **changes:
 
 
 def share(evaluator: str, kind: str, above: float | None, n: int = 150) -> dict[str, Any]:
-    row: dict[str, Any] = {"evaluator": evaluator, "version": "v1"}
-    row |= {"corpus": "talk", "learned_from": "talk"}
+    row: dict[str, Any] = {"evaluator": evaluator, "version": "v1", "corpus": "talk", "learned_from": "talk"}
     return row | {"kind": kind, "gt_above": above, "n": n}
 
 
@@ -47,10 +46,7 @@ def test_the_best_has_the_highest_mean_over_the_sets_that_all_share() -> None:
         "a agrees best with human ratings, with a mean Spearman correlation of 0.300 over 2 criteria of 2 annotated "
         "sets, weighted by their responses; next is b with 0.200."
     )
-
-
-def test_what_is_no_better_than_chance_stands_at_the_top() -> None:
-    assert "a & b." in said([correlation("a", "one", 0.2)])
+    assert "a & b." in said(a)  # what is no better than chance stands at the top
 
 
 def test_a_set_weighs_by_its_responses_not_by_its_criteria() -> None:
@@ -65,13 +61,9 @@ def test_a_set_weighs_by_its_responses_not_by_its_criteria() -> None:
 
 
 def test_only_the_hybrid_score_of_mean_human_scores_counts() -> None:
-    others: list[dict[str, Any]] = [
-        {"score": "f"},
-        {"aggregation": "median"},
-        {"outcome": "flagged"},
-        {"level": "system"},
-    ]
-    text = said([correlation("a", "one", 0.2), *(correlation("a", "one", 0.9, **other) for other in others)])
+    differing = (("score", "f"), ("aggregation", "median"), ("outcome", "flagged"), ("level", "system"))
+    others = [correlation("a", "one", 0.9) | {name: value} for name, value in differing]
+    text = said([correlation("a", "one", 0.2), *others])
     assert text.startswith(
         "a, the only evaluator compared with human ratings, has a Spearman correlation of 0.200 on one, overall "
         "(p < 0.001, n = 100)."
@@ -90,17 +82,13 @@ def test_f_stands_in_where_fewer_or_no_responses_have_a_hybrid_score(hybrid: dic
         ([], "responses that people rated: ssrem ratings pull conture fetches some"),
         ([correlation("a", "one", None, outcome="constant")], "No annotated set gave a correlation"),
         ([correlation("a", "one", 0.1), correlation("b", "two", 0.1)], "no annotated set in common"),
-        (
-            [correlation("a", "one", -0.1), correlation("b", "one", -0.2)],
-            "No evaluator agrees with human ratings: the best, a, has a Spearman correlation of −0.100",
-        ),
-        (
-            [correlation("a", "talk", 0.07, level="conversation")],
-            "The ratings of whole conversations are the only human scores: the highest Spearman correlation is 0.070 "
-            "(a with talk, overall, p < 0.001, n = 100).",
-        ),
+        ([correlation("a", "one", -0.1), correlation("b", "one", -0.2)],
+         "No evaluator agrees with human ratings: the best, a, has a Spearman correlation of −0.100"),
+        ([correlation("a", "talk", 0.07, level="conversation")],
+         "The ratings of whole conversations are the only human scores: the highest Spearman correlation is 0.070 "
+         "(a with talk, overall, p < 0.001, n = 100)."),
     ],
-)
+)  # fmt: skip
 def test_says_plainly_what_cannot_be_answered(correlations: list[dict[str, Any]], sentence: str) -> None:
     assert sentence in said(correlations, identification=[share("a", "SC", 0.6)])
 
@@ -114,10 +102,6 @@ def test_identification_is_that_of_the_best_evaluator_or_else_the_best_of_all() 
         "copied turn of the context in 20% of the cases."
     ) in text
     assert "the f of b" in said([], identification=[share("a", "SC", 0.6), share("b", "SC", 0.7)])
-
-
-def test_nothing_measured() -> None:
-    assert "ssrem run" in said([])
 
 
 @pytest.mark.parametrize(

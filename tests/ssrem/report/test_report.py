@@ -6,16 +6,18 @@ import math
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 
+from ssrem.report import figures
 from ssrem.report.data import KINDS, ReportData
 from ssrem.report.figures import COLOURS, Panel
 from ssrem.report.page import render, template_text
-from support.report_data import LISTS, make_data
+from support.report_data import LISTS, correlation, make_data
 
 pytestmark = pytest.mark.xdist_group("report")
 
@@ -84,9 +86,8 @@ def test_sections_come_in_order_and_every_link_has_a_target(page: Page) -> None:
     assert [section["id"] for section in page.all("section")] == SECTIONS
     ids = [a["id"] for _, a in page.tags if "id" in a]
     assert len(ids) == len(set(ids)), "an id occurs twice"
-    referred = {a["href"] for _, a in page.tags if "href" in a} | {
-        f"#{a['aria-labelledby']}" for a in page.all("section")
-    }
+    referred = {a["href"] for _, a in page.tags if "href" in a}
+    referred |= {f"#{a['aria-labelledby']}" for a in page.all("section")}
     assert {target[1:] for target in referred if target and target.startswith("#")} <= set(ids)
 
 
@@ -113,10 +114,7 @@ def test_figures_are_shown_with_n_p_and_interval(page: Page) -> None:
 
 
 def test_the_mean_comes_first_and_the_other_aggregations_are_folded(html: str) -> None:
-    mean, median = (
-        html.index("Human score: mean of the raters"),
-        html.index("Human score: median of the raters"),
-    )
+    mean, median = (html.index(f"Human score: {way} of the raters") for way in ("mean", "median"))
     assert html.rindex("<", 0, mean) == html.rindex("<h3>", 0, mean)
     assert html[:median].endswith("<details><summary>")
     assert mean < median
@@ -134,9 +132,8 @@ def test_nothing_is_fetched(html: str, page: Page) -> None:
 
 def test_the_dark_scheme_has_every_colour_of_the_figures(html: str) -> None:
     """Each is a colour of `COLOURS`, which the page's style sheet replaces."""
-    drawn = set(
-        re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", "".join(re.findall(r"<svg.*?</svg>", html, re.DOTALL)))
-    )
+    drawings = "".join(re.findall(r"<svg.*?</svg>", html, re.DOTALL))
+    drawn = set(re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", drawings))
     assert {COLOURS["ink"], COLOURS["accent"]} < drawn <= set(COLOURS.values())
     dark, light = (css.partition("}")[0] for css in template_text("page.css").split("@media")[1::-1])
     for name, colour in COLOURS.items():
@@ -146,23 +143,24 @@ def test_the_dark_scheme_has_every_colour_of_the_figures(html: str) -> None:
 
 
 def test_same_data_same_bytes(html: str) -> None:
-    assert render(make_data()) == html
+    again = render(replace(make_data(), identification=[]))  # has most of the drawings, which take long
+    first, second = (re.findall("<section.*?</section>", page, re.DOTALL) for page in (html, again))
+    assert [one == other for one, other in zip(first, second, strict=True)] == [
+        section != "identification" for section in SECTIONS
+    ]
 
 
 def test_texts_of_the_data_are_escaped() -> None:
-    evil = '<script>alert("x")</script>$\\frac{$'
-    data = make_data()
+    evil, data = '<script>alert("x")</script>$\\frac{$', make_data()
     hostile: dict[str, Any] = {
         name: [
             {k: evil if isinstance(v, str) and k not in ("kind", "split") else v for k, v in row.items()}
-            for row in rows
+            for row in getattr(data, name)[:2]
         ]
         for name in LISTS
-        for rows in [getattr(data, name)]
     }
     html = render(ReportData(evil, evil, evil, **hostile))
-    page = Page(html)
-    assert len(page.all("script")) == 1
+    assert len(Page(html).all("script")) == 1
     assert "<script>alert" not in html
     assert html.count("&lt;script&gt;") > 20
 
@@ -176,13 +174,33 @@ def test_without_data_every_section_says_what_fills_it() -> None:
         assert f"ssrem {command}" in page.text
 
 
-@pytest.mark.parametrize("field", LISTS)
-def test_any_list_may_be_missing(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A drawing shows one list, so those of the others are what they are in a whole page; to write them takes long.
+def _once(figure: Callable[..., Any]) -> Callable[..., Any]:
+    """The figure, drawn once of rows and once of none."""
+    drawn: dict[bool, Any] = {}
+    return lambda rows, *how: drawn.get(bool(rows)) or drawn.setdefault(bool(rows), figure(rows, *how))
+
+
+def test_any_list_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A drawing shows one list, so those of the others are what they are in a whole page; to draw them takes long.
     monkeypatch.setattr(Panel, "svg", lambda _: "<svg></svg>")
-    without: dict[str, Any] = {field: []}
-    page = Page(render(replace(make_data(), **without)))
-    assert [section["id"] for section in page.all("section")] == SECTIONS
+    for name in (
+        *("forest", "chance", "identification", "similarity"),
+        *("sources", "scatter", "learning", "studies"),
+    ):
+        monkeypatch.setattr(figures, name, _once(getattr(figures, name)))
+    for field in LISTS:
+        without: dict[str, Any] = {field: []}
+        page = Page(render(replace(make_data(), **without)))
+        assert [section["id"] for section in page.all("section")] == SECTIONS, field
+
+
+def test_what_judges_took_is_shown_where_one_was_asked(html: str) -> None:
+    row = {"evaluator": "judge", "version": 1, "dataset": "persona", "criterion": "overall", "spearman": 0.5}
+    row |= {"answers": 900, "without_score": 3, "tokens": 180_000.0, "seconds": 61.0}
+    assert "What judges took" not in html
+    page = render(ReportData("now", "0.1.0", "warehouse", correlations=[correlation()], judgments=[row]))
+    for shown in ("What judges took", "180,000", "0.500", ">3</td>"):
+        assert shown in page
 
 
 @pytest.mark.parametrize("nothing", [None, math.nan])
@@ -200,36 +218,29 @@ def test_missing_figures_are_dashes_and_never_nan(nothing: float | None) -> None
 
 
 def test_a_page_of_a_large_home_folder_stays_small() -> None:
+    about = {"version": 1, "criterion": "overall", "raters": 3, "part": "h"}
     points = [
-        {
-            **{"evaluator": f"e{e}", "version": 1, "dataset": f"d{d}", "criterion": "overall"},
-            **{"response_id": str(i), "raters": 3, "part": "h"},
-            **{"human": i % 5, "score": (i * 7 % 11) / 11},
-        }
-        for e in range(3)
-        for d in range(6)
-        for i in range(2_500)
-    ]
-    responses = [
-        {
-            **{"dataset": f"d{d}", "response_id": str(i), "context": ["Ünï " * 200] * 9},
-            **{"response": "well " * 200, "reference": None, "system": "s"},
-        }
-        for d in range(6)
-        for i in range(2_500)
-    ]
+        {**about, "evaluator": "e", "dataset": f"d{d}", "response_id": str(i), "human": i % 5, "score": i * 7 % 11}
+        for d in range(7) for i in range(1_800)
+    ]  # fmt: skip
+    text = {"context": ["Ünï " * 200] * 9, "response": "well " * 200, "reference": None, "system": "s"}
+    responses = [{**text, "dataset": f"d{d}", "response_id": str(i)} for d in range(7) for i in range(1_800)]
     data = make_data()
     many: dict[str, Any] = {
         **{"points": points, "responses": responses, "runs": list(data.runs) * 2_000},
         **{"quality": list(data.quality) * 3_000, "correlations": list(data.correlations) * 2_000},
-        **{"studies": [row | {"dataset": f"d{d}"} for d in range(10) for row in data.studies]},
+        **{
+            "identification": [],
+            "learning_curves": [],
+            "set_similarity": [],
+        },  # a figure each, of any home folder
     }
     html = render(replace(data, **many))
     page = Page(html)
     assert len(html.encode()) < 3_000_000
-    links = [a["href"] or "" for a in page.all("a", download="scatter-e0-d0.csv")]
-    assert links[0].count("%0A") == 1 + 12_000 // 18
-    assert "n = 2,500; 666 of them shown, drawn at random" in page.text
+    links = [a["href"] or "" for a in page.all("a", download="scatter-e-d0.csv")]
+    assert links[0].count("%0A") == 1 + 12_000 // 7
+    assert "n = 1,800; 1,714 of them shown, drawn at random" in page.text
     assert '7,200 more are in the table: ssrem sql "FROM correlations"' in page.text
     assert '1,700 more are in the table: ssrem sql "FROM runs"' in page.text
     assert len(page.all("details", **{"class": "case"})) > 30

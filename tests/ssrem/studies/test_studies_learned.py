@@ -11,14 +11,7 @@ from numpy.typing import NDArray
 
 from ssrem.errors import AnnotationError
 from ssrem.samples import Labelled, Sample
-from ssrem.studies.learned import (
-    Human,
-    Learning,
-    Transfer,
-    leave_one_system_out,
-    low_resource,
-    transfer,
-)
+from ssrem.studies.learned import Human, Learning, Transfer, leave_one_system_out, low_resource, transfer
 from ssrem.studies.study import Finding
 
 SCALE = (1.0, 5.0)
@@ -26,15 +19,13 @@ SCALE = (1.0, 5.0)
 
 def human(contexts: int = 60, systems: Sequence[str | None] = ("a", "b", "c"), start: int = 0) -> Human:
     """A response of each system to each context; its score is written in it."""
-    draw = np.random.default_rng(start)
-    samples, scores, who = [], [], []
-    for number in range(start, start + contexts):
-        for system in systems:
-            score = float(draw.integers(1, 6))
-            samples.append(Sample((f"context {number}",), f"{system} says {score}"))
-            scores.append(score)
-            who.append(system)
-    return Human(samples, np.array(scores), SCALE, who)
+    who = [*systems] * contexts
+    scores = np.random.default_rng(start).integers(1, 6, len(who)).astype(float)
+    samples = [
+        Sample((f"context {start + at // len(systems)}",), f"{system} says {score}")
+        for at, (system, score) in enumerate(zip(who, scores, strict=True))
+    ]
+    return Human(samples, scores, SCALE, who)
 
 
 @dataclass
@@ -65,26 +56,17 @@ def by_condition(findings: Sequence[Finding]) -> dict[str, Finding]:
     return {finding.condition: finding for finding in findings}
 
 
-def contexts(samples: Sequence[Sample]) -> set[tuple[str, ...]]:
-    return {sample.context for sample in samples}
-
-
 def test_fewer_and_fewer_labels_of_other_contexts() -> None:
     learner = Learner()
     findings = low_resource(Learning(human(), learner), seed=3)
-    assert [f.condition for f in findings] == [
-        "25 responses",
-        "50 responses",
-        "100 responses",
-        "all 120 responses",
-    ]
+    counts = ["25 responses", "50 responses", "100 responses", "all 120 responses"]
+    assert [(f.condition, f.value, f.n) for f in findings] == [(one, pytest.approx(1), 60) for one in counts]
     assert [len(lesson) for lesson in learner.lessons] == [25, 50, 100, 120]
     for smaller, larger in zip(learner.lessons, learner.lessons[1:], strict=False):
         assert larger[: len(smaller)] == smaller
     for lesson, tested in zip(learner.lessons, learner.tests, strict=True):
-        assert not contexts([sample for sample, _ in lesson]) & contexts(tested)
-        assert len(tested) == 60
-    assert all(f.value == pytest.approx(1) and f.n == 60 for f in findings)
+        learned = {sample.context for sample, _ in lesson}
+        assert not learned & {sample.context for sample in tested} and len(tested) == 60
     assert low_resource(Learning(human(), Learner()), seed=3) == findings
 
 
@@ -92,22 +74,18 @@ def test_a_system_that_is_left_out_is_not_learned_from() -> None:
     learner = Learner()
     findings = by_condition(leave_one_system_out(Learning(human(), learner), seed=1))
     assert findings["all systems"].value == pytest.approx(1)
-    without = dict(zip("abc", learner.lessons[2:], strict=True))
-    for system, lesson in without.items():
+    for system, lesson in zip("abc", learner.lessons[2:], strict=True):
         assert {sample.response.split()[0] for sample, _ in lesson} == set("abc") - {system}
         assert 0 < (findings[f"without {system}"].value or 0) < 1
         own = findings[f"without {system}: its own responses"]
         assert (own.value, own.outcome, own.n) == (None, "constant", 20)
     assert len(learner.lessons[1]) == 90  # the control learns from 75%
+    for systems in (("a",), (None, None)):
+        with pytest.raises(AnnotationError, match="known systems cannot be left out by system"):
+            leave_one_system_out(Learning(human(systems=systems), Learner()), seed=0)
 
 
-@pytest.mark.parametrize("systems", [("a",), (None, None)])
-def test_one_system_cannot_be_left_out(systems: Sequence[str | None]) -> None:
-    with pytest.raises(AnnotationError, match="known systems cannot be left out by system"):
-        leave_one_system_out(Learning(human(systems=systems), Learner()), seed=0)
-
-
-def test_transfer_is_a_row_of_the_matrix() -> None:
+def test_transfer_is_a_row_of_the_matrix_and_too_few_to_learn_from_an_outcome() -> None:
     learner, here, other = Learner(), human(), human(40, ("a", "z"), start=100)
     findings = by_condition(transfer(Transfer(here, learner, "here", {"other": other}), seed=0))
     assert findings["on here, 3 folds"].value == pytest.approx(1)
@@ -115,13 +93,8 @@ def test_transfer_is_a_row_of_the_matrix() -> None:
     assert 0 < (findings["on other"].value or 0) < 1  # it knows nothing of z
     assert [len(lesson) for lesson in learner.lessons] == [120, 120, 120, 180]
     assert len(transfer(Transfer(here, Learner(), "here", {}), seed=0)) == 1
-
-
-def test_too_few_to_learn_from_is_an_outcome() -> None:
     learner = Learner()
-    findings = leave_one_system_out(Learning(human(6), learner), seed=0)
-    outcomes = {f.condition: f.outcome for f in findings}
-    assert outcomes["a random quarter left out"] == outcomes["without a"] == "too_few"
+    findings = by_condition(leave_one_system_out(Learning(human(6), learner), seed=0))
+    assert findings["a random quarter left out"].outcome == findings["without a"].outcome == "too_few"
     assert all(len(lesson) >= 10 for lesson in learner.lessons)
-    few = low_resource(Learning(human(3), Learner()), seed=0)
-    assert [f.outcome for f in few] == ["too_few"]
+    assert [f.outcome for f in low_resource(Learning(human(3), Learner()), seed=0)] == ["too_few"]

@@ -49,9 +49,8 @@ class Line:
 
 
 def test_the_best_epoch_is_kept_and_training_stops_early() -> None:
-    line = Line([5.0, 4.0, 4.5, 4.2, 1.0])
-    slopes: list[float] = []
-    calls: list[tuple[int, int]] = []
+    valid = [5.0, 4.0, 4.5, 4.2, 1.0]
+    line, slopes, calls = Line(valid), list[float](), list[tuple[int, int]]()
 
     def progress(done: int, steps: int) -> None:
         slopes.append(float(line.slope.detach()))
@@ -61,31 +60,30 @@ def test_the_best_epoch_is_kept_and_training_stops_early() -> None:
     assert [entry["epoch"] for entry in curve.history] == [1, 2, 3, 4]
     assert curve.best_epoch == 2 and curve.best["valid_loss"] == 4.0
     assert float(line.slope.detach()) == slopes[5] != slopes[-1]  # three steps an epoch
-    assert calls[-1] == (27, 27) and calls[-2] == (12, 27)
-    later = train(Line([5.0, 4.0, 4.5, 4.2, 1.0]), Schedule(5, 0, patience=2, patience_from=3))
-    assert later.best_epoch == 5
-
-
-def test_epoch_0_can_be_the_best() -> None:
+    assert calls[-2:] == [(12, 27), (27, 27)]
+    assert train(Line(valid), Schedule(5, 0, patience=2, patience_from=3)).best_epoch == 5
+    # Epoch 0 can be the best: validates epochs 0, 1 and 2; the first takes the last value.
     line = Line([2.0, 3.0, 1.0])
-    # Validates epochs 0, 1 and 2; the first takes the last value.
     curve = train(line, Schedule(2, 0, from_0=True))
     assert [entry["valid_loss"] for entry in curve.history] == [1.0, 2.0, 3.0]
     assert curve.best_epoch == 0 and float(line.slope.detach()) == 0
-
-
-def test_rates_rise_and_fall_or_fall_on_a_plateau() -> None:
-    curve = train(Line([3.0, 3.0, 3.0, 2.0]), Schedule(4, 0, decay_patience=1))
-    assert [entry["learning_rate"] for entry in curve.history] == pytest.approx([0.1, 0.1, 0.1, 0.01])
-    curve = train(Line(), Schedule(4, 0, warmup=0.5))  # 12 steps, 6 of them up
-    assert [entry["learning_rate"] for entry in curve.history] == pytest.approx([0.05, 0.1, 0.4 / 6, 0.1 / 6])
-
-
-def test_a_loss_that_is_not_finite_is_an_error() -> None:
     with pytest.raises(
         EvaluatorError, match=r"diverged in epoch 2 \(loss nan\); lower the learning rate, now 0.1"
     ):
         train(Line([1.0, float("nan")]), Schedule(3, 0))
+
+
+def test_rates_rise_and_fall_and_bf16_is_used_where_the_processor_has_it() -> None:
+    falling = train(Line([3.0, 3.0, 3.0, 2.0]), Schedule(4, 0, decay_patience=1))
+    rising = train(Line(), Schedule(4, 0, warmup=0.5))  # 12 steps, 6 of them up
+    for curve, rates in ((falling, [0.1, 0.1, 0.1, 0.01]), (rising, [0.05, 0.1, 0.4 / 6, 0.1 / 6])):
+        assert [entry["learning_rate"] for entry in curve.history] == pytest.approx(rates)
+    cpu = torch.device("cpu")
+    plain, mixed = Line(), Line()
+    train(plain, Schedule(1, 0))
+    train(mixed, Schedule(1, 0, bf16=cpu))
+    assert plain.dtypes == {torch.float32}
+    assert mixed.dtypes == {torch.bfloat16 if has_bf16(cpu) else torch.float32}
 
 
 def test_batches_are_shuffled_and_of_about_one_length() -> None:
@@ -100,17 +98,8 @@ def test_batches_are_shuffled_and_of_about_one_length() -> None:
     assert lengths[batches[0]].mean() != min(lengths[batch].mean() for batch in batches)
 
 
-def test_bf16_where_the_processor_has_it() -> None:
-    cpu = torch.device("cpu")
-    plain, mixed = Line(), Line()
-    train(plain, Schedule(2, 0))
-    train(mixed, Schedule(2, 0, bf16=cpu))
-    assert plain.dtypes == {torch.float32}
-    assert mixed.dtypes == {torch.bfloat16 if has_bf16(cpu) else torch.float32}
-
-
-@pytest.mark.parametrize("step", [2, 5, 7])
-def test_a_training_that_was_broken_off_ends_as_an_unbroken_one(tmp_path: Path, step: int) -> None:
+@pytest.mark.parametrize(("step", "goes_on_at"), [(2, 1), (5, 5), (7, 7)])
+def test_a_training_broken_off_ends_as_an_unbroken_one(tmp_path: Path, step: int, goes_on_at: int) -> None:
     """Killed before the first state is written, within an epoch, and after one."""
     plan = Schedule(4, 0, patience=3, warmup=0.2)
     unbroken, broken = Line(), Line()
@@ -123,10 +112,10 @@ def test_a_training_that_was_broken_off_ends_as_an_unbroken_one(tmp_path: Path, 
         train(Line(), plan, progress=killed_at(step), checkpoint=checkpoint())
     steps: list[int] = []
     curve = train(broken, plan, progress=lambda done, _: steps.append(done), checkpoint=checkpoint())
-    assert steps[0] == {2: 1, 5: 5, 7: 7}[step]
+    assert steps[0] == goes_on_at
     assert broken.slope.item() == unbroken.slope.item()
-    drop = {"seconds": 0}
-    assert [entry | drop for entry in curve.history] == [entry | drop for entry in expected.history]
+    without_time = [[entry | {"seconds": 0} for entry in one.history] for one in (curve, expected)]
+    assert without_time[0] == without_time[1]
     assert (curve.earlier > 0) == (step > 2)  # in the time of the whole training
     assert curve.training(time.perf_counter(), {}, {}).seconds >= curve.earlier
     with pytest.raises(EvaluatorError, match="other settings or data"):
@@ -134,10 +123,8 @@ def test_a_training_that_was_broken_off_ends_as_an_unbroken_one(tmp_path: Path, 
 
 
 def candidates(count: int) -> Candidates:
-    def negatives(generator: np.random.Generator, topics: Rows) -> dict[str, Rows]:
-        return dict.fromkeys(("SC", "SP", "SS", "Rand"), other_topics(generator, topics, 1))
-
-    return topical_candidates(count, 4, negatives)
+    kinds = ("SC", "SP", "SS", "Rand")
+    return topical_candidates(count, 4, lambda *drawn: dict.fromkeys(kinds, other_topics(*drawn, 1)))
 
 
 def untrained(name: str, **settings: Any) -> Any:
@@ -157,7 +144,7 @@ def untrained(name: str, **settings: Any) -> Any:
     ],
 )
 def test_an_evaluator_continues_its_training(name: str, sizes: dict[str, int], tmp_path: Path) -> None:
-    corpus, settings = candidates(100), {"epochs": 3, "batch_size": 32, **sizes}
+    corpus, settings = candidates(50), {"epochs": 3, "batch_size": 16, **sizes}
     unbroken = untrained(name, seed=1, **settings)
     unbroken.fit(corpus)
     with pytest.raises(KilledError):

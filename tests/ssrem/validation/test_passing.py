@@ -25,28 +25,18 @@ def drawn(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return passed, np.round(draw.normal(size=n) + passed, 1), draw.integers(max(n // 3, 1), size=n)
 
 
-@pytest.mark.parametrize(
-    ("apparent", "sensitivity", "specificity", "true"),
-    [
-        *((0.2, 0.95, 0.9, 2 / 17), (0.5, 1.0, 1.0, 0.5), (0.1, 0.8, 0.9, 0.0), (0.8, 0.8, 0.9, 1.0)),
-        (0.5, 0.4, 0.6, np.nan),  # rates that are alike
-    ],
-)
-def test_a_share_is_corrected_as_by_hand(
-    apparent: float, sensitivity: float, specificity: float, true: float
-) -> None:
-    given = (np.array([one]) for one in (apparent, sensitivity, 1 - specificity))
-    assert rogan_gladen(*given) == pytest.approx([true], nan_ok=True)
-
-
-def test_rates_measured_on_the_very_responses_give_peoples_share() -> None:
+def test_a_share_is_corrected_as_by_hand_and_to_peoples_on_the_very_responses() -> None:
+    apparent, sensitivity, specificity = np.array(
+        [(0.2, 0.95, 0.9), (0.5, 1.0, 1.0), (0.1, 0.8, 0.9), (0.8, 0.8, 0.9), (0.5, 0.4, 0.6)]
+    ).T
+    expected = [2 / 17, 0.5, 0.0, 1.0, np.nan]  # the rates of the last are alike
+    assert rogan_gladen(apparent, sensitivity, 1 - specificity) == pytest.approx(expected, nan_ok=True)
     passed, scores, clusters = drawn(90)
     everyone = np.ones(90, dtype=bool)
     estimate = corrected_share(scores >= 0.5, passed, everyone, everyone, clusters)
     assert estimate.value == pytest.approx(passed.mean())
-
-
-def test_the_corrected_share_of_other_responses_is_near_peoples() -> None:
+    judged = np.arange(40) < 20  # labels without an error leave a share as it is
+    assert corrected_share(HALVES, HALVES, judged, ~judged, np.arange(40)).value == 0.5
     passed, scores, _ = drawn(4000)
     judged = np.arange(4000) < 2000
     passing = scores >= 0
@@ -55,36 +45,25 @@ def test_the_corrected_share_of_other_responses_is_near_peoples() -> None:
     assert estimate.low < passed[~judged].mean() < estimate.high < passing[~judged].mean()
 
 
-@pytest.mark.parametrize(
-    ("failed", "judged", "why"),
-    [
+def test_an_evaluator_that_hardly_tells_the_two_apart_corrects_nothing() -> None:
+    for failed, judged, why in (
         ([], 20, "passes what people fail as often as what they pass"),
         ([1], 20, "where the rates are measured, tpr is above fpr by 0.100 only"),
         ([1], 4, "how far tpr is above fpr has no interval"),
-    ],
-)
-def test_an_evaluator_that_hardly_tells_the_two_apart_corrects_nothing(
-    failed: list[int], judged: int, why: str
-) -> None:
-    passing, of_judged = np.ones(40, dtype=bool), np.arange(40) < judged
-    passing[failed] = False
-    estimate = corrected_share(passing, HALVES, of_judged, ~of_judged, np.arange(40))
-    assert (estimate.value, estimate.low, estimate.high, estimate.n) == (None, None, None, 40 - judged)
-    assert estimate.reason.startswith("the labels cannot correct it: ") and why in estimate.reason
-
-
-def test_labels_without_an_error_leave_a_share_as_it_is() -> None:
-    judged = np.arange(40) < 20
-    assert corrected_share(HALVES, HALVES, judged, ~judged, np.arange(40)).value == 0.5
+    ):
+        passing, of_judged = np.ones(40, dtype=bool), np.arange(40) < judged
+        passing[failed] = False
+        estimate = corrected_share(passing, HALVES, of_judged, ~of_judged, np.arange(40))
+        assert (estimate.value, estimate.low, estimate.high, estimate.n) == (None, None, None, 40 - judged)
+        assert estimate.reason.startswith("the labels cannot correct it: ") and why in estimate.reason
 
 
 def test_a_resample_counts_a_response_as_often_as_its_context_is_drawn() -> None:
     passed, scores, clusters = drawn(60)
     passing, draw = scores >= 0.5, np.random.default_rng(1)
     values = []
-    for _ in range(3000):
-        times = np.bincount(draw.integers(20, size=20), minlength=20)[clusters]
-        rows = np.repeat(np.arange(60), times)
+    for _ in range(2000):
+        rows = np.repeat(np.arange(60), np.bincount(draw.integers(20, size=20), minlength=20)[clusters])
         values.append(passing[rows][passed[rows]].mean())
     estimate = share(passing, passed, clusters)
     assert estimate.value == passing[passed].mean() and estimate.n == passed.sum()
@@ -94,14 +73,11 @@ def test_a_resample_counts_a_response_as_often_as_its_context_is_drawn() -> None
 
 @pytest.mark.parametrize("hits", [0, 12])
 def test_where_resamples_do_not_differ_the_interval_is_wilsons(hits: int) -> None:
-    estimate = share(np.arange(12) < hits, np.ones(12, dtype=bool), np.arange(12))
+    contexts = np.arange(12)
     expected = binomtest(hits, 12).proportion_ci(method="wilson")
-    assert (estimate.low, estimate.high) == pytest.approx((expected.low, expected.high))
-    clustered = share(np.arange(12).repeat(5) < hits, np.ones(60, dtype=bool), np.arange(12).repeat(5))
-    assert (clustered.low, clustered.high) == (
-        estimate.low,
-        estimate.high,
-    )  # of 12 contexts, not of 60 responses
+    for of in (contexts, contexts.repeat(5)):  # of 12 contexts, not of 60 responses
+        estimate = share(of < hits, np.ones(len(of), dtype=bool), of)
+        assert (estimate.low, estimate.high) == pytest.approx((expected.low, expected.high))
 
 
 def test_there_is_no_share_of_nothing_and_no_interval_of_one_context() -> None:
@@ -111,23 +87,20 @@ def test_there_is_no_share_of_nothing_and_no_interval_of_one_context() -> None:
     assert estimate.low is None and estimate.reason == "1 contexts to resample; 5 are needed"
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_thresholds_are_those_of_a_search(seed: int) -> None:
-    passed, scores, _ = drawn(80, seed)
-    gains, precisions = {}, {}
-    for one in sorted(set(scores.tolist())):
-        passing = scores >= one
-        gains[one] = passing[passed].mean() - passing[~passed].mean()
-        if passing.sum() >= FEWEST_PASSING:
-            precisions[one] = passed[passing].mean()
-    best = best_threshold(scores, passed)
-    assert best is not None and gains[best] == pytest.approx(max(gains.values()))
-    chosen, highest = threshold_for(0.7, scores, passed)
-    assert chosen == min((one for one, precision in precisions.items() if precision >= 0.7), default=None)
-    assert highest == pytest.approx(max(precisions.values()))
-
-
-def test_scores_that_say_nothing_or_the_contrary_have_no_threshold() -> None:
-    assert best_threshold(np.ones(40), HALVES) is None
-    assert best_threshold(-HALVES.astype(np.float64), HALVES) is None
+def test_thresholds_are_those_of_a_search() -> None:
+    for seed in range(3):
+        passed, scores, _ = drawn(80, seed)
+        gains, precisions = {}, {}
+        for one in sorted(set(scores.tolist())):
+            passing = scores >= one
+            gains[one] = passing[passed].mean() - passing[~passed].mean()
+            if passing.sum() >= FEWEST_PASSING:
+                precisions[one] = passed[passing].mean()
+        best = best_threshold(scores, passed)
+        assert best is not None and gains[best] == pytest.approx(max(gains.values()))
+        chosen, highest = threshold_for(0.7, scores, passed)
+        assert chosen == min((one for one, precision in precisions.items() if precision >= 0.7), default=None)
+        assert highest == pytest.approx(max(precisions.values()))
+    # Scores that say nothing or the contrary have none.
+    assert best_threshold(np.ones(40), HALVES) is best_threshold(-HALVES.astype(np.float64), HALVES) is None
     assert threshold_for(0.9, np.ones(40), HALVES) == (None, 0.5)

@@ -15,7 +15,7 @@ from scipy import stats
 
 from ssrem.errors import AnnotationError, GateError
 from ssrem.sql import statement
-from ssrem.tasks.correlate import correlate, correlate_files
+from ssrem.tasks.correlate import correlate, correlate_files, correlate_landed
 from ssrem.tasks.settings import AgreementSettings, AnnotatedSets
 from ssrem.tasks.study import study
 from ssrem.tasks.versions import promoted
@@ -24,6 +24,7 @@ from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import Made, annotated_rows
 
 BOTH = [("rsrem", 1), ("ssrem", 1)]
+ONE = BOTH[1:]
 
 
 @pytest.fixture
@@ -34,6 +35,13 @@ def write_set(tmp_path: Path) -> Callable[..., str]:
         return str(path)
 
     return write
+
+
+@pytest.fixture
+def few_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spearman of all responses alone, where a test looks at other tables: figures take most of the time."""
+    monkeypatch.setattr("ssrem.agreement.figures.MEASURES", ("spearman",))
+    monkeypatch.setattr("ssrem.agreement.figures.GROUPINGS", ("pooled",))
 
 
 # Human scores
@@ -122,7 +130,7 @@ def test_systems_correlate_by_their_means(made: Made) -> None:
 def test_rows_are_joined_by_key_not_by_position(copy: Warehouse, made: Made, write_set: Any) -> None:
     rows = annotated_rows()
     random.Random(5).shuffle(rows)
-    correlate(write_set(rows), BOTH, str(copy.root))
+    correlate(write_set(rows), ONE, str(copy.root))
     for part in "fgh":
         before = correlation(made.home, "people", part, "segment")
         assert correlation(copy, "set", part, "segment") == pytest.approx(before)
@@ -130,36 +138,52 @@ def test_rows_are_joined_by_key_not_by_position(copy: Warehouse, made: Made, wri
     assert copy.query(landed) == [(row["response"],) for row in rows]
 
 
-def test_ground_truth_is_kept_if_asked_for(copy: Warehouse, made: Made) -> None:
+def test_ground_truth_is_kept_if_asked_for_and_from_then_on(copy: Warehouse, made: Made) -> None:
+    root, before = str(copy.root), copy.partitions()
     settings = AgreementSettings(keep_ground_truth=True)
-    assert correlate(str(made.annotated), BOTH, str(copy.root), settings=settings) == ("people", True)
+    assert correlate(str(made.annotated), ONE, root, settings=settings) == ("people", True)
     published = correlation(copy, "people", "f", "segment")
     assert published[5:] == (30, 0)
     assert list(published[:6]) == pytest.approx(by_scipy(pairs(copy, "f", truth=True)))
+    now = {p.address: p.run for p in copy.partitions()}
+    changed = {p.key.evaluator for p in before if p.table == "agreement" and now[p.address] != p.run}
+    assert changed == {"cosine", "length", "rsrem", "ssrem"}
+    assert copy.query("SELECT DISTINCT n FROM comparisons") == [(30,)]
+    assert correlate_landed("people", [], root) is False, "the set keeps its options"
 
 
+@pytest.mark.usefixtures("few_figures")
 def test_only_f_is_correlated_without_references_and_no_systems_of_four(
     copy: Warehouse, write_set: Any
 ) -> None:
     rows = [
         {k: v for k, v in row.items() if k != "reference"} for row in annotated_rows() if row["model"] != "e"
     ]
-    correlate(write_set(rows), BOTH, str(copy.root))
+    correlate(write_set(rows), ONE, str(copy.root))
     figures = "SELECT DISTINCT level, score FROM correlations WHERE dataset = 'set'"
     assert copy.query(figures) == [("segment", "f")]
     nulls = "SELECT count(*), count(g), count(h) FROM scores WHERE dataset = 'set'"
-    assert copy.query(nulls) == [(50, 0, 0)]
+    assert copy.query(nulls) == [(25, 0, 0)]
 
 
-def test_ground_truth_does_not_decide_which_part_is_the_overall_score(
-    copy: Warehouse, write_set: Any
+@pytest.mark.usefixtures("few_figures")
+def test_ground_truth_decides_no_part_an_empty_context_has_no_score_an_empty_response_is_left_out(
+    copy: Warehouse, write_set: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = annotated_rows()
-    truth = [row for row in rows if row["model"] == "ground-truth"]
-    for row in truth:  # with these, fewer responses have h than f
-        row["reference"] = None
-    assert truth
-    correlate(write_set(rows), BOTH, str(copy.root))
+    for row in rows:
+        if row["model"] == "ground-truth":  # with these, fewer responses have h than f
+            row["reference"] = None
+    rows[3]["response"], rows[9]["context"] = " ", [" "]
+    correlate(write_set(rows), ONE, str(copy.root))
+    assert "left out: 1 row without a response" in capsys.readouterr().err
+    scored = copy.query(
+        "SELECT response_id, ground_truth, f IS NULL, g IS NULL, h IS NULL FROM scores "
+        "INNER JOIN rated_responses USING (dataset, response_id) WHERE dataset = 'set'"
+    )
+    assert len(scored) == len(rows) - 1 and sum(truth for _, truth, *_ in scored) == 5
+    for response, truth, *lacks in scored:
+        assert lacks == ([True] * 3 if response == "8" else [False, truth, truth])
     parts = "SELECT DISTINCT part FROM overall_scores WHERE dataset = 'set'"
     assert copy.query(parts) == [("h",)]
     assert copy.query("SELECT DISTINCT score FROM rankings WHERE dataset = 'set'") == [("h",)]
@@ -178,13 +202,19 @@ def test_the_same_set_again_is_a_no_op_wherever_it_lies(copy: Warehouse, made: M
     for file in (made.annotated, elsewhere):
         for versions in (promoted(copy), BOTH[:1]):
             assert correlate(str(file), versions, str(copy.root)) == ("people", False)
+    assert correlate_landed("people", [], str(copy.root)) is False
+    with pytest.raises(AnnotationError, match="no annotated set 'nothing of that name' has landed"):
+        correlate_landed("nothing of that name", [], str(copy.root))
     assert copy.partitions() == before
 
 
+@pytest.mark.usefixtures("few_figures")
 def test_other_content_replaces_a_set_and_all_that_was_made_of_it_if_asked_to(
     copy: Warehouse, write_set: Any
 ) -> None:
     root, corrected = str(copy.root), annotated_rows()[1:]
+    # Cosine loads a transformer.
+    copy.write_catalog([p for p in copy.partitions() if p.key.evaluator != "cosine"])
     study("people", "length", BOTH, root)
     corrected[0] |= {"response": "i like to cook pizza", "annotations": {"overall": [5, 5, 4, 5]}}
     file = write_set(corrected, "people")
@@ -208,14 +238,16 @@ def test_other_content_replaces_a_set_and_all_that_was_made_of_it_if_asked_to(
         assert correlate(file, promoted(copy), root, AnnotatedSets(replace=replace)) == ("people", False)
 
 
+@pytest.mark.usefixtures("few_figures")
 def test_a_set_named_as_a_corpus_leaves_the_corpus_its_scores(copy: Warehouse, write_set: Any) -> None:
     count = "SELECT kind, count(*) FROM scores WHERE dataset = 'tiny' AND kind <> 'response' GROUP BY ALL ORDER BY ALL"
     before = copy.query(count)
     assert before
-    correlate(write_set(annotated_rows(), "tiny"), BOTH, str(copy.root))
+    correlate(write_set(annotated_rows(), "tiny"), ONE, str(copy.root))
     assert copy.query(count) == before
 
 
+@pytest.mark.usefixtures("few_figures")
 def test_each_set_that_fails_is_reported_and_the_others_are_published(
     copy: Warehouse, write_set: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -227,47 +259,30 @@ def test_each_set_that_fails_is_reported_and_the_others_are_published(
         return correlate(file, *more, **options)
 
     with pytest.raises(AnnotationError, match=r"none\.json"):
-        correlate_files(files, BOTH, str(copy.root), correlate=noted)
+        correlate_files(files, ONE, str(copy.root), correlate=noted)
     assert called == files
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("ssrem: ") and "empty_eval.json" in line
-    assert correlate_files(files[1:2], BOTH, str(copy.root)) == {"sound": False}
+    assert correlate_files(files[1:2], ONE, str(copy.root)) == {"sound": False}
 
 
-# Scores that are no numbers
-
-
-def test_an_empty_context_has_no_score_and_an_empty_response_is_left_out(
-    copy: Warehouse, write_set: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = annotated_rows()
-    rows[3]["response"], rows[9]["context"] = " ", [" "]
-    name, _ = correlate(write_set(rows, "empty"), [("ssrem", 1)], str(copy.root))
-    query = "SELECT response_id, f, g, h FROM scores WHERE evaluator = 'ssrem' AND dataset = ? ORDER BY ALL"
-    scores = {row[0]: row[1:] for row in copy.query(query, [name])}
-    assert len(scores) == len(rows) - 1 and scores["8"] == (None, None, None)
-    assert all(None not in score for response, score in scores.items() if response != "8")
-    assert "left out: 1 row without a response" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("part", ["f", "h"])
+@pytest.mark.usefixtures("few_figures")
 def test_a_nan_score_is_stopped_by_the_gate(
-    copy: Warehouse, write_set: Any, monkeypatch: pytest.MonkeyPatch, part: str
+    copy: Warehouse, write_set: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ssrem.evaluators.bilinear import Bilinear
 
-    sound = Bilinear.compute
+    sound, before, file = Bilinear.compute, copy.partitions(), write_set(annotated_rows())
+    for part in "fh":
 
-    def broken(self: Bilinear, samples: Any, **options: Any) -> Any:
-        scores = sound(self, samples, **options)
-        getattr(scores, part)[3] = np.nan
-        return scores
+        def broken(self: Bilinear, samples: Any, part: str = part, **options: Any) -> Any:
+            scores = sound(self, samples, **options)
+            getattr(scores, part)[3] = np.nan
+            return scores
 
-    monkeypatch.setattr(Bilinear, "compute", broken)
-    before = copy.partitions()
-    with pytest.raises(
-        GateError, match=r"table scores: expected .*\bf.* to be finite|h_lies_between_its_parts"
-    ) as raised:
-        correlate(write_set(annotated_rows()), [("ssrem", 1)], str(copy.root))
-    assert "\n" not in str(raised.value)
-    assert copy.partitions() == before
+        monkeypatch.setattr(Bilinear, "compute", broken)
+        says = r"table scores: expected .*\bf.* to be finite|h_lies_between_its_parts"
+        with pytest.raises(GateError, match=says) as raised:
+            correlate(file, ONE, str(copy.root))
+        assert "\n" not in str(raised.value)
+        assert copy.partitions() == before

@@ -11,7 +11,7 @@ from scipy import stats
 from ssrem.agreement.compare import perm_both
 from ssrem.agreement.correlate import ScoredResponses, View, agreement_at
 from ssrem.agreement.raters import krippendorff_alpha
-from ssrem.errors import AnnotationError, EvaluatorError
+from ssrem.errors import EvaluatorError
 from ssrem.schemas import TABLES
 from ssrem.tasks.annotated import landed_set
 from ssrem.tasks.correlate import SET_TABLES, correlate, correlate_all, correlate_landed
@@ -23,8 +23,7 @@ from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import Made, annotated_rows
 from support.stages import staging
 
-BOTH = [("rsrem", 1), ("ssrem", 1)]
-
+EVERY = [("cosine", 1), ("length", 1), ("rsrem", 1), ("ssrem", 1)]
 
 POOLED = """SELECT {columns} FROM agreement WHERE evaluator = 'ssrem' AND aggregation = 'mean' AND score = 'f'
     AND level = 'segment' AND grouping = 'pooled' AND measure = 'spearman'"""
@@ -63,17 +62,12 @@ def test_every_level_grouping_and_measure_is_there_once_and_none_is_silent(made:
 
 
 def test_raters_agree_before_and_after_outliers_are_removed(made: Made) -> None:
-    rows = made.home.query(
-        "SELECT responses, outliers, measure, value, ratings, removed FROM rater_agreement"
-    )
-    figures = {(responses, outliers, measure): more for responses, outliers, measure, *more in rows}
+    columns = "responses, outliers, measure, value, ratings, removed"
+    figures = {tuple(row[:3]): row[3:] for row in made.home.query(f"SELECT {columns} FROM rater_agreement")}
     assert sum(key[:2] == ("compared", "kept") for key in figures) == 7
-    every, compared = (
-        np.array(
-            [row["annotations"]["overall"] for row in annotated_rows() if row["model"] not in left_out]
-        ).T
-        for left_out in ((), ("ground-truth",))
-    )
+    rated = [(row["model"], row["annotations"]["overall"]) for row in annotated_rows()]
+    every = np.array([scores for _, scores in rated]).T
+    compared = np.array([scores for model, scores in rated if model != "ground-truth"]).T
     for responses, table in (("all", every), ("compared", compared)):
         alpha, ratings, removed = figures[responses, "kept", "alpha_interval"]
         assert (ratings, removed) == (table.size, 0)
@@ -88,9 +82,8 @@ def test_raters_agree_before_and_after_outliers_are_removed(made: Made) -> None:
 
 
 def test_who_is_compared_and_ranked(made: Made) -> None:
-    compared = made.home.query(
-        "SELECT level, difference, p, p_holm, low, high, n FROM comparisons ORDER BY level, p"
-    )
+    columns = "level, difference, p, p_holm, low, high, n"
+    compared = made.home.query(f"SELECT {columns} FROM comparisons ORDER BY level, p")
     for level in ("segment", "system"):
         rows = [row[1:] for row in compared if row[0] == level]
         assert len(rows) == 6  # pairs of the two evaluators and the two baselines
@@ -108,43 +101,28 @@ def test_who_is_compared_and_ranked(made: Made) -> None:
     assert dict(zip(evaluators, scores, strict=True)) == parts
 
 
-def test_measured_once_and_again_only_what_changed(copy: Warehouse, made: Made) -> None:
-    before, root = copy.partitions(), str(copy.root)
-    assert correlate_landed("people", [], root) is False
-    with pytest.raises(AnnotationError, match="no annotated set 'nothing of that name' has landed"):
-        correlate_landed("nothing of that name", [], root)
-    assert copy.partitions() == before
-
-    again = correlate(
-        str(made.annotated), [("ssrem", 1)], root, settings=AgreementSettings(keep_ground_truth=True)
-    )
-    assert again == ("people", True)
-    now = {p.address: p.run for p in copy.partitions()}
-    changed = {p.key.evaluator for p in before if p.table == "agreement" and now[p.address] != p.run}
-    assert changed == {"cosine", "length", "rsrem", "ssrem"}
-    assert (
-        copy.query(POOLED.format(columns="n")) == copy.query("SELECT DISTINCT n FROM comparisons") == [(30,)]
-    )
-    assert correlate_landed("people", [], root) is False, "the set keeps its options"
-
-
 def test_what_left_the_snapshot_is_made_again_as_it_was(copy: Warehouse, made: Made) -> None:
     tables, root = ("agreement", "scores", *SET_TABLES), str(copy.root)
     everything = {table: f"SELECT * FROM {table} WHERE dataset = 'people' ORDER BY ALL" for table in tables}
     before = {table: copy.query(text) for table, text in everything.items()}
     figures, scores = (
-        next(p for p in copy.partitions() if p.table == table and p.key.dataset == "people")
+        next(
+            p
+            for p in copy.partitions()
+            if (p.table, p.key.dataset, p.key.evaluator) == (table, "people", "length")
+        )
         for table in ("agreement", "scores")
     )
     for lost in ([figures], [p for p in copy.partitions() if p.table in SET_TABLES], [scores]):
         copy.write_catalog([p for p in copy.partitions() if p.address not in {one.address for one in lost}])
         for new in (True, False):
-            every = [("cosine", 1), ("length", 1), *BOTH] if lost == [scores] else []
+            every = EVERY if lost == [scores] else []
             assert correlate(str(made.annotated), every, root)[1] == new
         assert {table: copy.query(text) for table, text in everything.items()} == before
 
 
 def test_only_what_is_in_use_is_compared(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ssrem.agreement.figures.MEASURES", ("spearman",))
     rows = copy.query("SELECT * FROM evaluators WHERE evaluator = 'rsrem'")
     names = TABLES["evaluators"].column_names
     other = {**dict(zip(names, rows[0], strict=True)), "version": 2, "promoted": False}
@@ -164,11 +142,8 @@ def test_only_what_is_in_use_is_compared(copy: Warehouse, monkeypatch: pytest.Mo
 
 
 def test_another_test_is_kept_until_one_is_named(copy: Warehouse, made: Made) -> None:
-    every = [("cosine", 1), ("length", 1), *BOTH]
-    _, new = correlate(
-        str(made.annotated), every, str(copy.root), settings=AgreementSettings(test="perm-both")
-    )
-    assert new
+    permuted = AgreementSettings(test="perm-both")
+    assert correlate(str(made.annotated), EVERY, str(copy.root), settings=permuted) == ("people", True)
     data_of = "SELECT first, second, p, resamples, n FROM comparisons WHERE level = 'segment' AND test = 'perm-both'"
     compared = copy.query(data_of)
     assert len(compared) == 6 and all(n == 25 and resamples == 2000 for *_, resamples, n in compared)
@@ -184,5 +159,5 @@ def test_another_test_is_kept_until_one_is_named(copy: Warehouse, made: Made) ->
     correlate_landed("people", [], str(copy.root))
     assert copy.query("SELECT DISTINCT test FROM rankings") == [("perm-both",)]
     other = AgreementSettings(test="paired-bootstrap")
-    correlate(str(made.annotated), every, str(copy.root), settings=other)
+    correlate(str(made.annotated), EVERY, str(copy.root), settings=other)
     assert copy.query("SELECT DISTINCT test, resamples FROM comparisons") == [("paired-bootstrap", 1000)]

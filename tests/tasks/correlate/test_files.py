@@ -20,16 +20,8 @@ from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import annotated_rows
 
 ONE = [("ssrem", 1)]
-
-
-MAPPING = {
-    "context": "turns",
-    "separator": "|",
-    "model": "who",
-    "response": "text",
-    "reference": "true",
-    "score.overall": "stars",
-}
+MAPPING = {"context": "turns", "separator": "|", "model": "who", "response": "text", "reference": "true"}
+MAPPING["score.overall"] = "stars"
 
 
 def test_a_table_lands_as_the_eval_file_does(
@@ -125,8 +117,9 @@ def test_a_digest_covers_the_file_and_how_it_is_read(home: Warehouse, tmp_path: 
 
 
 def test_agreement_of_named_raters_does_not_depend_on_the_order_of_rows(
-    copy: Warehouse, tmp_path: Path
+    copy: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("ssrem.agreement.figures.GROUPINGS", ())
     draw = random.Random(1)
     lines = [
         f"hi {n},{'so ' * (n % 5)}{n},{rater},{n % 7 + draw.gauss(0, noise):.2f}"

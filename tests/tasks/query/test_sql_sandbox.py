@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +21,11 @@ from ssrem.errors import SsremError
 from ssrem.tasks import query
 from ssrem.tasks.ingest import land
 from ssrem.tasks.query import ask, print_csv
-from ssrem.tasks.report import write_report
 from ssrem.tasks.settings import DumpSettings
 from ssrem.tasks.stage.stage import Stage
 from ssrem.tasks.warehouse.catalog import create_views, new_engine
 from ssrem.tasks.warehouse.home import Warehouse
-from support.paths import ROOT
+from support.stages import start_python
 
 pytestmark = pytest.mark.xdist_group("sandbox")
 
@@ -49,13 +45,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     """A home folder whose every text is hostile."""
     folder = tmp_path_factory.mktemp("sandbox")
     rows = [
-        {
-            "conversation": talk,
-            "speaker": EVIL[(n + at) % len(EVIL)],
-            "text": text,
-            "id": f"{n}{text}",
-            "note": text,
-        }
+        {"conversation": talk, "speaker": EVIL[n + at - 6], "text": text, "id": f"{n}{text}", "note": text}
         for n, talk in enumerate(EVIL)
         for at, text in enumerate(EVIL)
     ]
@@ -143,14 +133,13 @@ def confined(
         yield connection
 
 
-@pytest.mark.parametrize("attempts", [READS, STATEMENTS], ids=["reads", "statements"])
 def test_nothing_is_written_read_loaded_or_run(
-    home: Warehouse, confined: duckdb.DuckDBPyConnection, here: Path, attempts: list[str]
+    home: Warehouse, confined: duckdb.DuckDBPyConnection, here: Path
 ) -> None:
     published = {path: path.read_bytes() for path in home.root.rglob("*") if path.is_file()}
     names = {"{d}": str(here), "{h}": str(home.root), "{p}": str(home.root / home.partitions()[0].path)}
     through = []
-    for attempt in attempts:
+    for attempt in (*READS, *STATEMENTS):
         text = attempt
         for short, full in names.items():
             text = text.replace(short, full)
@@ -174,9 +163,8 @@ def test_queries_that_are_allowed(home: Warehouse, confined: duckdb.DuckDBPyConn
         "SELECT current_setting('enable_external_access')", f"FROM '{published}'",
     ):  # fmt: skip
         assert query._answer(confined, text)[0]
-    assert ask(home, "SELECT value FROM duckdb_settings() WHERE name = 'enable_external_access'")[1] == [
-        ("false",)
-    ]
+    setting = "SELECT value FROM duckdb_settings() WHERE name = 'enable_external_access'"
+    assert ask(home, setting)[1] == [("false",)]
 
 
 # Bombs
@@ -193,15 +181,12 @@ def test_a_query_spills_neither_into_the_working_directory_nor_the_home_folder(
         answer = answered(connection, text)
         (setting,) = connection.execute("SELECT current_setting('temp_directory')").fetchone() or ("",)
         places.append(setting)
-        places.extend(path.name for path in Path(setting).iterdir())
         return answer
 
     monkeypatch.setattr(query, "_answer", watched)
     before = set(home.root.rglob("*"))
-    _, rows = ask(
-        home,
-        "SELECT hash(range) AS h, range AS r, repeat('x', 40) || range AS t FROM range(700000) ORDER BY h LIMIT 3 OFFSET 600000",
-    )
+    columns = "hash(range) AS h, range AS r, repeat('x', 40) || range AS t"
+    _, rows = ask(home, f"SELECT {columns} FROM range(700000) ORDER BY h LIMIT 3 OFFSET 600000")
     assert len(rows) == 3
     folder = Path(places[0])
     assert not folder.exists() and here not in folder.parents and home.root not in folder.parents
@@ -228,10 +213,7 @@ def test_ctrl_c_stops_a_query(home: Warehouse, here: Path) -> None:
         "def watched(*arguments):\n    print('running', flush=True)\n    return answered(*arguments)\n"
         "query._answer = watched\nsys.exit(main(['sql', sys.argv[2], '--home', sys.argv[1]]))"
     )
-    command = [sys.executable, "-c", code, str(home.root), ENDLESS]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with start_python(code, home.root, ENDLESS, stderr=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None and process.stdout.readline() == "running\n"
             process.send_signal(signal.SIGINT)
@@ -260,12 +242,11 @@ def test_ctrl_c_while_the_thread_starts_stops_the_query(
 @pytest.mark.parametrize("text", [ENDLESS, "FROM range(1000000000000)"])
 def test_a_time_limit_stops_a_query(home: Warehouse, here: Path, text: str) -> None:
     before, threads = set(here.iterdir()), threading.active_count()
-    for stopped in (
-        lambda: ask(home, text, timeout=0.2),
-        lambda: print_csv(home, text, io.StringIO(), timeout=0.2),
-    ):
-        with pytest.raises(SsremError, match=r"^the query took longer than 0.2 s; .*--timeout$"):
-            stopped()
+    says = r"^the query took longer than 0.2 s; .*--timeout$"
+    with pytest.raises(SsremError, match=says):
+        ask(home, text, timeout=0.2)
+    with pytest.raises(SsremError, match=says):
+        print_csv(home, text, io.StringIO(), timeout=0.2)
     assert set(here.iterdir()) == before and threading.active_count() == threads
     assert ask(home, "SELECT 1", timeout=60)[1] == [(1,)]
 
@@ -288,27 +269,3 @@ def test_cells_and_names_of_columns_are_shown_as_text(
     for verb in ("status", "evaluators"):
         assert main([verb, "--home", str(home.root)]) == 0
         assert "\x1b" not in capsys.readouterr().out
-
-
-class _Page(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, list[tuple[str, str | None]]]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, attrs))
-
-
-def test_the_report_shows_hostile_names_as_text(home: Warehouse, tmp_path: Path) -> None:
-    shutil.copytree(home.root, tmp_path / "copy")
-    other = Warehouse.at(tmp_path / "copy")
-    other.write_catalog(other.partitions())
-    html = Path(write_report(str(other.root))).read_text()
-    page = _Page()
-    page.feed(html)
-    assert [tag for tag, _ in page.tags].count("script") == 1
-    assert not [name for _, attributes in page.tags for name, _ in attributes if name.startswith("on")]
-    assert (
-        "<script>alert" not in html
-        and "&lt;script&gt;alert(1)&lt;img src=x onerror=alert(2)&gt;{{7*7}}" in html
-    )

@@ -34,7 +34,7 @@ def test_readers_see_whole_snapshots_only_and_little_stays(home: Warehouse) -> N
     publish(home.root, 0, 3)
     code = (
         "import sys; from support.stages import publish\n"
-        "for n in range(1, 11): publish(sys.argv[1], n, n % 4 + 1)"
+        "for n in range(1, 8): publish(sys.argv[1], n, n % 4 + 1)"
     )
     seen = []
     with start_python(code, home.root) as writer:
@@ -43,7 +43,7 @@ def test_readers_see_whole_snapshots_only_and_little_stays(home: Warehouse) -> N
             seen.append(snapshot(home))
             with duckdb.connect(str(home.catalog), read_only=True) as client:
                 seen.append(client.execute(SNAPSHOT).fetchone())
-            time.sleep(0.02)
+            time.sleep(0.1)
     assert writer.returncode == 0
     seen.append(snapshot(home))
     for number, rows, found, low, high, runs in seen:
@@ -51,7 +51,7 @@ def test_readers_see_whole_snapshots_only_and_little_stays(home: Warehouse) -> N
         assert rows == (number % 4 + 1 if number else 3)
     numbers = [row[0] for row in seen]
     assert numbers == sorted(numbers)
-    assert numbers[-1] == 10
+    assert numbers[-1] == 7
     assert len(set(numbers)) > 3
     prune(home, keep_seconds=0)
     runs_left = {folder.name.split(".")[0] for folder in home.lake.glob("run=*")}
@@ -100,6 +100,8 @@ for root, point in zip(sys.argv[1::2], sys.argv[2::2]):
         publish(root, 2)
         os._exit(0)
 """
+IN_A_NEW_HOME = ("while building", "between the run folder and the catalog", "before the catalog is replaced")
+CASES = [*itertools.product(KILLS, (False,)), *itertools.product(IN_A_NEW_HOME, (True,))]
 Home = tuple[Warehouse, object]
 
 
@@ -109,11 +111,11 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool], H
 
     One process forks one that is killed for each, as most of the time of a start goes into imports."""
     homes: dict[tuple[str, bool], Home] = {}
-    for at in itertools.product(KILLS, (False, True)):
+    for point, first in CASES:
         home = Warehouse.at(tmp_path_factory.mktemp("killed") / "home")
-        if not at[1]:
+        if not first:
             publish(home.root, 1)
-        homes[at] = home, (snapshot(home), home.partitions())
+        homes[point, first] = home, (snapshot(home), home.partitions())
     given = [(home.root, KILLS[point]) for (point, _), (home, _) in homes.items()]
     done = run_python(KILLED, *itertools.chain(*given))
     assert done.stdout.split() == [str(-signal.SIGKILL)] * len(homes), done.stderr
@@ -121,8 +123,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool], H
 
 
 @pytest.mark.xdist_group("killed")
-@pytest.mark.parametrize("first", [False, True], ids=["", "in a new home"])
-@pytest.mark.parametrize("point", KILLS)
+@pytest.mark.parametrize(("point", "first"), CASES)
 def test_a_killed_run_leaves_the_old_snapshot(
     killed: dict[tuple[str, bool], Home], point: str, first: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -183,15 +184,6 @@ def test_a_run_that_fails_leaves_nothing_behind(
     assert capsys.readouterr().err == ""
 
 
-def test_a_lock_that_nobody_holds_is_no_obstacle(home: Warehouse) -> None:
-    home.root.mkdir()
-    (home.root / ".lock").write_text(
-        json.dumps({"pid": 1, "host": "h", "what": "train", "since": "long ago"})
-    )
-    publish(home.root, 1)
-    assert snapshot(home)[0] == 1
-
-
 def test_who_writes_is_told_by_the_lock_not_by_its_file(home: Warehouse) -> None:
     assert home.writer() is None
     with home.lock("train"):
@@ -201,6 +193,8 @@ def test_who_writes_is_told_by_the_lock_not_by_its_file(home: Warehouse) -> None
     assert home.writer() is None
     (home.root / ".lock").write_text(json.dumps({**held, "pid": 2**22 + 1}))  # above what a kernel gives out
     assert home.writer() is None
+    publish(home.root, 1)
+    assert snapshot(home)[0] == 1
 
 
 def test_a_folder_that_cannot_be_is_one_line(tmp_path: Path) -> None:
@@ -210,8 +204,7 @@ def test_a_folder_that_cannot_be_is_one_line(tmp_path: Path) -> None:
     assert len(str(error.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize("room", [40_000, 300_000, 1_000_000], ids="{:,} bytes a file".format)
-def test_a_full_disk_is_one_line_and_harmless(home: Warehouse, room: int) -> None:
+def test_a_full_disk_is_one_line_and_harmless(home: Warehouse) -> None:
     publish(home.root, 1)
     before = snapshot(home), home.partitions()
     # Where a file may grow no further, a write fails as on a full disk.
@@ -219,17 +212,20 @@ def test_a_full_disk_is_one_line_and_harmless(home: Warehouse, room: int) -> Non
         import resource, sys
         from ssrem.errors import HomeError
         from support.stages import publish
-        room = int(sys.argv[2])
-        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
-        try:
-            publish(sys.argv[1], 2, rows=20_000, size=40)
-        except HomeError as error:
-            print(error)
+        _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        for room in (40_000, 300_000, 1_000_000):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, most))
+            try:
+                publish(sys.argv[1], 2, rows=20_000, size=40)
+            except HomeError as error:
+                print(error)
         """
-    full = run_python(code, home.root, room)
+    full = run_python(code, home.root)
     assert full.returncode == 0, full.stderr
-    assert full.stdout.startswith(f"no room left on the disk of {home.root}; nothing was published")
-    assert len(full.stdout.splitlines()) == 1
+    said = full.stdout.splitlines()
+    assert len(said) == 3
+    for line in said:
+        assert line.startswith(f"no room left on the disk of {home.root}; nothing was published")
     assert (snapshot(home), home.partitions()) == before
     publish(home.root, 3)
     assert snapshot(home)[0] == 3
@@ -272,10 +268,10 @@ def test_ids_of_runs_sort_by_time_within_a_second_too(
     home: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ssrem.tasks.stage.stage.utc_now", lambda: datetime(2001, 1, 1))
-    for number in range(4):
+    for number in range(3):
         publish(home.root, number, 1)
     ids = home.query("SELECT run_id FROM runs ORDER BY started")
-    assert len(ids) == 4 and ids == sorted(ids)
+    assert len(ids) == 3 and ids == sorted(ids)
 
 
 def test_a_key_depends_on_content_not_on_order() -> None:

@@ -28,7 +28,7 @@ def dump(folder: Path, name: str, people: str) -> Path:
     path = folder / f"{name}.jsonl"
     rows: list[dict[str, Any]] = [{"conversation_id": "broken", "speaker": "a"}]
     words = "we went to see the new film and it was good".split()  # noqa: SIM905
-    for number in range(25):
+    for number in range(12):
         pair = draw.sample(people, 2)
         for turn in range(8):
             text = " ".join(draw.choices(words, k=5))
@@ -72,11 +72,11 @@ def test_a_second_corpus(tmp_path: Path) -> None:
     moved.rename(first)
     for path in (second, first):
         add(rebuilt, path)
-    assert content(grown) == content(rebuilt)
-    for table, rows in content(grown).items():
+    both_ways = content(grown)
+    assert both_ways == content(rebuilt)
+    for table, rows in both_ways.items():
         # Splits and draws of old responses stay.
-        assert set(map(repr, alone[table])) <= set(map(repr, rows)), table
-    assert all(content(grown)[table] for table in (*LANDED, *SPEAKER_TABLES))
+        assert rows and set(map(repr, alone[table])) <= set(map(repr, rows)), table
     with grown.reader() as reader:  # what is learned from both is what is learned from each
         both = load_candidates(reader, ["first", "second"])
         each = [load_candidates(reader, [corpus]) for corpus in ("first", "second")]

@@ -12,17 +12,23 @@ from ssrem.settings import TableSettings
 from ssrem.tasks.ingest import land
 from ssrem.tasks.tables import build
 from ssrem.tasks.warehouse.home import Warehouse
-from support.small_home import write_conversations
+from support.small_home import copied, write_conversations
 
 COLUMNS = "kind, mean, low, high, speakers, of_speakers, sets, pairs"
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def landed(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     """A home folder with a landed corpus of 12 people."""
-    write_conversations(tmp_path / "tiny.jsonl")
-    land(str(tmp_path / "tiny.jsonl"), str(tmp_path / "home"))
-    return str(tmp_path / "home")
+    folder = tmp_path_factory.mktemp("landed")
+    write_conversations(folder / "tiny.jsonl", conversations=24)
+    land(str(folder / "tiny.jsonl"), str(folder / "home"))
+    return Warehouse.at(folder / "home")
+
+
+@pytest.fixture
+def home(landed: Warehouse, tmp_path: Path) -> str:
+    return str(copied(landed, tmp_path / "home").root)
 
 
 def measured(home: str, **settings: Any) -> dict[str, tuple[Any, ...]]:

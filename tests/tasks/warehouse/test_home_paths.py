@@ -10,7 +10,7 @@ import pytest
 from ssrem.cli.main import main
 
 
-@pytest.mark.parametrize("name", ["a b", "a#b", "a'b", 'a"b', "a%41", "a$b", "a;b", "a{b,c}", "ä"])
+@pytest.mark.parametrize("name", ["a b#c'd%41", 'ä"b$c;d{e,f}'])
 def test_a_path_that_works(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     dump = tmp_path / "dump.jsonl"
     dump.write_text('{"conversation_id": "c", "speaker": "p", "text": "hi"}\n')

@@ -10,11 +10,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from ssrem.errors import DumpError, HomeError
 from ssrem.tasks.ingest import land
+from ssrem.tasks.stage.stage import Stage
 from ssrem.tasks.warehouse import home as home_module
 from ssrem.tasks.warehouse.home import VARIABLE, Warehouse
 from support.stages import held, start_python
@@ -28,19 +30,28 @@ print(*land(sys.argv[1], sys.argv[2]))
 """
 
 
-def start_landing(dump: str, home: Warehouse, wait: str) -> subprocess.Popen[str]:
-    return start_python(LAND, dump, home.root, stderr=subprocess.PIPE, environment={VARIABLE: wait})
+def landed_at_once(home: Warehouse, dumps: list[str], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What writers return or raise of which each has looked before the lock: nothing had landed."""
+    waiting = threading.Semaphore(0)
+    results: list[Any] = []
+    monkeypatch.setattr(home_module, "say", lambda line: waiting.release())
+    monkeypatch.setattr(Stage, "gate", lambda stage: None)
+    monkeypatch.setenv(VARIABLE, "60")
 
+    def write(dump: str) -> None:
+        try:
+            results.append(land(dump, str(home.root)))
+        except DumpError as error:
+            results.append(error)
 
-def landed_at_once(home: Warehouse, dumps: list[str]) -> tuple[list[int], list[str], list[str]]:
-    """Exit codes, outputs and messages of processes of which each has looked before the lock: nothing had landed."""
-    with held(home) as other:
-        writers = [start_landing(dump, home, "60") for dump in dumps]
+    writers = [threading.Thread(target=write, args=[dump]) for dump in dumps]
+    with home.lock("train"):
         for writer in writers:
-            assert writer.stderr is not None and "waiting" in writer.stderr.readline()
-        other.kill()
-        said = [writer.communicate(timeout=60) for writer in writers]
-    return [writer.returncode for writer in writers], [out for out, _ in said], [err for _, err in said]
+            writer.start()
+            assert waiting.acquire(timeout=60)
+    for writer in writers:
+        writer.join(timeout=60)
+    return results
 
 
 ROWS = [
@@ -53,7 +64,11 @@ def test_a_writer_waits_for_the_holder_and_says_so_once(
     home: Warehouse, write_dump: Callable[..., str]
 ) -> None:
     dump = write_dump(ROWS)
-    with held(home) as other, start_landing(dump, home, "1h") as second:
+    patient = {VARIABLE: "1h"}
+    with (
+        held(home) as other,
+        start_python(LAND, dump, home.root, stderr=subprocess.PIPE, environment=patient) as second,
+    ):
         assert second.stderr is not None and other.stdin is not None
         said = second.stderr.readline()
         assert f"waiting for process {other.pid} on " in said and "(train since " in said
@@ -65,28 +80,24 @@ def test_a_writer_waits_for_the_holder_and_says_so_once(
 
 
 def test_the_same_dump_lands_once_from_writers_at_the_same_time(
-    home: Warehouse, write_dump: Callable[..., str]
+    home: Warehouse, write_dump: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = write_dump(ROWS, "a")
-    second = write_dump(ROWS, "b")
-    codes, outputs, errors = landed_at_once(home, [first, second])
-    assert codes == [0, 0], errors
-    results = [out.split()[-2:] for out in outputs]
-    assert sorted(new for _, new in results) == ["False", "True"]
+    results = landed_at_once(home, [write_dump(ROWS, "a"), write_dump(ROWS, "b")], monkeypatch)
+    assert sorted(new for _, new in results) == [False, True]
     assert len({name for name, _ in results}) == 1
     assert home.query("SELECT (SELECT count(*) FROM corpora), (SELECT count(*) FROM runs)") == [(1, 1)]
 
 
 def test_other_content_of_the_same_name_is_refused_even_after_waiting(
-    home: Warehouse, write_dump: Callable[..., str], tmp_path: Path
+    home: Warehouse, write_dump: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dump = write_dump(ROWS)
     (tmp_path / "other").mkdir()
     other_dump = tmp_path / "other" / "dump.jsonl"
     other_dump.write_text(json.dumps({**ROWS[0], "text": "another"}) + "\n")
-    codes, _, errors = landed_at_once(home, [dump, str(other_dump)])
-    assert sorted(codes) == [0, 1]
-    assert sum("a corpus 'dump' with other content has landed before" in err for err in errors) == 1
+    results = landed_at_once(home, [dump, str(other_dump)], monkeypatch)
+    (refused,) = [result for result in results if result != ("dump", True)]
+    assert len(results) == 2 and "a corpus 'dump' with other content has landed before" in str(refused)
 
 
 def test_a_writer_without_patience_is_told_at_once(home: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ def used(home: Warehouse) -> set[str]:
 def test_a_run_folder_stays_for_readers_of_older_snapshots(home: Warehouse) -> None:
     runs = [publish(home, 0)]
     with home.reader() as reader:
-        runs += [publish(home, n) for n in range(1, KEPT_RUNS + 4)]
+        runs += [publish(home, n) for n in range(1, KEPT_RUNS + 2)]
         assert set(runs) <= folders(home)
         assert reader.execute("SELECT bytes FROM corpora").fetchone() == (0,)
     age(home, KEPT_SECONDS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import multiprocessing
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -20,9 +21,23 @@ from ssrem.evaluators import load_evaluator
 from ssrem.evaluators.judge.endpoint import Client, Endpoint
 from ssrem.evaluators.judge.judge import Judge, JudgeRef, asked
 from ssrem.samples import Sample
-from support.judge_server import KEY, JudgeServer, Reply, completion, failure, judge_server
+from support.judge_server import KEY, Answer, JudgeServer, Reply, completion, failure, judge_server
 
-SAMPLES = [Sample(("Any pets?",), f"Yes, {number} cats") for number in range(5)]
+
+def numbered(count: int) -> list[Sample]:
+    return [Sample(("Any pets?",), f"Yes, {number} cats") for number in range(count)]
+
+
+def by_number(*replies: Any) -> Answer:
+    """To the response of each number its reply."""
+
+    def answer(body: dict[str, Any], _: int) -> Any:
+        return replies[int(re.findall(r"Yes, (\d+) cats", body["messages"][0]["content"])[0])]
+
+    return answer
+
+
+SAMPLES = numbered(5)
 
 
 @pytest.fixture(autouse=True)
@@ -59,104 +74,82 @@ def test_the_probabilities_of_a_digit_say_nothing_on_a_decimal(server: JudgeServ
     assert judge(server).score(SAMPLES[:1]).tolist() == [4.5]
 
 
-@pytest.mark.parametrize(
-    "logprobs",
-    [
-        5,
-        {"content": 5},
-        {"content": "4"},
-        {"content": [None]},
-        {"content": [{"token": None}]},
-        {"content": [{"token": "4", "top_logprobs": 5}]},
-        {"content": [{"token": "4", "top_logprobs": ["4"]}]},
-        {"content": [{"token": "4", "top_logprobs": [{"token": "5", "logprob": 1000}]}]},
-        {"content": [{"token": "4", "top_logprobs": [{"token": "5", "logprob": 709}]}]},
-        {"content": [{"token": "4", "top_logprobs": [{"token": "5", "logprob": math.inf}]}]},
-        {"content": [{"token": "4", "top_logprobs": [{"token": "5", "logprob": math.nan}]}]},
-        {"content": [{"token": "4", "top_logprobs": [{"token": "5", "logprob": "-1"}]}]},
-    ],
-)
-def test_malformed_probabilities_leave_the_number(server: JudgeServer, logprobs: Any) -> None:
-    reply = completion("4")
-    reply["choices"][0]["logprobs"] = logprobs
-    server.answer = lambda *_: reply
-    assert judge(server).score(SAMPLES).tolist() == [4] * 5
+def test_malformed_probabilities_leave_the_number(server: JudgeServer) -> None:
+    tops = [5, ["4"], *([{"token": "5", "logprob": p}] for p in (1000, 709, math.inf, math.nan, "-1"))]
+    contents = [5, "4", [None], [{"token": None}], *([{"token": "4", "top_logprobs": top}] for top in tops)]
+    replies = [completion("4") for _ in range(12)]
+    for reply, logprobs in zip(replies, [5, *({"content": content} for content in contents)], strict=True):
+        reply["choices"][0]["logprobs"] = logprobs
+    server.answer = by_number(*replies)
+    assert judge(server).score(numbered(12)).tolist() == [4] * 12
 
 
-@pytest.mark.parametrize(
-    ("text", "score", "reason"),
-    [
-        ("4", 4, ""),
-        (" **4**.\n", 4, ""),
-        ("Score: 4/5", 4, ""),
-        ('{"score": 2}', 2, ""),
-        ("3.5", 3.5, ""),
-        ("<think>Is it 1 or 2?</think>\n5", 5, ""),
-        ("I would say it is a 3.", 3, ""),
-        ("I would rate this 4 out of 5.", 4, ""),
-        ("I would rate this 4/5: it answers", 4, ""),
-        ("4 out of 5", 4, ""),
-        ("2 of 3 facts are wrong, so 1", None, "no number"),
-        ("On a scale of 1 to 5, it is a 4", None, "no number"),
-        ("Good!", None, "no number"),
-        ("", None, "no number"),
-        (None, None, "no number"),
-        ("7", None, "outside the scale"),
-        ("-1", None, "outside the scale"),
-        ("0", None, "outside the scale"),
-    ],
-)
-def test_an_answer_is_a_number_or_a_reason(
-    server: JudgeServer, text: str | None, score: float | None, reason: str
-) -> None:
-    server.answer = lambda *_: completion(text)
-    scores = judge(server).components(SAMPLES[:1])
-    assert scores.reasons.tolist() == [reason]
-    assert scores.score.tolist() == [score] if score is not None else np.isnan(scores.score).all()
+ANSWERS: dict[str | None, float | str] = {
+    "4": 4,
+    " **4**.\n": 4,
+    "Score: 4/5": 4,
+    '{"score": 2}': 2,
+    "3.5": 3.5,
+    "<think>Is it 1 or 2?</think>\n5": 5,
+    "I would say it is a 3.": 3,
+    "I would rate this 4 out of 5.": 4,
+    "I would rate this 4/5: it answers": 4,
+    "4 out of 5": 4,
+    "2 of 3 facts are wrong, so 1": "no number",
+    "On a scale of 1 to 5, it is a 4": "no number",
+    "Good!": "no number",
+    "": "no number",
+    None: "no number",
+    "7": "outside the scale",
+    "-1": "outside the scale",
+    "0": "outside the scale",
+}
 
 
-@pytest.mark.parametrize(
-    ("reply", "reason"),
-    [
-        (completion("I cannot judge this.", refusal="no"), "refused"),
-        (completion("", finish_reason="content_filter"), "refused"),
-        (completion("Let me think about", finish_reason="length"), "cut off by max_tokens"),
-        (completion("3", finish_reason="length"), "cut off by max_tokens"),
-        ({"choices": []}, "malformed answer"),
-        ([], "malformed answer"),
-        (Reply(b'{"choices": [', 200), "malformed answer"),
-        (Reply(b"[" * 300_000 + b"]" * 300_000, 200), "malformed answer"),
-        (Reply(b'{"choices": ' + b"[" * 300_000 + b"]" * 300_000 + b"}", 200), "malformed answer"),
-        (
-            failure(400, "This model's maximum context length is 100 tokens"),
-            "not taken by the endpoint: 400: ",
-        ),
-    ],
-)
-def test_one_response_without_a_score_stops_nothing(server: JudgeServer, reply: Any, reason: str) -> None:
-    server.answer = lambda body, _: reply if "3 cats" in str(body) else completion("4")
-    scores = judge(server, retries=1).components([*SAMPLES, Sample(("Hi",), " "), Sample((), "Hi")])
-    assert scores.reasons[3].startswith(reason)
-    assert [*scores.reasons[[0, 1, 2, 4, 5, 6]]] == [""] * 4 + ["empty response", "empty context"]
-    assert np.isnan(scores.f).tolist() == [False, False, False, True, False, True, True]
+def test_an_answer_is_a_number_or_a_reason(server: JudgeServer) -> None:
+    server.answer = by_number(*(completion(text) for text in ANSWERS))
+    scores = judge(server).components(numbered(len(ANSWERS)))
+    given = [reason or score for reason, score in zip(scores.reasons, scores.score.tolist(), strict=True)]
+    assert dict(zip(ANSWERS, given, strict=True)) == ANSWERS
+    assert np.isnan(scores.score).tolist() == [isinstance(wanted, str) for wanted in ANSWERS.values()]
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        failure(429, "slow down"),
-        failure(429, "slow down", retry_after="0.01"),
-        failure(500, "oops"),
-        failure(503, "busy"),
-        Reply(None),
-        Reply(b"<html>", 200),
-        Reply(completion("1"), wait=0.5),
-    ],
-)
-def test_it_asks_again_where_an_endpoint_stumbles(server: JudgeServer, broken: Reply) -> None:
-    server.answer = lambda _, number: broken if number < 2 else completion("4")
-    assert judge(server, timeout=0.2).score(SAMPLES[:1]).tolist() == [4]
-    assert len(server.asked) == 3
+DEEP = b"[" * 300_000 + b"]" * 300_000
+WITHOUT_A_SCORE = [
+    (completion("I cannot judge this.", refusal="no"), "refused"),
+    (completion("", finish_reason="content_filter"), "refused"),
+    (completion("Let me think about", finish_reason="length"), "cut off by max_tokens"),
+    (completion("3", finish_reason="length"), "cut off by max_tokens"),
+    ({"choices": []}, "malformed answer"),
+    ([], "malformed answer"),
+    (Reply(b'{"choices": [', 200), "malformed answer"),
+    (Reply(DEEP, 200), "malformed answer"),
+    (Reply(b'{"choices": ' + DEEP + b"}", 200), "malformed answer"),
+    (failure(400, "This model's maximum context length is 100 tokens"), "not taken by the endpoint: 400: "),
+]
+
+
+def test_a_response_without_a_score_stops_nothing(server: JudgeServer) -> None:
+    replies, reasons = zip((completion("4"), ""), *WITHOUT_A_SCORE, (completion("4"), ""), strict=True)
+    server.answer = by_number(*replies)
+    blank = [Sample(("Hi",), " "), Sample((), "Hi")]
+    scores = judge(server, retries=1).components([*numbered(12), *blank])
+    for given, reason in zip(scores.reasons, [*reasons, "empty response", "empty context"], strict=True):
+        assert given.startswith(reason) and bool(given) == bool(reason)
+    assert np.isnan(scores.f).tolist() == [False, *[True] * 10, False, True, True]
+
+
+def then_four(broken: Reply) -> Answer:
+    return lambda _, number: broken if number < 2 else completion("4")
+
+
+def test_it_asks_again_where_an_endpoint_stumbles(server: JudgeServer) -> None:
+    errors = failure(429, "slow down"), failure(429, "slow down", retry_after="0.01"), failure(500, "oops")
+    for broken in (*errors, Reply(None), Reply(b"<html>", 200), Reply(completion("1"), wait=0.5)):
+        server.asked.clear()
+        server.answer = then_four(broken)
+        assert judge(server, timeout=0.2).score(SAMPLES[:1]).tolist() == [4]
+        assert len(server.asked) == 3
 
 
 def test_it_waits_as_long_as_the_endpoint_says(server: JudgeServer) -> None:
@@ -166,25 +159,29 @@ def test_it_waits_as_long_as_the_endpoint_says(server: JudgeServer) -> None:
     assert time.monotonic() - started > 0.3
 
 
-@pytest.mark.parametrize(
-    ("reply", "says"),
-    [
-        (failure(500, "oops"), "no answer from .* in 2 tries .*500: oops"),
-        (Reply(None), "no answer from .* in 2 tries"),
-        (failure(401, f"Incorrect API key provided: {KEY}"), r"refuses the key in OPENAI_API_KEY \(401\)"),
-        (failure(403, "no"), r"refuses the key in OPENAI_API_KEY \(403\)"),
-        (failure(404, "no such model"), "does not know the model 'tiny' or the path"),
-        (failure(400, f"temperature is not for {KEY}"), "refuses the request .400: temperature is not for …"),
-    ],
-)
+STOPS = [
+    (failure(500, "oops"), "no answer from .* in 2 tries .*500: oops"),
+    (Reply(None), "no answer from .* in 2 tries"),
+    (failure(401, f"Incorrect API key provided: {KEY}"), r"refuses the key in OPENAI_API_KEY \(401\)"),
+    (failure(403, "no"), r"refuses the key in OPENAI_API_KEY \(403\)"),
+    (failure(404, "no such model"), r"does not know the model 'tiny' or the path \(404: no such model\)"),
+    (failure(400, f"temperature is not for {KEY}"), "refuses the request .400: temperature is not for …"),
+]
+
+
 def test_it_stops_in_one_line_where_an_endpoint_stays_away(
-    server: JudgeServer, reply: Any, says: str
+    server: JudgeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server.answer = lambda *_: reply
-    with pytest.raises(EvaluatorError, match=says) as error:
-        judge(server, retries=1).score(SAMPLES)
-    assert KEY not in str(error.value)
-    assert len(server.asked) <= 2
+    for reply, says in STOPS:
+        server.asked.clear()
+        server.answer = lambda *_, reply=reply: reply
+        close = create_autospec(Endpoint.close, side_effect=Endpoint.close)
+        with monkeypatch.context() as patched, pytest.raises(EvaluatorError, match=says) as error:
+            patched.setattr(Endpoint, "close", close)
+            judge(server, retries=1).score(SAMPLES)
+        assert KEY not in str(error.value) and "\n" not in str(error.value)
+        assert len(server.asked) <= 2
+        close.assert_called_once()
 
 
 def test_it_asks_in_the_way_that_the_endpoint_understands(server: JudgeServer) -> None:
@@ -215,17 +212,11 @@ def test_it_asks_in_the_way_that_the_endpoint_understands(server: JudgeServer) -
     assert len(said) == 5
 
 
-@pytest.mark.parametrize(
-    ("error", "taken"),
-    [
-        ("Unsupported parameter: 'max_tokens'", True),
-        ("max_tokens is too large: this text has 5000 tokens", False),
-    ],
-)
-def test_a_limit_that_is_not_known_is_named_otherwise(server: JudgeServer, error: str, taken: bool) -> None:
-    server.answer = lambda body, _: failure(400, error) if "max_tokens" in body else completion("3")
-    assert (judge(server).score(SAMPLES[:1]) == [3]).tolist() == [taken]
-    assert ("max_completion_tokens" in server.asked[-1]) is taken
+def test_a_limit_that_is_too_large_is_not_named_otherwise(server: JudgeServer) -> None:
+    error = failure(400, "max_tokens is too large: this text has 5000 tokens")
+    server.answer = lambda body, _: error if "max_tokens" in body else completion("3")
+    assert np.isnan(judge(server).components(SAMPLES[:1]).score).all()
+    assert "max_completion_tokens" not in server.asked[-1]
 
 
 def test_it_asks_for_a_step_of_the_scale(server: JudgeServer) -> None:
@@ -261,12 +252,11 @@ def test_very_long_texts_lose_their_oldest_turns_first(server: JudgeServer) -> N
     long = Sample(("a" * 50, "b" * 50, "c" * 50), "d" * 60)
     scores = judge(server, max_characters=120).components([long, SAMPLES[0], Sample(("a",), "e" * 200)])
     assert scores.truncated.tolist() == [True, False, True]
-    first, _, last = sorted(server.messages(), key=lambda text: "d" * 60 not in text)
+    (first,) = (text for text in server.messages() if "d" * 60 in text)
     assert "c" * 50 in first and "b" * 50 not in first
-    assert (
-        not judge(server).components([Sample(("Hi", " "), "Hello")]).truncated.any()
-    )  # a blank turn is no loss
-    assert "e" * 120 in last + first + server.messages()[1] and "e" * 121 not in str(server.messages())
+    assert "e" * 120 in str(server.messages()) and "e" * 121 not in str(server.messages())
+    # A blank turn is no loss.
+    assert not judge(server).components([Sample(("Hi", " "), "Hello")]).truncated.any()
 
 
 def test_pairs_are_asked_in_both_orders(server: JudgeServer) -> None:
@@ -345,9 +335,7 @@ def test_no_text_goes_to_another_address(server: JudgeServer) -> None:
     with judge_server(lambda *_: completion("5")) as other:
         moved = Reply({}, 307, {"Location": f"{other.url}/chat/completions"})
         server.answer = lambda *_: moved
-        with pytest.raises(
-            EvaluatorError, match=rf"requests on to {other.url}/chat/comp.*; nothing was sent there"
-        ):
+        with pytest.raises(EvaluatorError, match=rf"on to {other.url}/chat/comp.*; nothing was sent there"):
             judge(server).score(SAMPLES)
         assert len(server.asked) == 1 and other.asked == []
 
@@ -356,19 +344,8 @@ def test_an_answer_that_comes_a_byte_at_a_time_ends_with_the_timeout(server: Jud
     server.answer = lambda *_: Reply(completion("4"), pause=0.1)
     started = time.monotonic()
     with pytest.raises(EvaluatorError, match=r"in 2 tries \(no whole answer in time\)"):
-        judge(server, timeout=0.3, retries=1).score(SAMPLES[:1])
+        judge(server, timeout=0.2, retries=1).score(SAMPLES[:1])
     assert time.monotonic() - started < 3
-
-
-def test_the_endpoint_is_closed_where_it_stops_at_once(
-    server: JudgeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server.answer = lambda *_: failure(404, "no such path")
-    close = create_autospec(Endpoint.close, side_effect=Endpoint.close)
-    monkeypatch.setattr(Endpoint, "close", close)
-    with pytest.raises(EvaluatorError, match=r"'tiny' or the path \(404: no such path\)"):
-        judge(server).score(SAMPLES)
-    close.assert_called_once()
 
 
 def test_a_rerun_asks_nothing_again(server: JudgeServer, tmp_path: Path) -> None:
@@ -408,9 +385,7 @@ def test_a_limit_stops_a_run_and_what_was_answered_is_kept(server: JudgeServer, 
     for sent in (2, 4):
         client = Client(max_requests=2, journal=tmp_path)
         for _ in range(2):  # the judges of a run share the limit
-            with pytest.raises(
-                EvaluatorError, match=f"max_requests=2 with {5 - sent} of . requests left; .* run"
-            ):
+            with pytest.raises(EvaluatorError, match=f"max_requests=2 with {5 - sent} of . requests left; "):
                 judge(server, client).score(SAMPLES)
         assert len(server.asked) == sent
     assert judge(server, Client(max_requests=2, journal=tmp_path)).score(SAMPLES).tolist() == [4] * 5
@@ -423,40 +398,35 @@ def test_what_it_would_ask_is_known_before(server: JudgeServer) -> None:
     assert server.asked == []
 
 
-@pytest.mark.parametrize("count", [10**30, 10**400, -1, 1.5, "7", True, None, [1]])
-def test_what_is_no_number_of_tokens_is_not_kept(server: JudgeServer, tmp_path: Path, count: Any) -> None:
-    """One such answer ended every run over its set in a traceback."""
-    reply = completion("4")
-    reply["usage"] = {"prompt_tokens": count, "completion_tokens": count}
-    reply["model"], reply["system_fingerprint"] = {"name": ["tiny"]}, [[["x"]]]
-    server.answer = lambda *_: Reply(json.dumps(reply).encode())
-    scorer = judge(server, Client(journal=tmp_path))
-    assert scorer.score(SAMPLES).tolist() == [4] * 5
-    (row, *_) = scorer.judgments(SAMPLES)
-    kept = [row[name] for name in ("prompt_tokens", "completion_tokens", "model", "fingerprint")]
-    assert kept == [None, None, "tiny", None]
-
-
-def test_an_answer_that_no_file_can_hold_is_kept_as_far_as_it_can(
+def test_what_is_no_number_of_tokens_and_what_no_file_can_hold_is_not_kept(
     server: JudgeServer, tmp_path: Path
 ) -> None:
-    server.answer = lambda *_: completion("4 \ud800")
+    """One such answer ended every run over its set in a traceback."""
+    replies = []
+    for count in (10**30, 10**400, -1, 1.5, "7", True, None, [1]):
+        usage = {"prompt_tokens": count, "completion_tokens": count}
+        more = {"usage": usage, "model": {"name": ["tiny"]}, "system_fingerprint": [[["x"]]]}
+        replies.append(Reply(json.dumps(completion("4 \ud800") | more).encode()))
+    server.answer, samples = by_number(*replies), numbered(8)
     scorer = judge(server, Client(journal=tmp_path))
-    scorer.score(SAMPLES)
-    assert {row["answer"] for row in scorer.judgments(SAMPLES)} == {"4 ?"}
+    assert scorer.score(samples).tolist() == [4] * 8
+    names = ("prompt_tokens", "completion_tokens", "model", "fingerprint", "answer")
+    kept = [[row[name] for name in names] for row in scorer.judgments(samples)]
+    assert kept == [[None, None, "tiny", None, "4 ?"]] * 8
 
 
-@pytest.mark.parametrize("quoted", [KEY, KEY[:-1], KEY[1:], KEY[3:11]])
-def test_parts_of_the_key_are_hidden(server: JudgeServer, tmp_path: Path, quoted: str) -> None:
-    reply = completion(f"Score: 4 {quoted}!")
-    reply["model"] = reply["system_fingerprint"] = f"a {quoted} b"
-    server.answer = lambda *_: reply
+def test_parts_of_the_key_are_hidden(server: JudgeServer, tmp_path: Path) -> None:
+    quotes = [KEY, KEY[:-1], KEY[1:], KEY[3:11]]
+    names = [{"model": f"a {quoted} b", "system_fingerprint": f"a {quoted} b"} for quoted in quotes]
+    answers = [completion(f"Score: 4 {quoted}!") for quoted in quotes]
+    server.answer = by_number(*(one | more for one, more in zip(answers, names, strict=True)))
     scorer = judge(server, Client(journal=tmp_path))
-    scorer.score(SAMPLES)
-    kept = "".join(file.read_text() for file in tmp_path.iterdir())
-    assert not any(KEY[at : at + 8] in kept for at in range(len(KEY) - 7))
-    assert next(scorer.judgments(SAMPLES))["model"] == "a … b"
-    server.answer = lambda *_: failure(404, f"Incorrect API key provided: {quoted}")
-    with pytest.raises(EvaluatorError) as error:
-        judge(server).score(SAMPLES)
-    assert not any(KEY[at : at + 8] in str(error.value) for at in range(len(KEY) - 7))
+    assert scorer.score(numbered(4)).tolist() == [4] * 4
+    assert [row["model"] for row in scorer.judgments(numbered(4))] == ["a … b"] * 4
+    said = ["".join(file.read_text() for file in tmp_path.iterdir())]
+    for quoted in quotes:
+        server.answer = lambda *_, quoted=quoted: failure(404, f"Incorrect API key provided: {quoted}")
+        with pytest.raises(EvaluatorError) as error:
+            judge(server).score(SAMPLES)
+        said.append(str(error.value))
+    assert not any(KEY[at : at + 8] in text for at in range(len(KEY) - 7) for text in said)

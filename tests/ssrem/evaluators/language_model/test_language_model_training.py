@@ -16,6 +16,7 @@ from ssrem.files import read_json
 from ssrem.samples import Candidates, Sample
 from ssrem.training.fine_tuning import CARD, fine_tune
 from support.tiny_transformer import SIZES, SPECIAL, tokenizer
+from support.trained import KilledError, killed_at
 
 WORDS = ("A", "B", ":", "a", "b", "cat", "dog", "sat", "runs", "the", ".")
 
@@ -52,10 +53,8 @@ def test_it_learns_and_scores_as_any_model(model: str, tmp_path: Path) -> None:
     curve = fine_tune(objective(model), tmp_path / "lm")
     card = read_json(tmp_path / "lm" / CARD, ("before", "after"))
     assert card["after"] < card["before"] - 0.2 and card["after"] == curve.best["valid_loss"]
-    sample = Sample(("the cat",), "the cat sat .")
-    before, after = (
-        LmCoherence(model=name, device="cpu").score([sample])[0] for name in (model, str(tmp_path / "lm"))
-    )
+    models = [LmCoherence(model=name, device="cpu") for name in (model, str(tmp_path / "lm"))]
+    before, after = (lm.score([Sample(("the cat",), "the cat sat .")])[0] for lm in models)
     assert after > before + 0.2
 
 
@@ -74,21 +73,17 @@ def test_a_stopped_training_goes_on_to_the_same_weights(
 ) -> None:
     monkeypatch.setattr("ssrem.training.fine_tuning._STEPS_A_STATE", 2)
 
-    def stop(done: int, total: int) -> None:
-        if done == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fine_tune(objective(model, steps=5), tmp_path / "two", progress=stop, checkpoint=tmp_path / "state")
-    fine_tune(objective(model, steps=5), tmp_path / "two", checkpoint=tmp_path / "state")
+    state, killed = tmp_path / "state", killed_at(3)
+    with pytest.raises(KilledError):
+        fine_tune(objective(model, steps=5), tmp_path / "two", progress=killed, checkpoint=state)
+    fine_tune(objective(model, steps=5), tmp_path / "two", checkpoint=state)
     fine_tune(objective(model, steps=5), tmp_path / "one")
-    one, two = (read_json(tmp_path / name / CARD, ("weights", "before", "after")) for name in ("one", "two"))
-    assert [one[key] for key in ("weights", "before", "after")] == [
-        two[key] for key in ("weights", "before", "after")
-    ]
+    keys = ("weights", "before", "after")
+    one, two = (read_json(tmp_path / name / CARD, keys) for name in ("one", "two"))
+    assert [one[key] for key in keys] == [two[key] for key in keys]
 
 
-def test_nothing_to_learn_from_and_no_linear_maps(model: str, tmp_path: Path) -> None:
+def test_nothing_to_learn_from_and_a_wrong_setting(model: str) -> None:
     empty = pairs()
     empty.split[:] = 2
     with pytest.raises(EvaluatorError, match="the training split has no response"):

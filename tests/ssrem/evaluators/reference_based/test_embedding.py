@@ -18,7 +18,6 @@ from ssrem.evaluators.reference_based.embedding import (
 )
 from ssrem.samples import Sample
 from support.metric_checks import ODD, check_independent, check_parts, check_saved, odd_samples
-from support.tiny_transformer import write_bert
 
 METRICS = (EmbeddingAverage, EmbeddingGreedy, EmbeddingExtrema, SentenceMovers)
 Vector = NDArray[np.float64]
@@ -28,47 +27,12 @@ def one(metric: type[EncoderMetric], encoder: str, response: str, reference: str
     return float(metric(encoder=encoder).compute([Sample((), response, reference)]).score[0])
 
 
-@pytest.mark.parametrize(
-    ("response", "reference", "expected"),
-    [
-        # The mean of red and blue is (½, ½).
-        ("red, blue!", "green", 7 / (5 * np.sqrt(2))),
-        # (⅔, ⅓): each occurrence counts.
-        ("red RED blue", "red", 2 / np.sqrt(5)),
-        ("red", "dark", -2 / np.sqrt(5)),
-        ("red nothing", "red", 1),
-    ],
-)
-def test_average_by_hand(colours: str, response: str, reference: str, expected: float) -> None:
-    # Vectors are rounded to what float16 holds.
-    assert one(EmbeddingAverage, colours, response, reference) == pytest.approx(expected, abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("response", "reference", "expected"),
-    [
-        # red finds red (1) twice and blue finds green (.8); green finds blue (.8) and red finds red (1).
-        ("red red blue", "green red", ((1 + 1 + 0.8) / 3 + (0.8 + 1) / 2) / 2),
-        ("red unknown", "blue", 0),
-        ("red", "dark", -2 / np.sqrt(5)),
-    ],
-)
-def test_greedy_by_hand(colours: str, response: str, reference: str, expected: float) -> None:
-    assert one(EmbeddingGreedy, colours, response, reference) == pytest.approx(expected)
-    assert one(EmbeddingGreedy, colours, reference, response) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(
-    ("response", "reference", "expected"),
-    [
-        # (3, 4) of green and dark; (-2, 1) of red and dark, where -2 is farther from 0 than 1.
-        ("green dark green", "red dark", -2 / (5 * np.sqrt(5))),
-        # 2 and -2 are equally far: the lower one, as the paper's equation has it.
-        ("grey dark", "dark", 1),
-    ],
-)
-def test_extrema_by_hand(colours: str, response: str, reference: str, expected: float) -> None:
-    assert one(EmbeddingExtrema, colours, response, reference) == pytest.approx(expected)
+def test_of_equally_far_ends_the_extrema_take_the_lower_one(colours: str) -> None:
+    # 2 and -2 are equally far: the lower one, as the paper's equation has it.
+    assert one(EmbeddingExtrema, colours, "grey dark", "dark") == pytest.approx(1)
+    assert one(EmbeddingExtrema, colours, "green dark green", "red dark") == pytest.approx(
+        -2 / (5 * np.sqrt(5))
+    )
 
 
 def test_movers_by_hand(colours: str) -> None:
@@ -93,12 +57,7 @@ def greedy(a: list[Vector], b: list[Vector]) -> float:
 
 def extrema(a: list[Vector], b: list[Vector]) -> float:
     def ends(vectors: list[Vector]) -> Vector:
-        farthest = np.zeros(len(vectors[0]))
-        for d in range(len(farthest)):
-            for vector in vectors:
-                if abs(vector[d]) > abs(farthest[d]):
-                    farthest[d] = vector[d]
-        return farthest
+        return np.array([max(column, key=abs) for column in zip(*vectors, strict=True)])
 
     return cosine(ends(a), ends(b))
 
@@ -133,32 +92,25 @@ def test_every_text_has_a_score(metric: type[EncoderMetric], colours: str, tmp_p
     check_parts(evaluator, samples)
     check_saved(evaluator, samples, tmp_path / "saved")
     assert not evaluator.compute(samples).truncated.any()
-    for odd in ODD[:3]:
-        assert evaluator.compute([Sample((), odd, "the cat"), Sample((), "the cat", odd)]).score.tolist() == [
-            0,
-            0,
-        ]
-    assert evaluator.compute([Sample((), "the cat", "The cat!")]).score[0] == pytest.approx(1)
+    known = [Sample((), "the cat", odd) for odd in ODD[:3]] + [Sample((), odd, "the cat") for odd in ODD[:3]]
+    assert evaluator.compute([*known, Sample((), "the cat", "The cat!")]).score == pytest.approx(
+        [0] * 6 + [1]
+    )
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_a_transformer_is_an_encoder_too(metric: type[EncoderMetric], tmp_path: Path) -> None:
-    folder = write_bert(tmp_path / "bert")
-    evaluator = metric(encoder=f"hf:{folder}")
-    samples = odd_samples("The cat sat. The red dog runs.")
+def test_a_transformer_is_an_encoder_too(metric: type[EncoderMetric], bert: Path, tmp_path: Path) -> None:
+    evaluator = metric(encoder=f"hf:{bert}")
+    samples = odd_samples("The cat sat. The red dog runs.")[2::4]
     check_independent(evaluator, samples)
     check_saved(evaluator, samples[:3], tmp_path / "saved")
 
 
-def test_truncated_where_a_piece_does_not_fit(tmp_path: Path) -> None:
-    spec = f"hf:{write_bert(tmp_path)}"  # reads 12 tokens, [CLS] and [SEP] among them
-    samples = [
-        Sample((), "red cat", "the " * 10),
-        Sample((), "red cat", "the " * 11),
-        Sample((), "the " * 11, "red cat"),
-        Sample((), "red cat", "the dog runs. " * 5),
-        Sample((), "runs" + "ning" * 10, "red cat"),  # one word of 11 tokens
-    ]
+def test_truncated_where_a_piece_does_not_fit(bert: Path) -> None:
+    ten, eleven = "the " * 10, "the " * 11  # it reads 12 tokens, [CLS] and [SEP] among them
+    word = "runs" + "ning" * 10  # of 11 tokens
+    pairs = [("red cat", ten), ("red cat", eleven), (eleven, "red cat"), ("red cat", "the dog runs. " * 5)]
+    samples = [Sample((), *pair) for pair in (*pairs, (word, "red cat"))]
     expected = {
         EmbeddingAverage: [False, True, True, True, True],
         SentenceMovers: [False, True, True, False, True],
@@ -166,7 +118,7 @@ def test_truncated_where_a_piece_does_not_fit(tmp_path: Path) -> None:
         EmbeddingExtrema: [False, False, False, False, True],
     }
     for metric, truncated in expected.items():
-        assert metric(encoder=spec).compute(samples).truncated.tolist() == truncated
+        assert metric(encoder=f"hf:{bert}").compute(samples).truncated.tolist() == truncated
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -190,21 +142,16 @@ def test_the_default_is_the_packaged_glove() -> None:
 
 
 def test_signature_follows_metric_and_encoder(colours: str, tmp_path: Path) -> None:
-    path = tmp_path / "colours.txt"
-    before = EmbeddingAverage(encoder=colours).signature
-    assert EmbeddingGreedy(encoder=colours).signature != before
+    path, signatures = tmp_path / "colours.txt", [metric(encoder=colours).signature for metric in METRICS]
     path.write_text(path.read_text().replace("red 1 0", "red 1 1"))
-    assert EmbeddingAverage(encoder=colours).signature != before
+    assert len({*signatures, EmbeddingAverage(encoder=colours).signature}) == 5
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
+def test_wrong_settings() -> None:
+    for settings, message in (
         ({"encodr": "glove-6b-50d"}, "no setting encodr; did you mean encoder"),
         ({"encoder": 5}, "encoder: input should be a valid string"),
         ({"encoder": ""}, "encoder: string should have at least 1 character"),
-    ],
-)
-def test_wrong_settings(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(EvaluatorError, match=message):
-        SentenceMovers(**settings)
+    ):
+        with pytest.raises(EvaluatorError, match=message):
+            SentenceMovers(**settings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -59,43 +58,16 @@ def test_tokens(text: str, expected: list[str]) -> None:
     assert tokens(text) == expected
 
 
-def test_bleu_by_hand() -> None:
-    # Of "the cat sat" 2 of 3 words, 1 of 2 pairs and no triple stand in "the cat ran"; equal lengths, no penalty.
-    # Smoothing 4 fills the orders without a match with ln 3 / (5 · 2) and ln 3 / (5 · 4).
-    p = [2 / 3, 1 / 2, math.log(3) / 10, math.log(3) / 20, 0]
-    smooth, before = [], p[0] + 1
-    for order in range(4):
-        before = (before + p[order] + p[order + 1]) / 3
-        smooth.append(before)
-    assert smooth[0] == pytest.approx(17 / 18)
-    for order, metric in enumerate(BLEUS, start=1):
-        expected = math.prod(smooth[:order]) ** (1 / order)
-        assert one(metric, "The cat sat", "the cat ran") == pytest.approx(expected)
-
-
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30)
 @given(WORDS, WORDS)
 def test_bleu_is_nltks(response: list[str], reference: list[str]) -> None:
     given_, expected = tokens(" ".join(response)), tokens(" ".join(reference))
     assume(given_ != expected)  # see below
-    for order, metric in enumerate(BLEUS, start=1):
-        weights = tuple(1 / order if n < order else 0 for n in range(4))
+    four = [tuple(1 / order if n < order else 0 for n in range(4)) for order in range(1, 5)]
+    own = [(1 / order,) * order for order in range(1, 4)]
+    for metric, weights in zip((*BLEUS, *OF_THEIR_ORDERS), (*four, *own), strict=True):
         bleu = sentence_bleu([expected], given_, weights, SmoothingFunction().method7)
         assert one(metric, " ".join(response), " ".join(reference)) == pytest.approx(bleu)
-    for order, metric in enumerate(OF_THEIR_ORDERS, start=1):
-        bleu = sentence_bleu([expected], given_, (1 / order,) * order, SmoothingFunction().method7)
-        assert one(metric, " ".join(response), " ".join(reference)) == pytest.approx(bleu)
-
-
-@pytest.mark.parametrize("metric", [*BLEUS, *OF_THEIR_ORDERS])
-def test_bleu_of_one_word_against_itself_is_one(metric: type[OverlapMetric]) -> None:
-    assert one(metric, "Yes", "yes") == pytest.approx(1)
-    assert one(metric, "yes sir", "yes sir") >= 1
-
-
-def test_names_of_bleu_say_how_many_orders_are_counted() -> None:
-    assert [metric.name for metric in OF_THEIR_ORDERS] == ["bleu-1-of-1", "bleu-2-of-2", "bleu-3-of-3"]
-    assert all(evaluator_class(metric.name) is metric for metric in (*BLEUS, *OF_THEIR_ORDERS))
 
 
 @pytest.mark.parametrize("metric", [*BLEUS, *OF_THEIR_ORDERS])
@@ -103,6 +75,7 @@ def test_bleu_ends_where_a_perfect_match_is(metric: type[OverlapMetric]) -> None
     text = "one two three four five six"
     assert metric.range[0] < one(metric, f"{text} seven", text) < one(metric, text, text)
     assert one(metric, text, text) == pytest.approx(metric.range[1])
+    assert one(metric, "Yes", "yes") == pytest.approx(1) and one(metric, "yes sir", "yes sir") >= 1
 
 
 @pytest.mark.parametrize(
@@ -112,9 +85,6 @@ def test_bleu_ends_where_a_perfect_match_is(metric: type[OverlapMetric]) -> None
         ("police kill the gunman", 3 / 4),
         ("the gunman kill police", 2 / 4),
         ("the gunman police killed", 2 / 4),
-        # P = 2/5, R = 2/4.
-        ("now the police saw it, gunman!", 2 * 2 / (6 + 4)),
-        ("POLICE, killed: the gunman?!", 1),
     ],
 )
 def test_rouge_by_hand(response: str, expected: float) -> None:
@@ -122,33 +92,17 @@ def test_rouge_by_hand(response: str, expected: float) -> None:
 
 
 TEXTS = ["Don't you like my two_dogs?", "you LIKE dogs, don't you", "my 2 dogs like you - you?", "", "?!"]
-
-
 TEXT = WORDS.map(" ".join) | st.sampled_from(TEXTS)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(TEXT, TEXT)
 def test_rouge_is_rouge_scores(response: str, reference: str) -> None:
     expected = RougeScorer(["rougeL"]).score(target=reference, prediction=response)["rougeL"].fmeasure
     assert one(RougeL, response, reference) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("response", "reference", "expected"),
-    [
-        # Three of four words and of three, "dogs" by its stem, in one chunk: F = PR / (.9 P + .1 R).
-        ("the dogs ran fast", "the dog ran", 0.75 / (0.9 * 0.75 + 0.1) * (1 - 0.5 / 3**3)),
-        # All four words, in two chunks.
-        ("on the mat sat", "sat on the mat", 1 - 0.5 * (2 / 4) ** 3),
-        ("big", "large", 0),
-    ],
-)
-def test_meteor_by_hand(response: str, reference: str, expected: float) -> None:
-    assert one(Meteor, response, reference) == pytest.approx(expected)
-
-
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30)
 @given(WORDS, WORDS)
 def test_meteor_is_nltks_without_synonyms(response: list[str], reference: list[str]) -> None:
     none = SimpleNamespace(synsets=lambda word: [])
@@ -167,7 +121,9 @@ def test_every_text_has_a_score(metric: type[OverlapMetric], tmp_path: Path) -> 
         assert one(metric, odd, "") == one(metric, "", odd) == 0
 
 
-def test_signatures_name_what_computes() -> None:
+def test_names_and_signatures_say_what_is_computed() -> None:
+    assert [metric.name for metric in OF_THEIR_ORDERS] == ["bleu-1-of-1", "bleu-2-of-2", "bleu-3-of-3"]
+    assert all(evaluator_class(metric.name) is metric for metric in METRICS)
     assert Bleu1().signature != Bleu2().signature
     assert "nltk-" in Bleu4().signature and "tokens:1" in Bleu4().signature
     assert "rapidfuzz-" in RougeL().signature

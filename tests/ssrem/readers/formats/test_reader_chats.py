@@ -29,7 +29,7 @@ TALK = {
         {"role": "user", "content": [{"type": "text", "text": "And here?"}, IMAGE], "name": "anna"},
         {
             "role": "assistant",
-            "refusal": "I cannot say.",
+            "refusal": "I cannot.",
             "content": [{"type": "refusal", "refusal": "No idea."}],
         },
     ]
@@ -40,6 +40,8 @@ SPOKEN = [
     ("anna", "And here?"),
     ("assistant", "No idea."),
 ]
+
+Write = Callable[..., Path]
 
 
 def lines(*rows: Any) -> str:
@@ -55,7 +57,7 @@ def spoken(rows: list[dict[str, Any]]) -> list[tuple[str | None, str | None]]:
 
 
 @pytest.fixture(params=[lines, array])
-def write(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Path]:
+def write(request: pytest.FixtureRequest, tmp_path: Path) -> Write:
     def writer(*rows: Any) -> Path:
         path = tmp_path / "chats"
         path.write_text(request.param(*rows), encoding="utf-8")
@@ -64,37 +66,37 @@ def write(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Path]
     return writer
 
 
-def test_systems_tools_and_calls_are_left_out_and_counted(write: Callable[..., Path]) -> None:
+def test_systems_tools_and_calls_are_left_out_and_counted(write: Write) -> None:
     reader = open_dump(write(TALK))
     assert reader.format == "openai"
     rows = rows_of(reader)
     assert spoken(rows) == SPOKEN
-    assert reader.left_out == {
+    left_out = {
         "messages of system": 1,
-        "calls of tools": 2,
         "messages of tool": 1,
+        "calls of tools": 2,
         "parts of type image_url": 2,
     }
+    assert reader.left_out == left_out
     assert json.loads(rows[3]["metadata"]) == {"role": "user"}
     assert {row["line"] for row in rows} == {1}
 
 
-def test_a_conversation_has_the_id_of_its_row_or_its_number(write: Callable[..., Path]) -> None:
+def test_a_conversation_has_the_id_of_its_row_or_its_number(write: Write) -> None:
     hello = [{"role": "user", "content": "Hello"}]
     rows = rows_of(open_dump(write({"messages": hello, "model": "m"}, {"messages": hello})))
     assert [(row["conversation_id"], row["record"]) for row in rows] == [
         ("1", "conversation"), ("1", "message"), ("2", "conversation"), ("2", "message"),
     ]  # fmt: skip
     assert rows[0]["metadata"] == '{"model":"m"}'
-    rows = rows_of(
-        open_dump(write({"id": "x", "messages": hello}, {"messages": hello}, {"id": "x", "messages": hello}))
-    )
+    named = {"id": "x", "messages": hello}
+    rows = rows_of(open_dump(write(named, {"messages": hello}, named)))
     assert [(row.get("conversation_id"), row.get("problem")) for row in rows] == [
         ("x", None), ("x", None), (None, None), (None, None), ("x", "duplicate_conversation"),
     ]  # fmt: skip
 
 
-def test_the_turns_of_users_are_those_of_the_owner(write: Callable[..., Path]) -> None:
+def test_the_turns_of_users_are_those_of_the_owner(write: Write) -> None:
     talk = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     path = write({"user_id": 7, "client": "c", "messages": talk}, {"client": "d", "messages": talk})
     rows = rows_of(open_dump(path))
@@ -105,43 +107,37 @@ def test_the_turns_of_users_are_those_of_the_owner(write: Callable[..., Path]) -
     assert json.loads(rows[0]["metadata"]) == {"user_id": 7}
 
 
-def test_a_mapping_of_other_fields_or_absent_keys_is_refused(write: Callable[..., Path]) -> None:
+def test_a_mapping_of_other_fields_or_absent_keys_is_refused(write: Write) -> None:
     path = write(TALK)
-    with pytest.raises(DumpError, match="openai takes --map conversation=KEY and speaker=KEY alone"):
-        open_dump(path, mapping={"time": "content"})
-    with pytest.raises(DumpError, match="openai takes --map conversation=KEY and speaker=KEY alone"):
-        open_dump(path, mapping={"conversation": "@file"})
+    for mapping in ({"time": "content"}, {"conversation": "@file"}):
+        with pytest.raises(DumpError, match="openai takes --map conversation=KEY and speaker=KEY alone"):
+            open_dump(path, mapping=mapping)
     with pytest.raises(DumpError, match="names the key 'person', which is not there; the keys are messages"):
         open_dump(path, mapping={"speaker": "person"})
 
 
-def test_ids_and_times_of_messages(write: Callable[..., Path]) -> None:
+def test_ids_and_times_of_messages(write: Write) -> None:
     message = {"role": "user", "content": "Hi", "id": "m1", "create_time": 0, "person": 5}
     (row,) = rows_of(open_dump(write({"messages": [message]})))[1:]
     assert (row["utterance_id"], row["time"].year, row["metadata"]) == ("m1", 1970, '{"person":5}')
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        "oops",
-        None,
-        {"role": ["user"], "content": "x"},
-        {"role": "user", "content": 5},
-        {"role": "user", "content": [5]},
-    ],
-)
-def test_malformed_messages_keep_their_conversation(write: Callable[..., Path], message: Any) -> None:
-    rows = rows_of(open_dump(write({"id": "x", "messages": [*TALK["messages"], message]})))
-    assert spoken(rows)[:-1] == SPOKEN
-    assert (rows[-1]["problem"], rows[-1]["conversation_id"], rows[-1]["line"]) == ("malformed_row", "x", 1)
-    assert json.loads(rows[-1]["raw"]) == message
+def test_malformed_messages_keep_their_conversation(write: Write) -> None:
+    bad: list[Any] = ["oops", None, {"role": ["user"], "content": "x"}]
+    bad += [{"role": "user", "content": content} for content in (5, [5])]
+    rows = rows_of(open_dump(write({"id": "x", "messages": [*TALK["messages"], *bad]})))
+    assert spoken(rows)[: -len(bad)] == SPOKEN
+    problems = [
+        (row["problem"], row["conversation_id"], row["line"], json.loads(row["raw"])) for row in rows[5:]
+    ]
+    assert problems == [("malformed_row", "x", 1, message) for message in bad]
 
 
-@pytest.mark.parametrize("row", [{"messages": "x"}, {"messages": None}, {}, {"id": [1], "messages": []}])
-def test_rows_that_are_no_conversation(write: Callable[..., Path], row: Any) -> None:
-    rows = rows_of(open_dump(write({"id": "x", **TALK}, row)))
-    assert [(row["line"], row["problem"]) for row in rows if "problem" in row] == [(2, "malformed_row")]
+def test_rows_that_are_no_conversation(write: Write) -> None:
+    bad = [{"messages": "x"}, {"messages": None}, {}, {"id": [1], "messages": []}]
+    rows = rows_of(open_dump(write({"id": "x", **TALK}, *bad)))
+    problems = [(row["line"], row["problem"]) for row in rows if "problem" in row]
+    assert problems == [(line, "malformed_row") for line in (2, 3, 4, 5)]
 
 
 def test_lines_that_are_no_object(tmp_path: Path) -> None:
@@ -160,38 +156,25 @@ def test_an_array_that_breaks_off_is_one_line(tmp_path: Path) -> None:
         rows_of(open_dump(path, format="openai"))
 
 
-def test_a_first_row_longer_than_the_head_is_recognised(write: Callable[..., Path]) -> None:
+def test_a_first_row_longer_than_the_head_is_recognised(write: Write) -> None:
     long = {"messages": [{"role": "user", "content": "x" * 100_000}], "user_id": "u"}
     assert spoken(rows_of(open_dump(write(long)))) == [("u", "x" * 100_000)]
 
 
-SHAREGPT = {
-    "id": "QWJhYvA_0",
-    "conversations": [
-        {"from": "system", "value": "Be kind."},
-        {"from": "human", "value": "Hi"},
-        {"from": "function_call", "value": "{}"},
-        {"from": "observation", "value": "{}"},
-        {"from": "gpt", "value": "Hello"},
-        {"from": "human", "value": ""},
-        {"from": "gpt", "value": 3},
-    ],
-}
-
-
-def test_sharegpt(write: Callable[..., Path]) -> None:
-    reader = open_dump(write(SHAREGPT, {**SHAREGPT, "id": "b"}))
+def test_sharegpt(write: Write) -> None:
+    left_out = [(role, "{}") for role in ("system", "function_call", "observation")]
+    talk: list[tuple[str, Any]] = [*left_out, ("human", "Hi"), ("gpt", "Hello"), ("human", ""), ("gpt", 3)]
+    turns = [{"from": role, "value": value} for role, value in talk]
+    reader = open_dump(write(*({"id": id, "conversations": turns} for id in ("QWJhYvA_0", "b"))))
     rows = rows_of(reader)
     assert reader.format == "sharegpt"
     assert [row["conversation_id"] for row in rows] == ["QWJhYvA_0"] * 5 + ["b"] * 5
     assert spoken(rows[:5]) == [("human", "Hi"), ("gpt", "Hello"), ("human", None), (None, None)]
     assert rows[4]["problem"] == "malformed_row"
-    assert reader.left_out == {
-        f"messages of {role}": 2 for role in ("system", "function_call", "observation")
-    }
+    assert reader.left_out == {f"messages of {role}": 2 for role, _ in left_out}
 
 
-def test_rows_of_another_form_are_not_taken_and_told(write: Callable[..., Path]) -> None:
+def test_rows_of_another_form_are_not_taken_and_told(write: Write) -> None:
     path = write({"messages": [{"author": "a", "body": "b"}]})
     assert guess_format(DumpFile(path)) != "openai"
     with pytest.raises(DumpError, match="is not openai but looks like jsonl"):
@@ -207,10 +190,9 @@ def test_rows_of_parquet_are_chats_too(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pa.Table.from_pylist(rows), path)
     reader = open_dump(path)
     assert reader.format == "openai"
-    said = [
-        (r["conversation_id"], r["speaker"], r["text"]) for r in rows_of(reader) if r["record"] == "message"
-    ]
-    assert said[:3] == [("c0", "user", "hi"), ("c0", "assistant", "hello"), ("c1", "user", "hi")]
+    messages = rows_of(reader)
+    assert [row["conversation_id"] for row in messages] == [f"c{n}" for n in range(3) for _ in range(3)]
+    assert spoken(messages) == [("user", "hi"), ("assistant", "hello")] * 3
     assert reader.bytes_read == reader.total_bytes
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(DumpError, match="not a whole Parquet file"):
@@ -224,10 +206,8 @@ def test_the_owner_of_a_conversation_says_the_turns_of_users(tmp_path: Path, own
     reader = open_dump(path)
     assert [row["speaker"] for row in rows_of(reader) if row["record"] == "message"] == ["u", "1/assistant"]
     key = next(iter(owner.get("metadata", owner)))
-    assert (
-        f"the turns of users are those of {key!r} of their conversation; --map speaker=KEY names another"
-        in reader.notes
-    )
+    note = f"the turns of users are those of {key!r} of their conversation; --map speaker=KEY names another"
+    assert note in reader.notes
     assert "with --map speaker=KEY" in reader.ways_to_people
 
 
@@ -250,10 +230,5 @@ def test_of_chatgpt_only_what_the_chat_shows_is_read(tmp_path: Path) -> None:
     path.write_text(json.dumps([{"id": "c", "mapping": nodes, "current_node": str(len(said) - 1)}]))
     reader = open_dump(path)
     assert spoken(rows_of(reader)[1:]) == [("user", "what is new"), ("assistant", "nothing")]
-    assert reader.left_out == {
-        "hidden messages of type user_editable_context": 1,
-        "hidden messages of type text": 1,
-        "hidden messages of type thoughts": 1,
-        "calls of tools": 1,
-        "messages of tool": 1,
-    }
+    hidden = [f"hidden messages of type {kind}" for kind in ("user_editable_context", "text", "thoughts")]
+    assert reader.left_out == dict.fromkeys([*hidden, "calls of tools", "messages of tool"], 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,10 @@ UTTERANCES = [
     _utterance("u2", "bob", "hi", meta={"score": 3, "gilded": None, "top": True}, **{"reply-to": "u1"}),
     _utterance("u3", "ann", "bye", timestamp="1525289897.5", vectors=["bert"], meta={"parsed": [{"rt": 0}]}),
 ]
+TIME = datetime(2018, 5, 2, 19, 38, 15)
+LATER: dict[str, Any] = {"time": TIME + timedelta(seconds=2.5), "metadata": '{"parsed":[{"rt":0}]}'}
 ROWS: list[dict[str, Any]] = [
-    {"utterance_id": "u1", "speaker": "ann", "text": "Hello", "time": datetime(2018, 5, 2, 19, 38, 15)},
+    {"utterance_id": "u1", "speaker": "ann", "text": "Hello", "time": TIME},
     {
         "utterance_id": "u2",
         "speaker": "bob",
@@ -34,13 +36,7 @@ ROWS: list[dict[str, Any]] = [
         "reply_to": "u1",
         "metadata": '{"score":3,"top":true}',
     },
-    {
-        "utterance_id": "u3",
-        "speaker": "ann",
-        "text": "bye",
-        "time": datetime(2018, 5, 2, 19, 38, 17, 500000),
-        "metadata": '{"parsed":[{"rt":0}]}',
-    },
+    {"utterance_id": "u3", "speaker": "ann", "text": "bye", **LATER},
 ]
 
 
@@ -57,21 +53,12 @@ def test_the_written_layout(tmp_path: Path) -> None:
     reader = open_dump(folder)
     assert reader.format == "convokit"
     rows = rows_of(reader)
-    assert rows[0] == {
-        "record": "conversation",
-        "file": "conversations.json",
-        "line": 1,
-        "conversation_id": "u1",
-        "metadata": '{"topic":"tea"}',
-    }
-    place: dict[str, Any] = {"record": "message", "file": "utterances.jsonl", "conversation_id": "u1"}
+    place: dict[str, Any] = {"record": "conversation", "file": "conversations.json", "conversation_id": "u1"}
+    assert rows[0] == {**place, "line": 1, "metadata": '{"topic":"tea"}'}
+    place |= {"record": "message", "file": "utterances.jsonl"}
     assert rows[1:] == [{**place, "line": line, **row} for line, row in enumerate(ROWS, 1)]
-    assert [file.name for file in reader.files()] == [
-        "conversations.json",
-        "index.json",
-        "speakers.json",
-        "utterances.jsonl",
-    ]
+    files = ["conversations.json", "index.json", "speakers.json", "utterances.jsonl"]
+    assert [file.name for file in reader.files()] == files
     assert reader.bytes_read == reader.total_bytes
 
 
@@ -134,10 +121,8 @@ def test_a_folder_that_convokit_dumped(tmp_path: Path) -> None:
     ]
     assert [row["utterance_id"] for row in rows[2:]] == [u.id for u in corpus.iter_utterances()]
     for row, utterance in zip(rows[2:], corpus.iter_utterances(), strict=True):
-        assert row["conversation_id"] == utterance.conversation_id
-        assert row["speaker"] == utterance.speaker.id
-        assert row["text"] == utterance.text
-        assert row.get("reply_to") == utterance.reply_to
+        said = (utterance.conversation_id, utterance.speaker.id, utterance.text, utterance.reply_to)
+        assert (row["conversation_id"], row["speaker"], row["text"], row.get("reply_to")) == said
         assert json.loads(row.get("metadata", "{}")) == dict(utterance.meta)
         seconds = (row["time"] - datetime(1970, 1, 1)).total_seconds() if "time" in row else None
         assert seconds == utterance.timestamp

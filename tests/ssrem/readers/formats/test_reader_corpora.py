@@ -11,8 +11,13 @@ from typing import Any
 import pytest
 
 from ssrem.readers import open_dump
+from ssrem.readers.base import Reader
 from support.exports import EMPATHETIC_DIALOGUES, PERSONACHAT, TOPICAL_CHAT, write_dump
 from support.reader_rows import rows_of
+
+
+def _json(tmp_path: Path, value: Any) -> Reader:
+    return open_dump(write_dump({"": json.dumps(value).encode()}, tmp_path / "any.json"))
 
 
 def _message(sender: Any, text: Any, second: int) -> dict[str, Any]:
@@ -33,23 +38,20 @@ DUMP = {
 
 
 def test_conversations_with_their_ratings_and_then_their_messages(tmp_path: Path) -> None:
-    path = tmp_path / "any.json"
-    path.write_text(json.dumps(DUMP))
-    rows = rows_of(open_dump(path))
-    message = {"record": "message", "file": "any.json", "conversation_id": "c1"}
-    times = [datetime(2018, 5, 2, 19, 38, second) for second in (1, 2, 3)]
+    rows = rows_of(_json(tmp_path, DUMP))
+    place = {"file": "any.json", "conversation_id": "c1"}
     metadata = '{"prompt":"tea?","ratings":{"upbeat":7.5,"witty":5},"start":"2018-05-02T19:38:00Z"}'
-    assert rows[:4] == [
+    assert rows[0] == {**place, "record": "conversation", "line": 1, "metadata": metadata}
+    assert rows[1:4] == [
         {
-            "record": "conversation",
-            "file": "any.json",
-            "line": 1,
-            "conversation_id": "c1",
-            "metadata": metadata,
-        },
-        {**message, "line": 1, "speaker": "ann", "text": "Hello", "time": times[0]},
-        {**message, "line": 2, "speaker": "ann", "text": "you", "time": times[1]},
-        {**message, "line": 3, "speaker": "bob", "text": "hi", "time": times[2]},
+            **place,
+            "record": "message",
+            "line": n,
+            "speaker": who,
+            "text": text,
+            "time": datetime(2018, 5, 2, 19, 38, n),
+        }
+        for n, (who, text) in enumerate((("ann", "Hello"), ("ann", "you"), ("bob", "hi")), 1)
     ]
     assert [(r["conversation_id"], r["record"], r.get("problem"), r["line"]) for r in rows[4:]] == [
         ("c2", "conversation", None, 2),
@@ -73,9 +75,7 @@ def test_half_a_surrogate_pair_costs_the_message_or_the_conversation_that_holds_
         "text": {"messages": [[_message("ann", half, 1), good, {"sender": "ann", "text": "x", half: 1}]]},
         "shape": half,
     }
-    path = tmp_path / "any.json"
-    path.write_text(json.dumps(talks))
-    rows = rows_of(open_dump(path))
+    rows = rows_of(_json(tmp_path, talks))
     records = [(r.get("conversation_id"), r["record"], r.get("problem"), r["line"]) for r in rows]
     assert records == [
         (None, "message", "undecodable", 1),
@@ -95,12 +95,10 @@ def test_the_packaged_corpus_to_the_message() -> None:
     pytest.importorskip("chitchat_dataset")
     counts: Counter[tuple[str, bool]] = Counter()
     rated = 0
-    for batch in open_dump("chitchat"):
-        columns = [batch.column(name).to_pylist() for name in ("record", "problem", "time", "metadata")]
-        for record, problem, time, metadata in zip(*columns, strict=True):
-            assert problem is None
-            counts[record, time is not None] += 1
-            rated += record == "conversation" and '"ratings":' in metadata
+    for row in rows_of(open_dump("chitchat")):
+        assert "problem" not in row
+        counts[row["record"], "time" in row] += 1
+        rated += row["record"] == "conversation" and '"ratings":' in row["metadata"]
     assert counts == {("conversation", False): 7_168, ("message", True): 258_145}
     assert rated == 5_988
 
@@ -167,18 +165,14 @@ def test_lines_become_conversations_of_two_seats(tmp_path: Path) -> None:
     )
     (tmp_path / "dialogues_act.txt").write_text("3 4 1\n")
     for source, format in ((tmp_path, None), (path, "dailydialog")):
-        rows = rows_of(open_dump(source, format=format))
-        assert [
-            (row.get("conversation_id"), row.get("speaker"), row.get("text", row.get("problem")))
-            for row in rows
-        ] == [
+        *said, unread, damaged = rows_of(open_dump(source, format=format))
+        assert [(row["conversation_id"], row["speaker"], row["text"]) for row in said] == [
             ("1", "A", "Hi , Ann ."),
             ("1", "B", "Hello ’ all ."),
             ("1", "A", "Bye ."),
-            (None, None, "malformed_row"),
-            (None, None, "undecodable"),
         ]
-        assert rows[-1]["raw"] == b"\xff __eou__" and rows[-1]["line"] == 4
+        assert (unread["line"], unread["problem"]) == (3, "malformed_row")
+        assert (damaged["line"], damaged["problem"], damaged["raw"]) == (4, "undecodable", b"\xff __eou__")
 
 
 def test_rows_of_eight_or_nine_cells(tmp_path: Path) -> None:
@@ -189,16 +183,11 @@ def test_rows_of_eight_or_nine_cells(tmp_path: Path) -> None:
         ("hit:7_conv:14/3", "12", "A mile"),
     ]
     assert {row["conversation_id"] for row in said} == {"hit:7_conv:14"}
-    assert (
-        said[0]["metadata"]
-        == '{"context":"proud","prompt":"My son said , well done.","selfeval":"5|5|5_2|2|5"}'
-    )
+    about = '{"context":"proud","prompt":"My son said , well done.","selfeval":"5|5|5_2|2|5"}'
+    assert said[0]["metadata"] == about
     assert "Yes" not in said[2]["metadata"]
-    assert (unread["line"], unread["problem"], unread["raw"]) == (
-        5,
-        "malformed_row",
-        b"hit:7_conv:14,4,proud",
-    )
+    problem = (unread["line"], unread["problem"], unread["raw"])
+    assert problem == (5, "malformed_row", b"hit:7_conv:14,4,proud")
 
 
 def test_conversations_begin_where_the_numbers_do(tmp_path: Path) -> None:
@@ -224,13 +213,9 @@ def test_conversations_and_messages(tmp_path: Path) -> None:
     rows = rows_of(open_dump(write_dump(TOPICAL_CHAT, tmp_path / "train.json")))
     assert [row["record"] for row in rows] == ["conversation", "message", "message"] * 2
     assert '"conversation_rating":{"agent_1":"Good","agent_2":"Excellent"}' in rows[0]["metadata"]
-    said = rows[1]
-    assert (said["conversation_id"], said["speaker"], said["text"]) == (
-        "t_1",
-        "agent_1",
-        "Do you like boats?",
-    )
-    assert '"knowledge_source":["FS1"]' in said["metadata"]
+    said = [rows[1][field] for field in ("conversation_id", "speaker", "text")]
+    assert said == ["t_1", "agent_1", "Do you like boats?"]
+    assert '"knowledge_source":["FS1"]' in rows[1]["metadata"]
     assert [row["line"] for row in rows] == [1, 1, 2, 2, 3, 4]
 
 
@@ -249,8 +234,6 @@ def test_a_conversation_without_messages_is_a_problem(tmp_path: Path) -> None:
     ],
 )
 def test_other_dumps_with_the_same_keys_are_read_as_rows(tmp_path: Path, dump: Any) -> None:
-    path = tmp_path / "dump.json"
-    path.write_text(json.dumps(dump))
-    reader = open_dump(path)
+    reader = _json(tmp_path, dump)
     assert reader.format == "jsonl"
     assert sum("text" in row for row in rows_of(reader)) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,13 @@ from ssrem.readers import guess_format, open_dump
 from ssrem.readers.files.streams import DumpFile
 from support.exports import DISCORD, SLACK, TELEGRAM, TELEGRAM_ALL, write_dump
 from support.reader_rows import rows_of
+
+
+def _read(tmp_path: Path, files: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of an export whose files hold these values."""
+    return rows_of(
+        open_dump(write_dump({name: json.dumps(v).encode() for name, v in files.items()}, tmp_path / "e"))
+    )
 
 
 def test_channels_days_threads_and_names(tmp_path: Path) -> None:
@@ -33,10 +41,7 @@ def test_channels_days_threads_and_names(tmp_path: Path) -> None:
 def test_users_that_are_bots_are_no_people(tmp_path: Path) -> None:
     users = [{"id": "U1", "is_bot": True, "name": "build"}, {"id": "U2", "is_bot": False}]
     messages = [{"ts": user["id"], "user": user["id"], "text": "green"} for user in users]
-    dump = {"users.json": json.dumps(users), "c/2023-01-01.json": json.dumps(messages)}
-    rows = rows_of(
-        open_dump(write_dump({name: text.encode() for name, text in dump.items()}, tmp_path / "e"))
-    )
+    rows = _read(tmp_path, {"users.json": users, "c/2023-01-01.json": messages})
     assert [(row["speaker"], row.get("is_person")) for row in rows] == [("U1", False), ("U2", None)]
 
 
@@ -47,9 +52,10 @@ def test_a_day_that_is_no_list_and_an_entry_that_is_no_message_are_problems(tmp_
         "a/2023-01-03.json": b'[5, {"text": [1]}, {"text": "a", "thread_ts": []}]',
     }
     rows = rows_of(open_dump(write_dump(SLACK | damaged, tmp_path / "export")))
-    assert [
+    problems = [
         (row["file"][2:], row["line"], row["problem"], row["raw"]) for row in rows if "problem" in row
-    ] == [
+    ]
+    assert problems == [
         ("2023-01-01.json", 1, "malformed_row", b"{}"),
         ("2023-01-02.json", 1, "broken_json", b"["),
         ("2023-01-03.json", 1, "malformed_row", b"5"),
@@ -78,8 +84,7 @@ def test_threads_are_chains_and_messages_of_the_channel_state_no_reply(tmp_path:
         | ({"subtype": subtype} if subtype else {})
         for time, thread, subtype, *_ in said
     ]
-    dump = {"c/2023-01-01.json": json.dumps(messages[:4]), "c/2023-01-02.json": json.dumps(messages[4:])}
-    rows = rows_of(open_dump(write_dump({name: day.encode() for name, day in dump.items()}, tmp_path / "e")))
+    rows = _read(tmp_path, {"c/2023-01-01.json": messages[:4], "c/2023-01-02.json": messages[4:]})
     assert [(row.get("reply_to"), row.get("in_thread")) for row in rows] == [
         (reply_to, aside) for *_, reply_to, aside in said
     ]
@@ -99,30 +104,24 @@ def test_messages_of_a_channel(tmp_path: Path) -> None:
     assert reader.left_out == {"notices": 1, "messages without text": 1}
 
 
-def test_a_file_that_is_cut_off_is_one_line(tmp_path: Path) -> None:
+def test_channels_cut_off_and_with_types_as_numbers_and_what_is_none(tmp_path: Path) -> None:
     path = write_dump({"": DISCORD[""][:-400]}, tmp_path / "channel.json")
     with pytest.raises(DumpError, match="broken JSON in line 95, column 7"):
         rows_of(open_dump(path))
-
-
-def test_lines_of_json_with_such_keys_are_no_export(tmp_path: Path) -> None:
-    line = b'{"guild": "g", "channel": "c", "author": "a", "content": "x"}\n'
-    assert guess_format(DumpFile(write_dump({"": line * 2}, tmp_path / "lines.jsonl"))) == "jsonl"
-
-
-def test_a_reply_whose_type_is_a_number_is_a_reply(tmp_path: Path) -> None:
-    path = write_dump({"": DISCORD[""].replace(b'"Reply"', b'"19"')}, tmp_path / "channel.json")
+    path.write_bytes(DISCORD[""].replace(b'"Reply"', b'"19"'))
     _, _, replied, *_ = rows_of(open_dump(path))
     assert (replied["reply_to"], replied["speaker"]) == ("2", "12")
+    path.write_bytes(b'{"guild": "g", "channel": "c", "author": "a", "content": "x"}\n' * 2)
+    assert guess_format(DumpFile(path)) == "jsonl"
+
+
+TRIP = ("77", '{"id":77,"name":"Trip","type":"private_group"}')
 
 
 def test_one_chat(tmp_path: Path) -> None:
     reader = open_dump(write_dump(TELEGRAM, tmp_path / "result.json"))
     chat, shown, reply, unread = rows_of(reader)
-    assert (chat["conversation_id"], chat["metadata"]) == (
-        "77",
-        '{"id":77,"name":"Trip","type":"private_group"}',
-    )
+    assert (chat["conversation_id"], chat["metadata"]) == TRIP
     assert (shown["utterance_id"], shown["speaker"]) == ("77/2", "user1")
     assert (shown["text"], shown["metadata"]) == ("Look at https://example.org, all", '{"name":"Ann"}')
     assert f"{shown['time']:%H:%M}" == "09:01"  # in UTC, not as the phone showed it
@@ -134,10 +133,7 @@ def test_one_chat(tmp_path: Path) -> None:
 def test_all_chats_with_ids_that_repeat(tmp_path: Path) -> None:
     rows = rows_of(open_dump(write_dump(TELEGRAM_ALL, tmp_path / "result.json")))
     chats = [(row["conversation_id"], row["metadata"]) for row in rows if row["record"] == "conversation"]
-    assert chats == [
-        ("77", '{"id":77,"name":"Trip","type":"private_group"}'),
-        ("2", '{"id":2,"type":"personal_chat"}'),
-    ]
+    assert chats == [TRIP, ("2", '{"id":2,"type":"personal_chat"}')]
     assert [row["utterance_id"] for row in rows if "utterance_id" in row] == ["77/2", "77/3", "2/2"]
 
 
@@ -145,5 +141,4 @@ def test_a_reply_to_another_chat_is_no_reply_here(tmp_path: Path) -> None:
     message = {"id": 5, "type": "message", "from_id": "user1", "text": "x", "reply_to_message_id": 4}
     messages = [{**message, "id": 4}, message, {**message, "id": 6, "reply_to_peer_id": "channel8"}]
     chat = {"name": "n", "type": "private_group", "id": 1, "messages": messages}
-    rows = rows_of(open_dump(write_dump({"": json.dumps(chat).encode()}, tmp_path / "result.json")))
-    assert [row.get("reply_to") for row in rows] == [None, "1/4", "1/4", None]
+    assert [row.get("reply_to") for row in _read(tmp_path, {"": chat})] == [None, "1/4", "1/4", None]

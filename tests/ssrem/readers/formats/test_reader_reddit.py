@@ -29,12 +29,16 @@ def content(*rows: Any) -> bytes:
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
-def test_submissions_open_the_conversation_of_their_comments(tmp_path: Path) -> None:
-    path = tmp_path / "weather"
-    path.write_bytes(content(SUBMISSION, COMMENT, ANSWER))
-    reader = open_dump(path)
-    rows = rows_of(reader)
+def read(tmp_path: Path, *rows: Any, more: bytes = b"") -> list[dict[str, Any]]:
+    """The rows of a dump of these objects, and of these bytes after them."""
+    (tmp_path / "weather").write_bytes(content(*rows) + more)
+    reader = open_dump(tmp_path / "weather")
     assert reader.format == "reddit"
+    return rows_of(reader)
+
+
+def test_submissions_open_the_conversation_of_their_comments(tmp_path: Path) -> None:
+    rows = read(tmp_path, SUBMISSION, COMMENT, ANSWER)
     assert [(row["utterance_id"], row.get("reply_to"), row["speaker"], row["text"]) for row in rows] == [
         ("t3_4qnqxa", None, "ann", "Rain?\n\nIt rains."),
         ("t1_d4ufgzj", "t3_4qnqxa", "bob", "Yes."),
@@ -47,18 +51,14 @@ def test_submissions_open_the_conversation_of_their_comments(tmp_path: Path) -> 
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("selftext", ["", "[deleted]", "[removed]", None])
-def test_a_submission_without_a_text_is_its_title(tmp_path: Path, selftext: str | None) -> None:
-    path = tmp_path / "weather"
-    path.write_bytes(content({**SUBMISSION, "selftext": selftext}))
-    (row,) = rows_of(open_dump(path))
-    assert row["text"] == "Rain?"
+def test_a_submission_without_a_text_is_its_title(tmp_path: Path) -> None:
+    rows = [{**SUBMISSION, "selftext": selftext} for selftext in ("", "[deleted]", "[removed]", None)]
+    assert [row["text"] for row in read(tmp_path, *rows)] == ["Rain?"] * 4
 
 
 def test_parents_that_are_numbers(tmp_path: Path) -> None:
-    path = tmp_path / "weather"
-    path.write_bytes(content({**COMMENT, "parent_id": int("d4ufgzj", 36)}, {**COMMENT, "parent_id": None}))
-    first, second = rows_of(open_dump(path))
+    parents = (int("d4ufgzj", 36), None)
+    first, second = read(tmp_path, *({**COMMENT, "parent_id": parent} for parent in parents))
     assert (first["reply_to"], "reply_to" in second) == ("t1_d4ufgzj", False)
 
 
@@ -81,35 +81,24 @@ def test_a_folder_of_packed_files_with_windows_of_two_gigabytes(tmp_path: Path) 
 def test_rows_of_another_form_are_rows_with_a_problem(tmp_path: Path) -> None:
     broken = [
         {"body": "x"},
-        {**COMMENT, "id": None},
-        {**COMMENT, "body": ["x"]},
-        {**COMMENT, "parent_id": [1]},
+        *(COMMENT | wrong for wrong in ({"id": None}, {"body": ["x"]}, {"parent_id": [1]})),
     ]
-    path = tmp_path / "weather"
-    path.write_bytes(content(COMMENT, *broken) + b"{\n")
-    rows = rows_of(open_dump(path))
+    rows = read(tmp_path, COMMENT, *broken, more=b"{\n")
     assert [(row["line"], row.get("problem")) for row in rows] == [
         (1, None), *((line, "malformed_row") for line in range(2, 6)), (6, "broken_json"),
     ]  # fmt: skip
 
 
 def test_the_signs_that_reddit_escapes_are_read_as_such(tmp_path: Path) -> None:
-    path = tmp_path / "weather"
-    path.write_bytes(
-        content({**SUBMISSION, "title": "Q&amp;A"}, {**COMMENT, "body": "&gt; a &copy b &amp;lt;"})
-    )
-    assert [row["text"] for row in rows_of(open_dump(path))] == ["Q&A\n\nIt rains.", "> a &copy b &lt;"]
+    rows = {**SUBMISSION, "title": "Q&amp;A"}, {**COMMENT, "body": "&gt; a &copy b &amp;lt;"}
+    assert [row["text"] for row in read(tmp_path, *rows)] == ["Q&A\n\nIt rains.", "> a &copy b &lt;"]
 
 
 def test_submissions_precede_comments_whatever_the_names_of_files(tmp_path: Path) -> None:
     orphan = {**ANSWER, "author": "cy", "parent_id": "t1_gone"}
-    files = {
-        "weather_comments": [orphan, COMMENT],
-        "weather_submissions": [SUBMISSION],
-        "all": [ANSWER, SUBMISSION],
-    }
-    for name, rows in files.items():
-        (tmp_path / name).write_bytes(content(*rows))
+    (tmp_path / "weather_comments").write_bytes(content(orphan, COMMENT))
+    (tmp_path / "weather_submissions").write_bytes(content(SUBMISSION))
+    (tmp_path / "all").write_bytes(content(ANSWER, SUBMISSION))
     rows = rows_of(open_dump(tmp_path))
     assert [(row["file"], row["speaker"]) for row in rows] == [
         ("weather_submissions", "ann"),
