@@ -135,7 +135,7 @@ def _published_inputs(home: Warehouse, version: Version) -> dict[str, Any]:
     own = [p for p in home.partitions() if p.key.corpus and (p.key.evaluator, p.key.version) == version]
     damaged = find_damage(home.root, own)
     intact = {(p.address, p.run) for p in own if p not in damaged}
-    who = json.dumps(dict(zip(("evaluator", "version"), version, strict=True)))
+    who = json.dumps({"evaluator": version[0], "version": version[1]})
     query = """
         SELECT run_id, outputs, inputs FROM runs
         WHERE stage = 'score' AND parameters = ? AND ssrem_version = ? ORDER BY started
@@ -143,7 +143,7 @@ def _published_inputs(home: Warehouse, version: Version) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for run, outputs, inputs in home.query(query, [who, __version__]):
         gone = {key.corpus for table, key in read_outputs(outputs) if ((table, key), run) not in intact}
-        found |= {corpus: own for corpus, own in json.loads(inputs).items() if corpus not in gone}
+        found |= {corpus: made_of for corpus, made_of in json.loads(inputs).items() if corpus not in gone}
     return found
 
 
