@@ -94,7 +94,7 @@ def test_an_operators_day(server: PrefectServer, home: Warehouse, tmp_path: Path
     assert server.finish(retraining["id"]) == "COMPLETED"
     (retraining,) = server.runs("retrain")
     assert retraining["name"] == "retrain-all"
-    assert {"land", "build tables of second", "train ssrem", "score second with ssrem 2"} <= {
+    assert {"land", "build tables of second", "train ssrem", "score test splits with ssrem 2"} <= {
         name.split(" /")[0] for name in task_runs(server)
     }
     (decided,) = home.query(
