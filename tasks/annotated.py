@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -76,7 +77,8 @@ def annotated_file(
         path, layout = known.file(pulled(home)), layout or known.layout
         mapping = mapping or dict(known.map)
         if not path.exists():
-            raise AnnotationError(f"{file} is not in {path.parent}; ssrem ratings pull {file} fetches it")
+            fetch = f"ssrem ratings pull {file} --home {shlex.quote(str(home.root))}"
+            raise AnnotationError(f"{file} is not in {path.parent}; {fetch} fetches it")
         if not known.same(path):
             raise AnnotationError(f"{path} has changed since it was pulled; remove it and pull {file} again")
     read = read_set(path, layout, mapping)

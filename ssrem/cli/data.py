@@ -80,7 +80,9 @@ def run(
     if annotations:
         print(f'next:   ssrem sql{call.shown} "SELECT * FROM scores ORDER BY f DESC LIMIT 10"')
     else:
-        print("next:   ssrem ratings pull conture   fetches responses that people rated; or take your own")
+        print(
+            f"next:   ssrem ratings pull conture{call.shown}   fetches responses that people rated; or take your own"
+        )
         print(f"next:   ssrem correlate conture{call.shown}   tells which evaluator agrees with these people")
 
 

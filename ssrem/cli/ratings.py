@@ -36,7 +36,7 @@ def list_(call: Call) -> None:
         row["pulled"] = "by hand" if not (row["pulled"] or row["sha256"]) else row["pulled"]
     shown = ("name", "responses", "layout", "pulled", "licence")
     output.tables({"public annotated sets": [{name: row[name] for name in shown} for row in rows]})
-    print("next: ssrem ratings pull NAME")
+    print(f"next: ssrem ratings pull NAME{call.shown}")
 
 
 @Verb
@@ -65,7 +65,7 @@ def pull(call: Call, name: tuple[str, ...], *, to: Path | None = None) -> None:
             print(f"  sha256:   {known.sha256 or 'none is known; not checked'}")
     if not output.answered(call, rows):
         file = "FILE, with the layout that ssrem ratings list shows where it has a colon"
-        print(f"next: ssrem correlate {file if to else ' '.join(names)}")
+        print(f"next: ssrem correlate {file if to else ' '.join(names)}{call.shown}")
 
 
 @Verb

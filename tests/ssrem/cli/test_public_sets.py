@@ -55,7 +55,7 @@ def test_pull_shows_checksum_licence_and_citation(home: Warehouse, tmp_path: Pat
     assert path.read_bytes() == CONTENT
     for word in (f"mine: fetched, {path}", "CC BY 4.0", "Me: Mine. 2020.", DIGEST):
         assert word in shown
-    assert shown.endswith("next: ssrem correlate mine\n")
+    assert shown.endswith(f"next: ssrem correlate mine --home {home.root}\n")
     assert main([*pull, "--json"]) == 0
     (again,) = json.loads(capsys.readouterr().out)
     assert (again["new"], again["file"], again["licence"]) == (False, str(path), "CC BY 4.0")

@@ -88,7 +88,7 @@ def test_a_pulled_set_is_known_by_name(home: Warehouse, public: Path) -> None:
 
 
 def test_a_name_that_is_not_pulled_changed_or_unknown(home: Warehouse, public: Path) -> None:
-    with pytest.raises(AnnotationError, match="ssrem ratings pull not-pulled fetches it"):
+    with pytest.raises(AnnotationError, match=r"ssrem ratings pull not-pulled --home .* fetches it"):
         annotated_file(home, "not-pulled")
     public.write_text("[]")
     with pytest.raises(AnnotationError, match="has changed since it was pulled"):
