@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -60,24 +60,16 @@ def score_test_splits(
     warehouse = Warehouse.at(home)
     if asks(warehouse, name, version):
         return []
+    sizes = dict(
+        warehouse.query("SELECT corpus, count(*) FROM responses WHERE split = 'test' GROUP BY corpus")
+    )
+    # Small ones together: a stage takes time however little it does, and a home folder may have a corpus a day.
+    batch = np.cumsum([sizes.get(corpus, 0) for corpus in corpora]) // SHARD
     new = []
-    for together in _batches(warehouse, corpora):
+    for number in np.unique(batch):
+        together = [corpus for corpus, own in zip(corpora, batch, strict=True) if own == number]
         new += _score_together((name, version), together, warehouse, resources)
     return new
-
-
-def _batches(home: Warehouse, corpora: Sequence[str]) -> Iterator[list[str]]:
-    """The corpora, small ones together up to SHARD test responses: a stage takes time however little it does, and a
-    home folder may have a corpus a day."""
-    sizes = dict(home.query("SELECT corpus, count(*) FROM responses WHERE split = 'test' GROUP BY corpus"))
-    batch: list[str] = []
-    for corpus in corpora:
-        if batch and sum(sizes.get(one, 0) for one in (*batch, corpus)) > SHARD:
-            yield batch
-            batch = []
-        batch.append(corpus)
-    if batch:
-        yield batch
 
 
 def _score_together(
