@@ -66,10 +66,8 @@ class ResponseObjective(ABC):
     def held_out(self) -> list[Any]:
         """Batches of the valid split, read once, so that every loss is of the same tokens."""
         seed, size = [self.settings.seed, 1], self.settings.batch_size
-        rows, random = (
-            draw(self.candidates.rows(VALID), self.settings.held_out, seed),
-            np.random.default_rng(seed),
-        )
+        rows = draw(self.candidates.rows(VALID), self.settings.held_out, seed)
+        random = np.random.default_rng(seed)
         return [self._batch(rows[first : first + size], random) for first in range(0, len(rows), size)]
 
     def epochs(self) -> Iterator[Sequence[Rows]]:
@@ -78,9 +76,8 @@ class ResponseObjective(ABC):
             yield [random.choice(self.rows, self.settings.batch_size) for _ in range(self.settings.steps)]
 
     def loss(self, rows: Rows, step: Step) -> Loss:
-        total, count = self.summed_loss(
-            self._batch(rows, np.random.default_rng([self.settings.seed, 2, step.number]))
-        )
+        random = np.random.default_rng([self.settings.seed, 2, step.number])
+        total, count = self.summed_loss(self._batch(rows, random))
         if count == 0:
             raise EvaluatorError(
                 f"{self.name}: at step {step.number + 1} no response has a token that the model knows; "
