@@ -34,12 +34,13 @@ from ssrem.tasks.stage.stage import (
     Recipe,
     Stage,
     candidate_sources,
+    intact,
     read_outputs,
     run_stage,
 )
 from ssrem.tasks.tables import build_missing
 from ssrem.tasks.versions import SLOW, Version, registered, test_sample
-from ssrem.tasks.warehouse.catalog import PartitionKey, find_damage
+from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus
 
 SHARD = 5_000
@@ -125,8 +126,7 @@ def _score_together(
 def _published_inputs(home: Warehouse, version: Version) -> dict[str, Any]:
     """Corpus → what the version's scores of it were made of, where they are published and intact."""
     own = [p for p in home.partitions() if p.key.corpus and (p.key.evaluator, p.key.version) == version]
-    damaged = find_damage(home.root, own)
-    intact = {(p.address, p.run) for p in own if p not in damaged}
+    current = intact(home, own)
     who = json.dumps({"evaluator": version[0], "version": version[1]})
     query = """
         SELECT run_id, outputs, inputs FROM runs
@@ -134,7 +134,7 @@ def _published_inputs(home: Warehouse, version: Version) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for run, outputs, inputs in home.query(query, [who, __version__]):
-        gone = {key.corpus for table, key in read_outputs(outputs) if ((table, key), run) not in intact}
+        gone = {key.corpus for table, key in read_outputs(outputs) if ((table, key), run) not in current}
         found |= {corpus: made_of for corpus, made_of in json.loads(inputs).items() if corpus not in gone}
     return found
 

@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import reduce
 from operator import getitem
 from pathlib import Path
@@ -28,11 +27,9 @@ from ssrem.annotation.sheets import ANSWERS_FORMAT
 from ssrem.cli import UsageError
 from ssrem.cli.main import VERBS, app, main, parsed
 from ssrem.errors import SsremError
-from ssrem.tasks import report
-from ssrem.tasks.report import report_data
 from ssrem.tasks.warehouse.home import Warehouse
 from support.paths import ROOT, SHARED
-from support.small_home import Made, annotated_rows, made, write_conversations
+from support.small_home import Made, annotated_rows, draw_little, made, write_conversations
 
 __all__ = ["made"]
 
@@ -268,9 +265,7 @@ def test_no_command_is_listed_here_that_no_page_shows() -> None:
 
 @pytest.mark.parametrize("block", RUN, ids=lambda block: f"{block[0]}-{block[1]}")
 def test_commands(block: Block, desk: Desk, monkeypatch: Patch) -> None:
-    # What takes long to draw is left out.
-    few: dict[str, Any] = {name: [] for name in ("points", "identification", "learning_curves", "sources")}
-    monkeypatch.setattr(report, "report_data", lambda home: replace(report_data(home), **few))
+    draw_little(monkeypatch)
     lines = [line for line in RUN[block] if not needs(line)]
     if not lines:
         pytest.skip("they need what is not here")

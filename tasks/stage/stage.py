@@ -318,13 +318,17 @@ def _configure(
 def already_done(home: Warehouse, stage: str, recipe: Recipe) -> bool:
     """Whether a run of this recipe has published and all its partitions are still published and intact."""
     rows = home.query("SELECT run_id, outputs FROM runs WHERE key = ?", [recipe.key(stage)])
-    partitions = home.partitions()
-    damaged = find_damage(home.root, partitions)
-    current = {(p.address, p.run) for p in partitions if p not in damaged}
+    current = intact(home, home.partitions())
     return any(
         all((address, run_id) in current for address in read_outputs(outputs) if address[0] in TABLES)
         for run_id, outputs in rows
     )
+
+
+def intact(home: Warehouse, partitions: Sequence[Partition]) -> set[tuple[Address, str]]:
+    """Of those partitions whose files are there and of the published size: the address, and the id of the run."""
+    damaged = find_damage(home.root, partitions)
+    return {(p.address, p.run) for p in partitions if p not in damaged}
 
 
 def last_parameters(home: Warehouse, corpus: str, stage: str) -> dict[str, Any]:

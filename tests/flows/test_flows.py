@@ -4,7 +4,6 @@ refuse what they cannot use."""
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -17,12 +16,10 @@ import pytest
 
 from ssrem.errors import AnnotationError, DumpError, GateError
 from ssrem.schemas import TABLES
-from ssrem.tasks import report
-from ssrem.tasks.report import report_data
 from ssrem.tasks.settings import AnnotatedSets, DumpSettings
 from ssrem.tasks.stage import gate
 from ssrem.tasks.warehouse.home import Warehouse
-from support.small_home import Made
+from support.small_home import Made, draw_little
 
 pytestmark = [
     pytest.mark.prefect,
@@ -68,10 +65,8 @@ def flown(made: Made, prefect_server: None, tmp_path_factory: pytest.TempPathFac
     from ssrem.flows.pipeline import pipeline
 
     home, since = Warehouse.at(tmp_path_factory.mktemp("flown") / "home"), datetime.now(UTC)
-    few: dict[str, Any] = {name: [] for name in ("points", "identification", "learning_curves", "sources")}
     with pytest.MonkeyPatch.context() as patch:
-        # What takes long to draw is left out.
-        patch.setattr(report, "report_data", lambda home: replace(report_data(home), **few))
+        draw_little(patch)
         path = pipeline(str(made.dump), str(home.root), annotations=[str(made.annotated)])
     assert path == str(home.reports / "report.html")
     return home, shown(since)

@@ -11,13 +11,15 @@ import shutil
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ssrem.cli.main import main
+from ssrem.tasks import report
+from ssrem.tasks.report import report_data
 from ssrem.tasks.warehouse.home import Warehouse
 from support.paths import ROOT
 
@@ -143,3 +145,9 @@ def copy(made: Made, tmp_path: Path) -> Warehouse:
     """A copy of the small home to write to."""
     assert made.said.returncode == 0, made.said.stderr
     return copied(made.home, tmp_path / "copy")
+
+
+def draw_little(patch: pytest.MonkeyPatch) -> None:
+    """Leave out of reports what takes long to draw."""
+    few: dict[str, Any] = {name: [] for name in ("points", "identification", "learning_curves", "sources")}
+    patch.setattr(report, "report_data", lambda home: replace(report_data(home), **few))

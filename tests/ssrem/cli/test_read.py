@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 import webbrowser
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
-from ssrem import tasks
 from ssrem.cli import read
 from ssrem.cli.main import main
 from ssrem.files import temporary_folder
 from ssrem.tasks.warehouse.home import VARIABLE, Warehouse
 from support.progress_lines import other_lines
+from support.small_home import draw_little
 from support.stages import publish
 
 Capture = pytest.CaptureFixture[str]
@@ -26,9 +24,7 @@ Patch = pytest.MonkeyPatch
 def test_it_opens_the_page_and_writes_figures_and_tables(
     copy: Warehouse, tmp_path: Path, monkeypatch: Patch, capsys: Capture
 ) -> None:
-    whole = tasks.report.report_data
-    few: dict[str, Any] = {name: [] for name in ("points", "identification", "learning_curves", "sources")}
-    monkeypatch.setattr(tasks.report, "report_data", lambda place: replace(whole(place), **few))
+    draw_little(monkeypatch)
     opened = Mock(return_value=True)
     monkeypatch.setattr(webbrowser, "open", opened)
     figures, page = tmp_path / "figures", copy.reports / "report.html"
