@@ -43,6 +43,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> No
             item._id = item.id.parse(f"{item.nodeid}@{mark.args[0]}")
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes are named by their argument: archives hold the time, and the workers must collect the same ids."""
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Warehouse:
     """A home folder in which nothing was written yet."""
