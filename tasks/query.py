@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from datetime import date
 from itertools import count
 from pathlib import Path
@@ -134,10 +135,15 @@ def _confine(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], scrat
 def _only_select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.Statement:
     """The single SELECT statement in `query`; SsremError for anything else."""
     try:
-        # EXPLAIN ANALYZE and MULTI would run whatever they wrap, so only plain queries pass.
+        # EXPLAIN ANALYZE would run whatever it wraps, so it does not pass.
         (statement,) = connection.extract_statements(query)
         if statement.type == duckdb.StatementType.SELECT:
             return statement
+        # PIVOT without IN is several statements to DuckDB; CREATE TABLE … AS PIVOT is as well, but no subquery.
+        if statement.type == duckdb.StatementType.MULTI:
+            with suppress(duckdb.ParserException):
+                connection.extract_statements(f"FROM ({query.rstrip().rstrip(';')}\n)")
+                return statement
     except (ValueError, TypeError):
         pass  # several, a type unknown to DuckDB's bindings, or text that is not valid Unicode
     raise SsremError("ssrem sql takes one SELECT; it cannot write, and changes no setting")

@@ -117,6 +117,8 @@ STATEMENTS = [
     "EXPLAIN SELECT 1", "EXPLAIN ANALYZE COPY (SELECT 1) TO '{d}/out'", "SELECT 1; SELECT 2", "SELECT 1; COPY (SELECT 1) TO '{d}/out'",
     "SELECT 1;;DROP VIEW corpora", "/* */ COPY (SELECT 1) TO '{d}/out' --", "FROM query('COPY (SELECT 1) TO ''{d}/out''')",
     "FROM query('SELECT 1; SELECT 2')", "FROM (COPY (SELECT 1) TO '{d}/out')", "WITH x AS (INSERT INTO corpora FROM corpora RETURNING *) FROM x",
+    "CREATE TABLE t AS PIVOT corpora ON corpus USING max(bytes)", "INSERT INTO corpora FROM (PIVOT corpora ON corpus USING max(bytes))",
+    "EXPLAIN PIVOT corpora ON corpus USING max(bytes)", "PIVOT corpora ON corpus USING max(bytes); COPY (SELECT 1) TO '{d}/out'",
     "SELECT nextval('s')", "", ";", "--", "\0", "\ud800", "SELECT '\ud800'", "SELECT " + "(" * 5000 + "1" + ")" * 5000,
 ]  # fmt: skip
 
@@ -160,6 +162,7 @@ def test_queries_that_are_allowed(home: Warehouse, confined: duckdb.DuckDBPyConn
     for text in (
         "SELECT count(*) FROM utterances", "FROM corpora", "SHOW TABLES", "DESCRIBE corpora", "SUMMARIZE corpora", "VALUES (1)",
         "WITH x AS (SELECT 1 AS y) FROM x;", "FROM query('SELECT 1')", "FROM query_table('corpora')", "FROM duckdb_secrets()",
+        "PIVOT corpora ON corpus USING max(bytes);", "-- x\nFROM (PIVOT corpora ON corpus USING max(bytes) GROUP BY format) -- y",
         "SELECT current_setting('enable_external_access')", f"FROM '{published}'",
     ):  # fmt: skip
         assert query._answer(confined, text)[0]
