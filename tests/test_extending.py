@@ -166,7 +166,7 @@ def test_a_layout_of_annotated_sets(tmp_path: Path) -> None:
     path = tmp_path / "set.txt"
     path.write_text("Hi! => Hello there. => 4\nWhat now? => Tea. => 2.5\n", encoding="utf-8")
     annotated = read_set(path, "arrows")
-    assert annotated.summary == "read as arrows: 2 responses"
+    assert annotated.summary == "read as arrows: 2 responses, rated 2.5 to 4"
     assert [(row.context, row.response, row.ratings) for row in annotated.rows] == [
         (("Hi!",), "Hello there.", {"overall": (4.0,)}),
         (("What now?",), "Tea.", {"overall": (2.5,)}),

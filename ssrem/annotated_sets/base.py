@@ -40,6 +40,8 @@ _OUT_OF = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:/|out of)\s*(\d+)\s*", re.IGNOREC
 """A number of points and the most that there are: `4/5`, `4 out of 5`."""
 _MEANT = re.compile(r"\s*(?:(\d+(?:\.\d+)?)\s*stars?|[^\d]*[^\W\d][^\d]*\(\s*(\d+)\s*\))\s*", re.IGNORECASE)
 """`4 stars`, or what a number means and then it: `agree (4)`."""
+_SEVERAL = re.compile(r"\s*[+-]?\d+(?:\.\d+)?(?:\s*[;|]\s*[+-]?\d+(?:\.\d+)?)+\s*")
+"""The ratings of several raters in a cell, such as `4;5;3`."""
 _OF_SCORES = ("score", "rating", "number", "value")
 """Keys of an object that is a score, best first."""
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
@@ -95,9 +97,14 @@ class AnnotatedSet:
 
     @property
     def summary(self) -> str:
-        """One line: the layout, how many responses and systems, what was read as what, what was left out."""
+        """One line: the layout, how many responses and systems, what was read as what, what was left out.
+
+        With the lowest and the highest rating: a 99 that stands for no answer is noticed.
+        """
         systems = len({row.system for row in self.rows} - {None})
         size = counted(len(self.rows), "response") + (f" of {counted(systems, 'system')}" if systems else "")
+        if scores := [score for row in self.rows for name in row.ratings for score in row.scores(name)]:
+            size += f", rated {min(scores):g} to {max(scores):g}"
         out = ", ".join(counted(number, what) for what, number in self.left_out.items())
         layout = f"{self.layout}:{self.part}" if self.part else self.layout
         parts = [f"read as {layout}: {size}", self.columns, out and f"left out: {out}"]
@@ -284,7 +291,8 @@ def text_of(where: str, row: Values, name: str) -> str:
 
 def flat(written: Any) -> Iterator[Any]:
     """The scores that are written: one, a list of them, text that is such a list, or an object that holds one."""
-    written = opened(written)
+    several = isinstance(written, str) and _SEVERAL.fullmatch(written)
+    written = re.split("[;|]", written) if several else opened(written)
     if isinstance(written, dict):
         written = next((written[name] for name in _OF_SCORES if name in written), written)
     if isinstance(written, list | tuple):

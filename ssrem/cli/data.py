@@ -166,4 +166,5 @@ def forget(
         print("forgotten before; nothing of them was left")
     if deleted["evaluators"]:
         output.tables({"evaluators that learned from these corpora, deleted": deleted["evaluators"]})
-    print("next:   ssrem tables, ssrem train and ssrem report make the tables, models and page again")
+    again = (f"ssrem {verb}{call.shown}" for verb in ("tables", "train", "report"))
+    print(f"next:   {'; '.join(again)}   make the tables, models and page again")

@@ -106,7 +106,7 @@ def collect(
     output.tables({"batch": [summary]})
     print(f"hand out: {folder / 'raters'}   page.html, or a table for each rater")
     print(f"keep:     {folder / 'key.json'}   which system is which, and the checks")
-    print(f"next:     ssrem ratings import ANSWERS.json … --batch {folder}")
+    print(f"next:     ssrem ratings import ANSWERS.json … --batch {folder}{call.shown}")
 
 
 @Verb
@@ -155,4 +155,4 @@ def import_(
     rated = sum(item.expected is None for item in drawn.items)
     print(f"responses: {counted} of {rated} have a score that counts")
     print(f"written:   {file}; {batch / 'ratings.csv'}; {batch / 'import.json'}")
-    print(f"next:      ssrem correlate {file}   with --replace, if answers came before")
+    print(f"next:      ssrem correlate {file}{call.shown}   with --replace, if answers came before")

@@ -21,7 +21,7 @@ _LINE = re.compile(
         (?P<clock>\d{1,2}:\d\d(?::\d\d)?(?:\ ?[AaPp][Mm])?(?:[+-]\d\d:?\d\d)?)Z?\]?\s+)?
     (?:(?(stamp)|(?!<(?P<tag>[^\s<>]+)>.*</(?P=tag)>$))  # a line of XML or HTML has no time
         (?:<[\ @+%&~!]*(?P<nick>[^\s<>/="]+)>\s?
-            |(?(stamp)[@+%&~]?(?P<column>[^\s<>*=-][^\s<>]*)\t|(?!)))  # the columns of WeeChat
+            |(?(day)[@+%&~]?(?P<column>[^\s<>*=-][^\s<>]*)\t|(?!)))  # the columns of WeeChat; LINE has no day in its
         (?P<text>.*)
     |(?:\*+|-!-|===?|---?)\s+(?P<old>\S+)\ (?:is|are)\ now\ known\ as\ (?P<new>\S+)$
     |(?P<notice>(?:---\ (?:Log\ opened|Day\ changed)|\*+\ BEGIN\ LOGGING\ AT|Session\ (?:Start|Time):)

@@ -76,7 +76,8 @@ def test_eval_leaves_out_and_counts_ratings_that_are_missing(tmp_path: Path) -> 
     assert [row.ratings.get("overall") for row in annotated.rows] == [(4.0,), None, None, None, (None, 2.0)]
     assert annotated.rows[1].ratings == {"fluent": (1.0, 3.0)}
     assert annotated.summary == (
-        "read as eval: 5 responses; left out: 6 ratings given as N/A or left empty, 2 responses without any rating"
+        "read as eval: 5 responses, rated 0 to 4; "
+        "left out: 6 ratings given as N/A or left empty, 2 responses without any rating"
     )
     message = said(written(tmp_path, [{**nobody, "annotations": {"overall": [4, "okay"]}}]))
     assert "row 1: rating 'okay' of 'overall' is neither a number up to 1e+09 nor N/A" in message
@@ -89,7 +90,8 @@ def test_eval_leaves_out_rows_without_a_response_and_references_beyond_the_first
     (one,) = annotated.rows
     assert (one.dialogue_id, one.reference, one.ratings) == ("3", "x", {"overall": (1.0, None, 3.0)})
     assert annotated.summary == (
-        "read as eval: 1 response; left out: 3 rows without a response, 2 references beyond the first of a response, "
+        "read as eval: 1 response, rated 1 to 3; "
+        "left out: 3 rows without a response, 2 references beyond the first of a response, "
         "1 rating given as N/A or left empty"
     )
     assert "row 1: response is not text" in said(written(tmp_path, [{**row, "response": [5]}]))
@@ -117,7 +119,7 @@ def test_usr(tmp_path: Path) -> None:
     assert (true.ground_truth, generated.ground_truth) == (True, False)
     assert [row.dialogue_id for row in annotated.rows] == ["0", "0", "1", "1"]
     left_out = "left out: 2 ratings given as N/A or left empty"
-    assert annotated.summary == f"read as usr: 4 responses of 2 systems; {left_out}"
+    assert annotated.summary == f"read as usr: 4 responses of 2 systems, rated 1 to 5; {left_out}"
 
 
 def test_usr_inside_an_object_with_lists_of_turns_and_scores_apart(tmp_path: Path) -> None:
@@ -197,7 +199,8 @@ def test_conture(tmp_path: Path) -> None:
     assert [row.ratings for row in (first, second)] == [{"overall impression": (n,)} for n in (2.0, 1.0)]
     assert [row.dialogue_id for row in others] == ["42", "42"]
     assert annotated.summary == (
-        "read as conture: 4 responses; left out: 1 rating of a whole dialogue, 2 rows without a response, "
+        "read as conture: 4 responses, rated 1 to 2; "
+        "left out: 1 rating of a whole dialogue, 2 rows without a response, "
         "2 ratings given as N/A or left empty"
     )
 
@@ -234,7 +237,7 @@ def test_zhao(tmp_path: Path) -> None:
     assert first.ratings == {"overall": (2.0, 4.0), "fact": (None, 1.0)}
     assert second.ratings == {"overall": (None, 1.0), "fact": (None, 0.0)}
     assert annotated.summary == (
-        "read as zhao: 2 responses of 2 systems; left out: 1 rating given as N/A or left empty, "
+        "read as zhao: 2 responses of 2 systems, rated 0 to 4; left out: 1 rating given as N/A or left empty, "
         "1 response without any rating"
     )
 
@@ -351,7 +354,8 @@ def test_votes_on_a_pair_are_ratings_of_its_two_responses(tmp_path: Path) -> Non
         assert short.ratings == {"preference": (0.0, 1.0, 0.5, 0.5)}
         assert long.dialogue_id == short.dialogue_id == "1: q7, long / short"
         assert annotated.summary == (
-            "read as pairwise: 2 responses of 2 systems; 5 votes on 1 pair of responses; left out: 1 vote of a rater "
+            "read as pairwise: 2 responses of 2 systems, rated 0 to 1; "
+            "5 votes on 1 pair of responses; left out: 1 vote of a rater "
             "on a pair again, averaged with those before, 1 vote without a winner"
         )
 

@@ -195,7 +195,7 @@ def test_messages_of_a_chat_log_are_turns(tmp_path: Path) -> None:
         ("4 - good", (4,)), ("4: good", (4,)), ("-1.5 (bad)", (-1.5,)), ("2.", (2,)), ("3 = fair", (3,)),
         (" 2.5 / 4", (2.5,)), ("4 out of 5", (4,)), ("−2", (-2,)), ("Y", (1,)), ("[1, 2]", (1, 2)),
         ("[None, 5, 4]", (None, 5, 4)), ("[5 5 4]", (5, 5, 4)), ("['5', '4 stars', 'agree (3)']", (5, 4, 3)),
-        ('[{"rating": 5}]', (5,)),
+        ("4;5; 3.5", (4, 5, 3.5)), ('[{"rating": 5}]', (5,)),
     ],
 )  # fmt: skip
 def test_scores_as_programs_print_them(tmp_path: Path, cell: str, scores: tuple[float | None, ...]) -> None:
@@ -233,8 +233,9 @@ def test_a_column_without_a_name_is_no_field(tmp_path: Path) -> None:
     shapes = [(row.system, row.reference, len(row.ratings["rating"])) for row in annotated.rows]
     assert shapes == [(None, None, 2)] * 6
     assert annotated.summary == (
-        "read as csv: 6 responses; read context from 'context', response from 'response', score from 'rating', rater "
-        "from 'rater'; not used: a column without a name"
+        "read as csv: 6 responses, rated 0 to 3; "
+        "read context from 'context', response from 'response', score from 'rating', "
+        "rater from 'rater'; not used: a column without a name"
     )
 
 
