@@ -43,6 +43,7 @@ from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, already_done, last_parameters, run_stage
 from ssrem.tasks.warehouse.catalog import PartitionKey, of_turns
 from ssrem.tasks.warehouse.home import Warehouse, checked_name
+from ssrem.tasks.warehouse.prune import unused_runs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +52,7 @@ DONE, REJECTED = "done", "rejected"
 """Subfolders of a drop folder."""
 
 NO_CORPORA = ("tables", "labels")
-"""Names of inputs other than corpora in the ledger's recipe of a training."""
+"""Names that no corpus may have: inputs other than corpora in the ledger's recipe of a training."""
 
 UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".filepart", ".swp", "~")
 """Name endings under which programs write incomplete files."""
@@ -60,7 +61,7 @@ _SUFFIXES = (
     *(".jsonl", ".json", ".ndjson", ".csv", ".tsv", ".parquet", ".txt", ".log"),
     *(".gz", ".zst", ".bz2", ".zip", ".tar", ".tgz"),
 )
-"""Suffixes of files that are no part of a corpus's name."""
+"""Suffixes of a file that do not become part of its corpus's name."""
 
 
 def land(
@@ -72,28 +73,31 @@ def land(
 ) -> tuple[str, bool]:
     """Land the dump at `source` in the home folder; returns the corpus's name and whether it is new.
 
-    Several sources, or a pattern of files, are one corpus. Ids that repeat across files are scoped to their file, ids
-    of messages that repeat across conversations to their conversation, with a note on stderr. Messages of forgotten
+    Several sources, or a pattern of files, are one corpus. Ids that repeat across files are scoped to their file, and
+    message ids that repeat across conversations to their conversation; a note on stderr says so. Messages of forgotten
     people and placeholders of removed texts do not count for `max_quarantine`. With `pseudonymise` nothing that
     identifies a person is written: ids become keyed hashes, and text is masked.
 
     Content that has landed before, even under another file name, does not land again, unless `replace`.
 
-    Raises DumpError if the dump cannot be read, is empty, names seats, has too few messages that can land, or landed
-    before with another value of a setting that is given (differs from its default), or with another choice of
-    pseudonyms; PrivacyError if there is no key.
+    Raises DumpError if the dump cannot be read or is empty, if its speaker ids are names of seats, if too few messages
+    can land, or if it landed before with another value of a given setting (one that differs from its default) or with
+    another choice of pseudonyms; PrivacyError if there is no key.
     """
     landing = _DumpLanding([source] if isinstance(source, str) else source, home, settings)
-    done, build = landing.landed_before, landing.build
-    landed = run_stage(landing.home, "ingest", landing.recipe, build, done=done, resources=resources)
-    if landing.key and settings.replace:
-        # What had landed under the names is deleted, files of older runs included.
-        purge(landing.home)
+    done, build, warehouse = landing.landed_before, landing.build, landing.home
+    replaced = settings.replace and warehouse.query("FROM corpora WHERE corpus = ?", [landing.corpus])
+    landed = run_stage(warehouse, "ingest", landing.recipe, build, done=done, resources=resources)
+    # Delete what had landed with the real names, including the files of older runs, which an earlier run may have left.
+    if landing.key and replaced:
+        left = (run / "utterances.parquet" for run in unused_runs(warehouse, 0, 0))
+        if landed[1] or any(map(Path.exists, left)):
+            purge(warehouse)
     return landed
 
 
 def _key(settings: DumpSettings, home: Warehouse) -> PseudonymKey | None:
-    """The key of the pseudonyms, None without. DumpError or PrivacyError for settings with which no dump can land."""
+    """The key of the pseudonyms, or None. Raises DumpError or PrivacyError if no dump can land with these settings."""
     checked_mapping(settings.map)
     checked_encoding(settings.encoding)
     checked_format(settings.time_format)
@@ -107,7 +111,7 @@ def _key(settings: DumpSettings, home: Warehouse) -> PseudonymKey | None:
 
 
 def corpus_name(sources: Sequence[str]) -> str:
-    """Default name of a corpus: of its file or folder without the suffixes of formats, or of the folder of several."""
+    """Default name of a corpus: its file or folder without suffixes such as .csv.gz; for several, the folder of all."""
     if len(sources) > 1:
         return common_name(sources)
     if sources[0] == STDIN:
@@ -121,8 +125,9 @@ def corpus_name(sources: Sequence[str]) -> str:
 class _DumpLanding:
     """A dump that is being landed.
 
-    source: as messages name it; places: as tables do, absolute, bytes that are not UTF-8 escaped. key: of pseudonyms,
-    None without. stamps: of the dump's files before they were hashed. digest: of their content, whatever their names.
+    source: name of the dump in messages. places: absolute paths for tables; bytes that are not UTF-8 are escaped. key:
+    key of the pseudonyms, or None. stamps: size and modification time of each file before it was hashed. digest: hash
+    of the files' content, whatever their names.
     """
 
     def __init__(self, sources: Sequence[str], home: str, settings: DumpSettings) -> None:
@@ -141,7 +146,7 @@ class _DumpLanding:
         self.places = [os.fsencode(absolute(at)).decode("utf-8", "backslashreplace") for at in sources]
 
     def recipe(self) -> Recipe:
-        """What determines the corpus: its content, and the settings that it is read and landed with."""
+        """What determines the corpus: its content, and the settings with which it is read and landed."""
         decided = self.settings.model_dump(exclude={"name", "replace", "max_quarantine", "pseudonymise"})
         # The ledger must neither hold the key nor an id that may have to be forgotten: digests stand for them.
         names = json.dumps(sorted(set(self.settings.not_people)), ensure_ascii=False)
@@ -152,7 +157,7 @@ class _DumpLanding:
         return Recipe(decided, {_shown(self.places): self.digest})
 
     def landed_before(self, recipe: Recipe) -> tuple[str, bool] | None:
-        """The name under which the content has landed and False; None if it has not, or is to land anew.
+        """(Name under which the content has landed, False); None if it has not landed, or is to land anew.
 
         DumpError if other content has landed under the name, or this content under another name than the one given,
         with other settings than those given, or with another choice of pseudonyms.
@@ -229,7 +234,7 @@ class _DumpLanding:
         stage.create("corpora", "1_ingest/corpora", messages=landed.messages, **values)
 
         def not_people(names: Sequence[str]) -> str:
-            hidden = self.key is not None and NONE not in names  # by their pseudonyms
+            hidden = self.key is not None and NONE not in names  # `names` are pseudonyms
             listed = "NAME, as the dump writes it," if hidden else shlex.join(names)
             return f"--not-people {listed} --replace"
 
@@ -247,13 +252,13 @@ class _DumpLanding:
         others = (landed_note(stage, self.corpus), alike_note(stage) if scope == "person" else None)
         self._say(*again, *replies_notes(stage, landed), *filter(None, others))
         outputs = [Output(table, of_corpus) for table in LANDED]
-        in_use, retired = list[Output](), of_turns(stage.partitions, self.corpus)  # which were here before
+        in_use, retired = list[Output](), of_turns(stage.partitions, self.corpus)  # of earlier content
         if self.key and any(p.address == ("corpora", of_corpus) for p in stage.partitions):
-            in_use, retired = derived(stage, self.corpus)  # of what landed with names nothing stays
+            in_use, retired = derived(stage, self.corpus)  # nothing stays that was derived from real names
         return Built((self.corpus, True), [*outputs, *in_use], retired=retired)
 
     def _check(self, rejected: Landed) -> None:
-        """DumpError if too few messages of the dump can land."""
+        """Raise DumpError if the dump has no messages, or too few of them can land."""
         reader, most = self.reader, self.settings.max_quarantine
         count, dump = rejected.messages, f"{self.source} (read as {reader.format})"
         if count == 0:
@@ -286,7 +291,7 @@ def _shown(sources: Sequence[str]) -> str:
 
 
 def _stamps(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:
-    """Size and modification time of each file, which tell whether it changed."""
+    """Size and modification time in ns of each file, by which a change is noticed."""
     return {path: ((stat := path.stat()).st_size, stat.st_mtime_ns) for path in files}
 
 
@@ -299,22 +304,21 @@ def land_folder(
     resources: Resources = Resources(),
     land: Callable[..., tuple[str, bool]] = land,
 ) -> dict[str, str]:
-    """Land every complete dump of a drop folder, all with the settings; returns what became of each file or folder.
+    """Land every complete dump of a drop folder with these settings; returns what became of each file or folder.
 
     Dumps that land are moved to `done/`; dumps that cannot land to `rejected/`, with the reason in a file beside them.
-    After all were tried, DumpError names the first rejected one. A dump that fails for another reason, such as a full
-    disk, stays where it is. DumpError, and no dump is moved, if the folder does not exist, the settings name a corpus
-    (each is named after its file), or no dump can land with them.
+    When all were tried, DumpError lists the rejected ones. A dump that fails for another reason, such as a full disk,
+    stays where it is, and its error is raised at once. No dump is moved and DumpError or PrivacyError raised if the
+    folder does not exist, the settings name a corpus (each is named after its file), or no dump can land with them.
 
     settle: seconds without a change after which a dump is complete. land: called for each dump, in place of `land`.
     """
     if settings.name is not None:
         raise DumpError(f"dumps of a folder are named as their files; leave out the name {settings.name}")
-    _key(settings, Warehouse.at(home))  # or else every dump would be rejected for a slip in a setting
+    _key(settings, Warehouse.at(home))  # otherwise a mistake in a setting would have every dump rejected
     outcomes, rejected, before = {}, [], _dumps(Path(folder))
-    time.sleep(
-        settle if before else 0
-    )  # changes show by comparing: a clock may be wrong, a copy keep its time
+    # Stamps are compared with each other: the clock may be wrong, and copies may keep the time of the original.
+    time.sleep(settle if before else 0)
     for path in sorted(path for path, stamps in _dumps(Path(folder)).items() if before.get(path) == stamps):
         try:
             corpus, new = land(str(path), home, settings, resources=resources)
@@ -329,7 +333,7 @@ def land_folder(
 
 
 def _dumps(folder: Path) -> dict[Path, dict[Path, tuple[int, int]]]:
-    """The dumps of a drop folder, with the stamps of their files; hidden ones and UNFINISHED ones are none."""
+    """The dumps of a drop folder, with the stamps of their files; without hidden files and UNFINISHED ones."""
     if not folder.is_dir():
         raise DumpError(f"{folder} is not a folder; create it, or name another one")
     dumps = {}

@@ -171,6 +171,12 @@ def test_a_run_killed_before_it_deleted_the_names_is_completed_by_itself(
         assert report.exists()
     land(source, str(home.root), pseudonymise=True, replace=True, max_quarantine=1.0)
     assert occurrences(home.root, PLANTED + OTHERS) == []
+    model = home.root / "lm" / "model"
+    model.parent.mkdir()
+    model.touch()
+    for name in ("dump", "new"):
+        again = land(source, str(home.root), name=name, pseudonymise=True, replace=True, max_quarantine=1.0)
+        assert again == (name, name == "new") and model.exists(), "nothing with names was replaced"
 
 
 def test_seats_keep_ordinary_words(
