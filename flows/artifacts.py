@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from ssrem.flows.expectations import Gates
 
 SHOWN_ROWS = 20
-"""Rows shown of those that broke a rule of a gate."""
+"""Most rows that are shown of those that broke a rule of a gate."""
 
 
 @contextmanager
 def shown(home: str, stage: str, summaries: Sequence[str]) -> Iterator[None]:
-    """Show the results of the gates of the block or the rows that broke a rule, and the named summaries.
+    """Show on Prefect's page the results of the gates in the block, or the rows that broke a rule, and the summaries.
 
-    Great Expectations evaluates the gates of the block, and writes its pages into `reports/expectations/STAGE`.
+    Great Expectations evaluates these gates and writes its pages into `reports/expectations/STAGE`.
     """
     warehouse = Warehouse.at(home)
     pages = warehouse.reports / "expectations" / stage
@@ -60,7 +60,7 @@ def shown(home: str, stage: str, summaries: Sequence[str]) -> Iterator[None]:
 
 
 def table(rows: Sequence[dict[str, Any]], key: str, description: str) -> None:
-    """Show a table, whose values may have types that JSON has not."""
+    """Show a table; values of types that JSON does not have are shown as text."""
     artifacts.create_table_artifact(json.loads(json.dumps(rows, default=str)), key, description)
 
 

@@ -32,7 +32,7 @@ def correlate(
         evaluators: Names of evaluators; by default all in use, or the best that is packaged and installed
     """
     names = to_correlate(Warehouse.at(home), evaluators or ())
-    own, client = split_settings(evaluators or names, asking)  # baselines stay as they are
+    own, client = split_settings(evaluators or names, asking)  # the settings are not for added baselines
     with shown(home, "correlate", ["agreement", "best"]):
         versions = registered(home, names, own, resources=resources)
         return correlate_files(

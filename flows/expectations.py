@@ -17,11 +17,12 @@ from sqlalchemy.engine.cursor import FullyBufferedCursorFetchStrategy as Fetched
 
 from ssrem.tasks.stage.gate import Rule, not_checked
 
-atexit.register(lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), 2))  # else DuckDB lists leaked objects
+# Otherwise DuckDB prints a list of leaked objects when the process exits.
+atexit.register(lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), 2))
 
 
 class NoRows(UnexpectedRowsExpectation):
-    """A query returns no row. The rows are counted only: the library's own expectation runs it again to fetch them."""
+    """Expects that a query returns no row. It only counts them: its base class runs the query again to fetch rows."""
 
     metric_dependencies: ClassVar[tuple[str, ...]] = ("unexpected_rows_query.row_count",)
 
@@ -32,7 +33,7 @@ class NoRows(UnexpectedRowsExpectation):
 
 @event.listens_for(Engine, "after_cursor_execute")
 def _fetch(_: Any, cursor: Any, statement: Any, parameters: Any, context: Any, many: Any) -> None:
-    if context.dialect.name == "duckdb":  # else its result is lost: the library closes the connection first
+    if context.dialect.name == "duckdb":  # the library closes the connection before it reads the result
         context.cursor_fetch_strategy = Fetched(cursor, initial_buffer=cursor.fetchall())
 
 
@@ -48,7 +49,7 @@ class Gates:
         self.context: Any = gx.get_context(mode="ephemeral", project_config=config)
 
     def broken_rows(self, connection: Any, rules: Sequence[Rule]) -> list[int]:
-        """How many rows break each rule of a gate. GateError where a rule cannot be evaluated."""
+        """The number of rows that break each rule of a gate, in order. GateError if a rule cannot be evaluated."""
         self.count += 1
         search = "SET search_path = 'main,published'"
         connect = {"creator": lambda: ConnectionWrapper(connection.cursor().execute(search))}
@@ -56,16 +57,16 @@ class Gates:
         source = self.context.data_sources.add_sql(**about)
         broken = {}
         for table, some in groupby(enumerate(rules), key=lambda numbered: numbered[1].table):
-            name = f"{table} {self.count}"  # a stage checks a table at several gates
+            name = f"{table} {self.count}"  # a stage may check a table at several gates
             expectations = [
                 NoRows(
-                    unexpected_rows_query=f"{rule.offending}\n/* {{batch}} */",  # it warns without the batch
+                    unexpected_rows_query=f"{rule.offending}\n/* {{batch}} */",  # it warns if the batch is missing
                     description=rule.says,
                     meta={"rule": number},
                 )
                 for number, rule in some
             ]
-            # Added at once: one by one, the library writes the whole suite each time.
+            # All are added at once, since the library writes the whole suite for each one added later.
             suite = self.context.suites.add(gx.ExpectationSuite(name, expectations=expectations))
             batch = source.add_table_asset(table, table_name=table).add_batch_definition_whole_table("all")
             validation = gx.ValidationDefinition(name=name, data=batch, suite=suite)
@@ -77,7 +78,7 @@ class Gates:
         return [broken[number] for number in range(len(rules))]
 
     def write(self) -> Path:
-        """Write the pages in place of what is in the folder; returns the first one."""
+        """Replace what is in the folder by the pages; returns the path of the first one."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.context.build_data_docs()
         return self.folder / "index.html"

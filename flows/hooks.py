@@ -14,14 +14,14 @@ from prefect.runtime import flow_run
 from ssrem.errors import SsremError, say
 
 VARIABLE = "SSREM_NOTIFY"
-"""Environment variable with the addresses to notify, separated by blanks. An http(s) URL gets a POST of JSON; another
-one, such as mailto://user:password@host?to=ops@example.org, goes through Apprise."""
+"""Environment variable with the addresses to notify, separated by blanks. An http(s) URL gets a POST of JSON; any other
+address, such as mailto://user:password@host?to=ops@example.org, is notified through Apprise."""
 
 
 def flow_options(parameter: str, default: str = "all") -> dict[str, Any]:
     """Options of a flow whose runs are named after a parameter, such as `train-ssrem+rsrem`, and which notifies.
 
-    default: stands in the name where the parameter is not given.
+    default: takes its place in the name if the parameter is not given.
     """
 
     def name() -> str:
@@ -33,9 +33,9 @@ def flow_options(parameter: str, default: str = "all") -> dict[str, Any]:
 
 
 def notify(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
-    """Send the failure to every address of VARIABLE; one that cannot be reached is reported on stderr.
+    """Send the failure to every address of VARIABLE; an address that cannot be reached is reported on stderr.
 
-    A flow that another flow called leaves it to that one, so that one failure is one message.
+    A flow that another flow called sends nothing: the caller fails as well and sends the only message.
     """
     if flow_run.parent_task_run_id:
         return

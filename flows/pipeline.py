@@ -62,6 +62,6 @@ def pipeline(
     if annotations:
         correlate(annotations, home, evaluators, sets, resources=resources)
     with shown(home, "study", AFTER_RUN):
-        correlate_landed(home, resources=resources)  # also of sets that landed before
+        correlate_landed(home, resources=resources)  # includes sets that landed earlier
         study_behaviour(home, resources=resources)
     return report(home, anew=False)

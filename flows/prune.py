@@ -15,11 +15,11 @@ def prune(
 ) -> dict[str, int]:
     """Delete unused files; returns how many files and folders and how many bytes were deleted.
 
-    Unused are old run folders, rows kept of failed gates, models without a version, and abandoned trainings.
+    Unused are old run folders, saved rows of failed gates, models without a version, and abandoned trainings.
 
     Args:
-        keep_runs: Unused run folders to keep
-        keep_failures: Failed runs whose rows to keep
+        keep_runs: Number of unused runs whose folders are kept
+        keep_failures: Number of failed runs whose rows are kept
     """
     pruned = steps.prune(Warehouse.at(home), keep_runs, keep_failures)
     counts = {"removed": len(pruned.removed), "bytes": pruned.bytes}

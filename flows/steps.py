@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 def of_disk_or_network(_: Task[..., Any], __: TaskRun, state: State[Any]) -> bool:
-    """Whether a task run failed of an error that may pass, or of one that tells of such an error."""
+    """Whether a task run failed with an OSError, which may be temporary, or with an error that an OSError caused."""
     error = state.result(raise_on_failure=False)
     return isinstance(error, OSError) or isinstance(getattr(error, "__cause__", None), OSError)
 
@@ -31,10 +31,10 @@ AGAIN: dict[str, Any] = {
 
 
 def _step(function: Callable[P, R], name: str, *, run: str | None = None) -> Task[P, R]:
-    """A task that takes the parameters of the function. run: the name of a run of it.
+    """A Prefect task that takes the parameters of the function. run: template for the names of its runs.
 
-    It has no tag: for each combination of tags Prefect opens another client, to ask the server for their limits. With
-    two tags the eleven tasks of `pipeline` took 15 seconds longer.
+    It has no tags, since Prefect opens another client for each combination of tags, to ask the server for their limits:
+    with two tags the eleven tasks of `pipeline` took 15 seconds longer.
     """
     return Task(function, name=name, task_run_name=run, **AGAIN)
 

@@ -20,13 +20,13 @@ class Column:
 
 
 def columns(**texts: str) -> tuple[Column, ...]:
-    """Columns from name="TYPE: meaning", or name="TYPE?: meaning" for one that may be null."""
+    """Make columns from name="TYPE: meaning", or from name="TYPE?: meaning" for a column that may be null."""
     parts = [(name, *text.split(": ", 1)) for name, text in texts.items()]
     return tuple(Column(n, kind.removesuffix("?"), meaning, kind.endswith("?")) for n, kind, meaning in parts)
 
 
 WHO = {"evaluator": "VARCHAR: name of the evaluator", "version": "BIGINT: its version"}
-"""The columns of a version of an evaluator."""
+"""The columns that name a version of an evaluator."""
 
 
 class OfRows:
@@ -34,7 +34,7 @@ class OfRows:
 
     @property
     def broken_if(self) -> str:
-        """A condition in SQL."""
+        """The condition, in SQL."""
         raise NotImplementedError
 
     def query(self, table: str) -> str:
@@ -98,7 +98,8 @@ class References:
     """Foreign key: every combination of `columns` without a null occurs in columns `target` of `table` (default: the
     same names).
 
-    ranks: the last column of the target is `Ranks`, and the others have one value each, so that no join is needed.
+    ranks: the last target column has all values from 0 to its maximum (see `Ranks`) and each other one has a single
+    value, so that no join is needed.
     """
 
     columns: tuple[str, ...]
@@ -140,8 +141,8 @@ class Ranks:
 
 @dataclass(frozen=True)
 class WithinBounds:
-    """Every non-null value of `columns` lies in [low, high] of the row's version of an evaluator; a null bound is no
-    bound."""
+    """Every non-null value of `columns` lies in [low, high], the columns of `evaluators` for the row's evaluator and
+    version; a null bound is no bound."""
 
     columns: tuple[str, ...]
 
@@ -177,8 +178,8 @@ Expectation = Between | OneOf | NotEmpty | References | Ranks | WithinBounds | F
 class Table:
     """A published table.
 
-    few: the last columns of the key, where one combination of the others has but few rows: the gate then groups by the
-    others alone, in a third of the time.
+    few: the last columns of the key, if each combination of the other key columns has only few rows: the gate then
+    groups by those others alone, in a third of the time.
     """
 
     name: str

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> ModuleType:
-    """A stage, imported when it is first used: a short command takes little more time than its imports."""
+    """The module `name`, imported when it is first used, so that a command imports only the stages it needs."""
     if find_spec(f"ssrem.tasks.{name}") is None:
         raise AttributeError(name)
     return import_module(f"ssrem.tasks.{name}")

@@ -1,5 +1,5 @@
-"""What a home folder keeps so that it is computed once: encoders and language models that learned from its corpora,
-and encoded texts."""
+"""What a home folder keeps so that it is computed only once: encoders and language models that were trained on its
+corpora, and encoded texts."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ LANGUAGE_MODELS = {
     "masked-lm": "ssrem.negatives.tied_head:TiedHead",
     "lm": "ssrem.evaluators.language_model.fine_tune:LmObjective",
 }
-"""Language models that are fine-tuned, and what they learn: a `ResponseObjective`."""
+"""Name of a language model that is fine-tuned here → import path of its training objective, a `ResponseObjective`."""
 
 _MANIFEST = "manifest.json"
-"""File of a kept model with the digests of its other files."""
+"""File in the folder of a kept model that lists the digests of the other files."""
 
 
 def _digest(text: str) -> str:
@@ -47,7 +47,7 @@ def encoder_for(
 ) -> Encoder:
     """The encoder that `spec` names; one that learns from the corpora is trained once and cached under `encoders/`.
 
-    corpora: corpus to content hash. texts: returns the turns of their training splits; called only to train.
+    corpora: corpus → content hash. texts: returns the turns of their training splits; called only to train.
     """
     if "word2vec" not in (part.partition(":")[0] for part in spec.split("+")):
         return load_encoder(spec, seed=seed)
@@ -68,7 +68,7 @@ def encoder_for(
 
 
 def training_texts(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str]) -> list[str]:
-    """Turns of the training splits of the corpora, in order."""
+    """Texts of the turns in the training splits of the corpora, ordered by corpus and turn_id."""
     query = (
         "SELECT text FROM turns WHERE list_contains(?, corpus) AND split = 'train' ORDER BY corpus, turn_id"
     )
@@ -76,7 +76,7 @@ def training_texts(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str]
 
 
 def settings_of(name: str, values: Mapping[str, Any]) -> Any:
-    """The settings of a fine-tuning; SsremError for an unknown one or a value that it cannot have."""
+    """Settings for fine-tuning the language model `name`; SsremError for an unknown setting or an invalid value."""
     return object_at(LANGUAGE_MODELS[name]).settings_model(**values)
 
 
@@ -85,7 +85,7 @@ def language_model_for(
 ) -> Path:
     """Folder of the language model fine-tuned on the corpora (name → content hash) with the settings.
 
-    It is fine-tuned once and kept in the home folder; a training that was stopped goes on.
+    It is fine-tuned once and kept in the home folder; an interrupted training is resumed.
     """
     folder = home.root / name / _digest(json.dumps([settings.model_dump(), corpora], sort_keys=True))
     unfinished = home.root / "checkpoints" / f"{name}-{folder.name}"
@@ -107,13 +107,13 @@ def masked_lm_for(home: Warehouse, candidates: Candidates, corpora: Mapping[str,
 
 
 def cached_encode(home: Warehouse, encoder: Encoder) -> Encode:
-    """`encoder.compute`; of a slow encoder through the home folder's cache of vectors."""
+    """The function `encoder.compute` or, if the encoder is slow, the same with the home folder's cache of vectors."""
     return partial(VectorStore(home.vectors).encode, encoder) if encoder.slow else encoder.compute
 
 
 @contextmanager
 def cached_vectors(home: Warehouse, evaluator: Evaluator) -> Iterator[None]:
-    """A block in which the evaluator's encoder, if it has one, takes vectors from the home folder's cache."""
+    """Until the block ends, let the evaluator's encoder, if it has one, use the home folder's cache of vectors."""
     encoder = evaluator.encoder
     if encoder is None:
         yield

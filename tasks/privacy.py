@@ -1,5 +1,5 @@
 """Privacy in a home folder: ids become pseudonyms and forgotten people are left out before anything is written;
-`ssrem forget` publishes the corpora in which a person speaks anew without them, and deletes what was derived."""
+`ssrem forget` publishes each corpus again without the person, and deletes what was derived from it."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from ssrem.readers.base import Reader
 
 FILE = "forgotten.json"
-"""The list of forgotten people in a home folder."""
+"""Name of the file in a home folder that lists the forgotten people."""
 
 MODELS = ("encoders", "masked-lm", "lm")
-"""Folders of encoders and language models that were trained here; stages that need one train it again."""
+"""Folders of encoders and language models that were trained in this home folder; a stage that needs one retrains it."""
 
 FOLDERS = ("failures", "reports", "checkpoints", "staging", "vectors", *MODELS)
 """Folders of files that may hold anyone's words and can be made again."""
@@ -46,7 +46,7 @@ _HELD = """
     SELECT text FROM said WHERE NOT (list_contains($corpora, corpus) AND list_contains($ids, speaker))
     UNION ALL SELECT text FROM negatives WHERE NOT list_contains($corpora, corpus)
     UNION ALL SELECT unnest([response, reference] || context) FROM rated_responses"""
-"""The texts of the published tables that stay."""
+"""Texts of the published tables that stay when the people `$ids` leave the corpora `$corpora`."""
 
 _FIELDS = ("conversation_id", "utterance_id", "speaker", "addressee", "reply_to", "text", "time", "metadata")
 _BATCH = 65_536
@@ -54,10 +54,10 @@ _BATCH = 65_536
 
 @dataclass(frozen=True)
 class Forgotten:
-    """Who is forgotten: digest of an id → the corpora in which it is; None: in all, also future ones.
+    """Who is forgotten. people: digest of an id → the corpora in which it is forgotten; None: in all, also future ones.
 
-    Digests are under the home folder's own salt: whoever has the list can only check whether it contains an id that
-    they already know.
+    Digests are salted, with a salt for each home folder: whoever has the list can only check whether it contains an id
+    that they already know.
     """
 
     salt: bytes
@@ -65,7 +65,7 @@ class Forgotten:
 
     @classmethod
     def of(cls, home: Warehouse) -> Forgotten:
-        """The home folder's list, or a new one; HomeError if the file is damaged."""
+        """The home folder's list, or an empty one if there is none; HomeError if its file is damaged."""
         path = home.root / FILE
         if not path.exists():
             return cls(secrets.token_bytes(16), {})
@@ -84,7 +84,7 @@ class Forgotten:
         return corpora is None or corpus in corpora
 
     def add(self, home: Warehouse, ids: Iterable[str], corpora: Sequence[str] | None) -> None:
-        """Add ids to the list, whole or not at all; corpora as in `people`. The caller holds the home's lock."""
+        """Add the ids and write the list, all or nothing; corpora as in `people`. The caller holds the home's lock."""
         for one in (digest(id, self.salt) for id in ids):
             before = self.people.get(one, [])
             either = corpora is None or before is None
@@ -115,9 +115,9 @@ def ids_of(speaker: str, key: PseudonymKey | None) -> list[str]:
 def private(
     reader: Reader, home: Warehouse, corpus: str, speakers: str, key: PseudonymKey | None
 ) -> Callable[[], Iterable[pa.RecordBatch]]:
-    """What gives the reader's batches without forgotten people and, with a key, pseudonymised.
+    """A function that gives the reader's batches without forgotten people and, with a key, pseudonymised.
 
-    If the ids in the dump must be known first, it is read once more.
+    The dump is read one more time beforehand if the ids in it must be known first.
     """
     forgotten = Forgotten.of(home)
     seats = speakers == "conversation"
@@ -151,11 +151,12 @@ def forget(
 ) -> dict[str, Any]:
     """Publish each corpus in which the speaker occurs without them, and delete what was derived from these corpora.
 
-    corpora: None for all, also those that land later. pseudonym_key: file of the key, with which a pseudonym is found
-    by the original id. Returns what left each corpus, the evaluators that left, and what left the caches. If it is
-    killed, each corpus is published as it was or as it should be; running it again does the rest.
+    corpora: None for all, also those that land later. pseudonym_key: file of the key, which finds a pseudonym by the
+    original id. Returns the counts of utterances and conversations that left each corpus, the versions of evaluators
+    that left, and the number of judges' answers deleted. If it is killed, each corpus is published as it was or as it
+    should be; running it again does the rest.
 
-    Raises HomeError for a corpus that has not landed, and PrivacyError if nobody is called so.
+    Raises HomeError for a corpus that has not landed, and PrivacyError if none has the speaker or had them forgotten.
     """
     warehouse = Warehouse.at(home)
     given = pseudonym_key or os.environ.get(VARIABLE)
@@ -179,9 +180,9 @@ def forget(
 
 
 def derived(stage: Stage, corpus: str) -> tuple[list[Output], list[Address]]:
-    """The partitions that were computed from a corpus: its tables, the versions of evaluators that learned from it, and
-    whatever those scored; before them, staged, the versions that are in use again in place of these. `prune` deletes
-    the models of versions that are published no more."""
+    """(Outputs, retired) of a change to a corpus. Retired are the partitions computed from it: its tables, the versions
+    of evaluators that learned from it, and whatever these scored. Outputs are the versions, staged here, that come into
+    use again in place of retired ones. `prune` deletes the models of versions that are no longer published."""
     home = stage.home
     gone = set(_leaving(home, [corpus]))
     tested = home.query(
@@ -200,9 +201,9 @@ def derived(stage: Stage, corpus: str) -> tuple[list[Output], list[Address]]:
 
 def purge(home: Warehouse, corpora: Sequence[str] = (), ids: Sequence[str] = ()) -> int:
     """Delete what no published table needs: older run folders, FOLDERS, and judges' answers about texts that are in no
-    table, or that only these people wrote in these corpora; returns how many answers.
+    table, or that only these people wrote in these corpora; returns how many answers were deleted.
 
-    Readers of an older snapshot lose it.
+    Queries that still read an older snapshot may then fail.
     """
     import numpy as np
 
@@ -226,7 +227,7 @@ def purge(home: Warehouse, corpora: Sequence[str] = (), ids: Sequence[str] = ())
 def _publish_without(
     home: Warehouse, corpus: str, ids: Sequence[str], resources: Resources | None
 ) -> dict[str, int]:
-    """Publish the corpus anew without these people, and nothing that was derived from it; how much of it went."""
+    """Publish the corpus without these people and retire what was derived from it; returns the rows lost, by table."""
 
     def build(stage: Stage) -> Built[dict[str, int]]:
         (before,) = records(stage.connection, "FROM corpora WHERE corpus = ?", [corpus])
@@ -247,8 +248,8 @@ def _publish_without(
 
 
 def _land_again(stage: Stage, landed: dict[str, Any], ids: Sequence[str]) -> None:
-    """Stage the tables of a landed corpus, a row of `corpora`, as an ingest without these people would: its tables are
-    read as a dump is."""
+    """Stage the tables of a corpus as an ingest without these people would, by reading its published tables like a
+    dump. landed: its row of `corpora`."""
     from ssrem.privacy.people import FORGOTTEN, without
 
     corpus, execute = landed["corpus"], stage.connection.execute
@@ -263,7 +264,7 @@ def _land_again(stage: Stage, landed: dict[str, Any], ids: Sequence[str]) -> Non
         "unreadable": [*PROBLEMS, FORGOTTEN],
         "fields": json.dumps({name: "TIMESTAMP" if name == "time" else "VARCHAR" for name in _FIELDS}),
     }
-    with stage.connection.cursor() as cursor:  # is read while the connection writes
+    with stage.connection.cursor() as cursor:  # it reads while the connection writes
 
         def read() -> Iterable[pa.RecordBatch]:
             batches: Any = cursor.sql(statement("5_privacy/landed"), params=values).to_arrow_reader(_BATCH)
@@ -277,7 +278,7 @@ def _land_again(stage: Stage, landed: dict[str, Any], ids: Sequence[str]) -> Non
 
 
 def _people(home: Warehouse, corpus: str) -> set[str]:
-    """All speakers and addressees of a corpus, and the speakers of its quarantined rows, as far as they can be read."""
+    """All speakers and addressees of a corpus, and the speakers of those of its quarantined rows that can be read."""
     query = "SELECT DISTINCT unnest([speaker, addressee]) FROM utterances WHERE corpus = ?"
     people = {id for (id,) in home.query(query, [corpus])}
     for (raw,) in home.query("SELECT raw FROM quarantine WHERE corpus = ?", [corpus]):

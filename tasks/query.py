@@ -27,19 +27,19 @@ from ssrem.tasks.warehouse.home import Warehouse, records
 
 MEMORY_LIMIT, SPILL_LIMIT = "2GB", "8GB"
 ANSWER_BYTES = 512 << 20
-"""Most bytes of an answer in Python's memory."""
+"""Most bytes that an answer of `ask` may take in Python's memory."""
 MOST_THREADS = 8
 
 AFTER_RUN = ("everyday_pairs", "identification", "pairs", "agreement", "best", "corpora", "speaker_sets")
-"""The summaries that a run of the whole pipeline ends with."""
+"""The summaries that are shown at the end of a run of the whole pipeline."""
 
 _FETCHED_ROWS = 2_048
-"""Rows of an answer that are fetched at once."""
+"""Number of rows that are fetched from DuckDB at once."""
 
 Answer = tuple[list[str], list[tuple[Any, ...]]]
 Result = TypeVar("Result")
 Cell = Callable[[Any], Any]
-"""From a plain value to the cell of a CSV file."""
+"""Turns a plain value into a cell of a CSV file."""
 
 
 def ask(home: Warehouse, query: str, *, timeout: float | None = None) -> Answer:
@@ -62,7 +62,7 @@ def confined(
         raise HomeError(
             f"nothing is published in {home.root}; run ssrem run first, or name another folder with --home"
         )
-    # A database of its own: its settings must not affect other readers.
+    # The query gets its own DuckDB, as the settings below must not affect other readers.
     with temporary_folder() as scratch, new_engine() as connection:
         create_views(connection, home.root, snapshot.partitions, "VIEW ")
         _confine(connection, [home.root / part.path for part in snapshot.partitions], scratch)
@@ -87,7 +87,7 @@ def _stoppable(
 
     It runs in another thread, since Python handles no signal while DuckDB computes in this one.
     """
-    # Made before the thread starts: Ctrl-C may come while `submit` has started it and not yet returned.
+    # Made here, as Ctrl-C may arrive when `submit` has started the thread but not yet returned its future.
     answer: Future[Result] = Future()
 
     def run() -> None:
@@ -106,7 +106,7 @@ def _stoppable(
                 f"the query took longer than {timeout:g} s; ask for less, or give it more time with --timeout"
             ) from None
         finally:
-            while not (answer.cancel() or answer.done()):  # between two steps an interrupt has no effect
+            while not (answer.cancel() or answer.done()):  # repeated: between two steps an interrupt is lost
                 connection.interrupt()
                 wait([answer], 0.1)
 
@@ -139,13 +139,14 @@ def _only_select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.St
         (statement,) = connection.extract_statements(query)
         if statement.type == duckdb.StatementType.SELECT:
             return statement
-        # PIVOT without IN is several statements to DuckDB; CREATE TABLE … AS PIVOT is as well, but no subquery.
+        # DuckDB splits PIVOT without IN into several statements, CREATE TABLE … AS PIVOT too; only the former can be
+        # a subquery.
         if statement.type == duckdb.StatementType.MULTI:
             with suppress(duckdb.ParserException):
                 connection.extract_statements(f"FROM ({query.rstrip().rstrip(';')}\n)")
                 return statement
     except (ValueError, TypeError):
-        pass  # several, a type unknown to DuckDB's bindings, or text that is not valid Unicode
+        pass  # several statements, a type unknown to DuckDB's bindings, or text that is not valid Unicode
     raise SsremError("ssrem sql takes one SELECT; it cannot write, and changes no setting")
 
 
@@ -175,7 +176,7 @@ def print_csv(
 ) -> None:
     """Write the answer as CSV to an open stream; its rows need not fit into memory.
 
-    Lists and structures are JSON, bytes text, null is empty. Raises SsremError as `ask`.
+    Lists and structures are written as JSON, bytes as text, null as an empty cell. Raises errors as `ask` does.
     """
 
     def write(connection: duckdb.DuckDBPyConnection) -> None:
@@ -189,7 +190,7 @@ def print_csv(
 
 
 def _cell(value: Any) -> Any:
-    """The value as a cell: text, a number or null."""
+    """The value as text, a number or null, for a cell of the CSV file."""
     if isinstance(value, list | tuple | dict):
         return json.dumps(json_ready(value), ensure_ascii=False)
     return json_ready(value) if isinstance(value, date | bytes) else value
@@ -205,14 +206,14 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 def title(name: str) -> str:
-    """The heading of a summary."""
+    """The heading of the summary `name`."""
     return queries("summaries")[name].title
 
 
 def summary(
     home: Warehouse, names: Sequence[str], *, tolerant: bool = False
 ) -> dict[str, list[dict[str, Any]]]:
-    """Name of a summary to its rows; summaries without rows are left out.
+    """Name of a summary → its rows; summaries without rows are left out.
 
     names: files of sql/summaries. tolerant: also leave out summaries that need a damaged partition.
     """
@@ -231,8 +232,8 @@ def summary(
 
 
 def no_better(home: Warehouse, datasets: Collection[str] | None = None) -> list[str]:
-    """The findings that an evaluator in use is no better than chance or than an untrained baseline, and why there is no
-    correlation where there is none, a sentence each.
+    """One sentence for each evaluator in use that is no better than chance or than an untrained baseline, and one for
+    each correlation with human scores that does not exist, with the reason.
 
     datasets: annotated sets to consider; None: all annotated sets and corpora.
     """
@@ -254,7 +255,7 @@ def no_better(home: Warehouse, datasets: Collection[str] | None = None) -> list[
 
 
 def drawn(home: Warehouse) -> list[str]:
-    """Which evaluators in use were identified on drawn responses alone, since they read slowly; a sentence each."""
+    """A sentence for each slow evaluator in use whose identification rests on a random draw of responses."""
     query = (
         "SELECT DISTINCT e.evaluator, e.test_sample FROM evaluators AS e INNER JOIN identification AS i "
         "ON e.evaluator = i.evaluator AND e.version = i.version AND i.kind = 'GT' AND i.n = e.test_sample "

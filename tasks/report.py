@@ -50,7 +50,7 @@ def write_report(home: str, *, anew: bool = True) -> str:
 
 @contextmanager
 def room_for_reports(warehouse: Warehouse) -> Iterator[None]:
-    """A block that writes into the folder of reports, which it makes; HomeError where the disk is full."""
+    """Create the folder of reports for a block that writes into it; HomeError if the disk is full."""
     try:
         warehouse.reports.mkdir(parents=True, exist_ok=True)
         yield

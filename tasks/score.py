@@ -1,4 +1,4 @@
-"""Stage `score`: the test splits of corpora under evaluators; scores of any candidates and samples, in shards."""
+"""Stage `score`: evaluators score the test splits of corpora. Also scores any candidates and samples, in shards."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ SHARD = 5_000
 """Responses of a test split, each with all of its candidates, that are scored at a time."""
 
 UNTOUCHED_RATING = {"chitchat": 5}
-"""Format to the initial position of its rating sliders; a rating of that value may be no rating, and is excluded."""
+"""Format → initial position of its rating sliders; a rating of that value may be an untouched one, and is excluded."""
 
 
 def score_test_splits(
     name: str, version: int, corpora: Sequence[str], home: str, *, resources: Resources = Resources()
 ) -> list[str]:
-    """Score every candidate of the corpora's test splits, and the copied context.
+    """Score every candidate of the corpora's test splits, and the last turn of each context, copied as a response.
 
     Returns the corpora whose scores are new: not those whose scores are published already, and none if the evaluator
     asks an endpoint, which would cost a request for each candidate.
@@ -64,7 +64,7 @@ def score_test_splits(
     sizes = dict(
         warehouse.query("SELECT corpus, count(*) FROM responses WHERE split = 'test' GROUP BY corpus")
     )
-    # Small ones together: a stage takes time however little it does, and a home folder may have a corpus a day.
+    # Small ones are scored together, as each stage has a fixed cost and a home folder may get a new corpus every day.
     batch = np.cumsum([sizes.get(corpus, 0) for corpus in corpora]) // SHARD
     new = []
     for number in np.unique(batch):
@@ -124,7 +124,7 @@ def _score_together(
 
 
 def _published_inputs(home: Warehouse, version: Version) -> dict[str, Any]:
-    """Corpus → what the version's scores of it were made of, where they are published and intact."""
+    """Corpus → the inputs from which the version's scores of it were made, if these are published and intact."""
     own = [p for p in home.partitions() if p.key.corpus and (p.key.evaluator, p.key.version) == version]
     current = intact(home, own)
     who = json.dumps({"evaluator": version[0], "version": version[1]})
@@ -146,7 +146,7 @@ def _insert_scores(
     f: Mapping[str, Floats],
     constants: Mapping[str, Any],
 ) -> None:
-    """Stage f of each candidate that exists; NaN is staged too, so that the gate refuses it."""
+    """Stage f of each candidate that exists. NaN is staged as well, so that the gate refuses it."""
     import pyarrow as pa
 
     rows = candidates.rows(TEST)
@@ -174,11 +174,11 @@ def score_corpora(
     *,
     resources: Resources = Resources(),
 ) -> dict[str, list[str]]:
-    """Score the test splits of corpora, by default of all, with evaluators, by default all in use, whatever these
-    learned from (Bak and Oh 2020, section 7); returns for each corpus the evaluators whose scores of it are new.
+    """Score the test splits of corpora (default: all) with evaluators (default: all in use), whatever these learned
+    from (Bak and Oh 2020, section 7); returns for each corpus the evaluators whose scores of it are new.
 
     An evaluator that learns nothing or comes with ssrem is registered first, and missing speaker tables are built.
-    Raises EvaluatorError for a named evaluator that compares with a reference alone, or asks an endpoint.
+    Raises EvaluatorError for a named evaluator that compares only with a reference, or asks an endpoint.
     """
     for name in evaluators or ():
         if "f" not in evaluator_class(name).parts:
@@ -195,8 +195,8 @@ def score_corpora(
 
 
 def score_baselines(home: str, *, resources: Resources = Resources()) -> dict[str, list[str]]:
-    """Score the test splits of all corpora with the untrained baselines whose packages are installed, as
-    `score_corpora` does: what a training is worth shows beside them."""
+    """Score the test splits of all corpora with the untrained baselines whose packages are installed, and return what
+    `score_corpora` does. Comparing trained evaluators with them shows what training is worth."""
     return score_corpora(home, None, usable_baselines(), resources=resources)
 
 
@@ -227,9 +227,9 @@ def conversation_rows(
 
 
 def described(connection: duckdb.DuckDBPyConnection, version: Version) -> tuple[str, str]:
-    """Digest of the version's signature, and the corpora that it learned from, by name with commas between."""
+    """Digest of the version's signature, and the sorted names of the corpora it learned from, joined by commas."""
     query = "SELECT signature, corpora FROM evaluators WHERE evaluator = ? AND version = ?"
-    ((signature, corpora),) = connection.execute(query, list(version)).fetchall()  # scores refer to it
+    ((signature, corpora),) = connection.execute(query, list(version)).fetchall()  # scores refer to this row
     return digest(signature), ", ".join(sorted(json.loads(corpora)))
 
 
@@ -238,8 +238,8 @@ def figure_row(
 ) -> dict[str, Any]:
     """The row of `agreement` of a figure, with its signature.
 
-    weights: as `described` gives it; data: digest of the dataset; about: the columns that say what was compared, and by
-    which options; excluded: what the responses are, where some were left out.
+    weights: digest of the version's signature, from `described`; data: digest of the dataset; about: the columns that
+    say what was compared, and with which options; excluded: what the responses are that were left out, if any were.
     """
     same = {name: about[name] for name in ("dataset", "criterion", "aggregation", "score")}
     same |= {name: getattr(figure, name) for name in ("grouping", "measure", "n", "resamples", "seed")}
@@ -248,7 +248,7 @@ def figure_row(
         evaluator="@".join(map(str, version)),
         weights=weights,
         data=data[:16],
-        level="system-forced" if figure.forced else figure.level,  # of too few systems
+        level="system-forced" if figure.forced else figure.level,  # forced: too few systems
         excluded=(excluded,) if figure.excluded else (),
     )
     own = {"evaluator": version[0], "version": version[1], "reason": figure.reason or None}
@@ -259,9 +259,9 @@ def figure_row(
 
 
 def score_candidates(home: Warehouse, evaluator: Evaluator, candidates: Candidates) -> dict[str, Floats]:
-    """`evaluator.score_candidates` of the test split, some responses at a time."""
+    """f of the test split by kind, (n, k) each, from `evaluator.score_candidates` of some responses at a time."""
     rows = candidates.rows(TEST)
-    # With a slow encoder all at once, so that a text is encoded once.
+    # With a slow encoder all responses are scored at once, so that no text is encoded twice.
     at_once = evaluator.encoder is not None and evaluator.encoder.slow
     size = max(len(rows), 1) if at_once else SLOW.get(evaluator.name, (0, SHARD))[1]
     pieces = [rows[first : first + size] for first in range(0, max(len(rows), 1), size)]
@@ -277,8 +277,8 @@ def score_samples(
     what: str,
     client: Client | None = None,
 ) -> list[Scores]:
-    """`components` of the samples by each evaluator (name, version), in order. what: named by the progress bar; client:
-    by which judges ask their endpoints."""
+    """The scores that each evaluator (name, version) gives to the samples, in order of evaluators. what: the samples'
+    name in the progress bar. client: HTTP client through which judges query their endpoints."""
     scores = []
     for name, version in evaluators:
         with progress(f"scoring {what} with {name}") as advance:

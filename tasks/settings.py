@@ -1,5 +1,5 @@
 """The settings of the stages: each model is a group of command-line options, the parameter of a flow, and what the
-ledger records of a run. Prefect's page shows them as a form. The field `map` is the option `--map`, and so on."""
+ledger records of a run. Prefect's page shows them as a form. A field such as `map` is the option `--map`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class DumpSettings(Settings):
     not_people: tuple[str, ...] = ()
     """more bots, such as AutoModerator: their turns are context only; none turns off the list that the format has"""
     max_quarantine: Percentage = 0.05
-    """refuse a dump of whose messages a larger share cannot land, such as 5%; 100% refuses none (default: 5%)"""
+    """refuse a dump if a larger share of its messages than this cannot land; 100% refuses none (default: 5%)"""
     pseudonymise: bool = False
     """land keyed hashes instead of ids, and mask e-mail addresses, phone numbers and user handles"""
     pseudonym_key: str | None = None
@@ -116,7 +116,7 @@ class TrainSettings(Settings):
 
     @property
     def config(self) -> dict[str, Any]:
-        """The settings of evaluators, whose names they are: `set` and the options that are short for some of them."""
+        """The settings of evaluators under their own names: `set`, and the options that are shorthands for some."""
         short = {"negatives": self.negatives, "model": self.init, "device": self.device}
         return {"seed": self.seed, **self.set} | {key: one for key, one in short.items() if one is not None}
 
@@ -125,9 +125,9 @@ class Margins(Settings):
     """By how much a challenger may be worse than the champion and still be promoted."""
 
     identification: float = Field(0.01, ge=0, le=1)
-    """of the mean share of negatives that the true response is above"""
+    """how much lower its mean share of negatives that score below the true response may be"""
     agreement: float = Field(0.05, ge=0, le=1)
-    """of Spearman's correlation with human scores"""
+    """how much lower its Spearman correlation with human scores may be"""
 
 
 class SetLayout(Settings):
@@ -149,7 +149,7 @@ class AnnotatedSets(SetLayout):
 
 
 class AgreementSettings(Settings):
-    """How scores are compared with human scores. None: as in the annotated set's last run."""
+    """How scores are compared with human scores. A field that is None is as in the annotated set's last run."""
 
     keep_ground_truth: bool | None = None
     """correlate ground-truth responses too (default: as last time, at first left out)"""
@@ -161,7 +161,7 @@ class AgreementSettings(Settings):
 
 
 class AskingSettings(Settings):
-    """Settings of evaluators that learn nothing, and how those that ask an endpoint ask it in this run."""
+    """Settings of evaluators that learn nothing, and how this run queries the endpoints of those that have one."""
 
     set: Pairs = Field({})
     """KEY=VALUE: settings of an evaluator that learns nothing, such as model=NAME base_url=URL prompt=FILE of judge
@@ -197,11 +197,11 @@ class PipelineSettings(TableSettings):
 
     @property
     def tables(self) -> TableSettings:
-        """Those of the speaker tables."""
+        """The settings of the speaker tables."""
         return TableSettings(**self.model_dump(include=set(TableSettings.model_fields)))
 
     @property
     def training(self) -> TrainSettings:
-        """Those of trainings. Each evaluator has an encoder of its own, unless one is chosen."""
+        """The settings of trainings. Each evaluator has an encoder of its own, unless one is chosen."""
         chosen = self.encoder if "encoder" in self.model_fields_set else None
         return TrainSettings(seed=self.seed, encoder=chosen)

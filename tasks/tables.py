@@ -1,5 +1,5 @@
 """Stage `tables`: turns, responses, the four sets of each speaker with their similarity (Bak and Oh 2020, Table 2), and
-the candidates drawn from them. Stage `negatives`: further negatives of its responses by one generator."""
+the candidates drawn from them. Stage `negatives`: further negatives for a corpus's responses, made by one generator."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ _MEMBERS = """
 SELECT DISTINCT set_id, turn_id FROM main.{} WHERE set_id IN (SELECT turn_id FROM main.similarity_owners)
 ORDER BY set_id, turn_id
 """
-"""Distinct: Rand is drawn with replacement, and the similarity of a turn with itself is none of two utterances."""
+"""DISTINCT: Rand is drawn with replacement, and a turn must not be compared with itself."""
 
 
 _COPIED = ("generator", "k", "text", "replaced", "tokens", "truncated")
-"""Columns of `negatives` that are attributes of a Negative."""
+"""Columns of the table `negatives` that are copied from the attributes of a Negative."""
 
 
 def build(
     corpus: str, home: str, settings: TableSettings = TableSettings(), *, resources: Resources = Resources()
 ) -> bool:
-    """Build and publish the speaker tables of a landed corpus; False if they are published already. Scores, negatives
-    and studies of tables with other settings leave the snapshot, since their responses or candidates are others.
+    """Build and publish the speaker tables of a landed corpus; False if they are published already.
 
-    Raises HomeError if the corpus has not landed.
+    If they replace tables with other settings, the scores, negatives and studies of those leave the snapshot, since
+    their responses or candidates are others. Raises HomeError if the corpus has not landed.
     """
     warehouse, parameters = Warehouse.at(home), {"corpus": corpus, **settings.model_dump()}
     key = PartitionKey(corpus=corpus)
@@ -95,7 +95,7 @@ def build_missing(
 ) -> None:
     """Build the tables of the corpora that have none, with the settings that their last tables had.
 
-    build: `build`, or a task that does the same.
+    build: the function `build`, or a Prefect task that does the same.
     """
     for corpus in without_tables(home, corpora):
         last = last_parameters(Warehouse.at(home), corpus, "tables")
@@ -110,8 +110,8 @@ def without_tables(home: str, corpora: Sequence[str]) -> list[str]:
 
 
 def _add_similarity(stage: Stage, corpus: str, settings: TableSettings) -> None:
-    """Create the staged `set_similarity` for the speakers of `settings.similarity`, only the turns in whose sets are
-    encoded, and the scratch table `vector_norms`, by which the gate checks the vectors."""
+    """Stage `set_similarity` for the speakers that `settings.similarity` chooses, whose sets' turns alone are encoded,
+    and create the scratch table `vector_norms`, by which the gate checks the vectors."""
     connection = stage.connection
     connection.execute("CREATE TABLE vector_norms (turn_id BIGINT, norm DOUBLE)")
     if settings.similarity == "none":
@@ -144,10 +144,10 @@ def _add_similarity(stage: Stage, corpus: str, settings: TableSettings) -> None:
 
 
 def _encoded(stage: Stage, corpus: str, turns: int, encoder: Encoder) -> Path:
-    """The file of the vectors of `similarity_turns` by id, float16 (turns, d); their norms go to `vector_norms`."""
+    """File of the vectors of `similarity_turns` in order of turn_id, float16 (turns, d); norms go to `vector_norms`."""
     import pyarrow as pa
 
-    # Written in order, not to mapped memory: on a full disk a write fails, but mapped memory kills the process.
+    # Written as a stream, not through a memory map: a full disk is then an error, but would kill the process there.
     path, done = stage.scratch / "vectors.npy", 0
     query = "SELECT turn_id, text FROM main.turns SEMI JOIN main.similarity_turns USING (turn_id) ORDER BY 1"
     encode = cached_encode(stage.home, encoder)
@@ -176,15 +176,16 @@ def make_negatives(
     *,
     resources: Resources = Resources(),
 ) -> bool:
-    """Publish the negatives of the corpus by `generator`, a spec of `load_generator`; False if they are published
-    already.
+    """Publish the negatives that `generator`, a spec of `load_generator`, makes for the corpus; False if they are
+    published already.
 
-    Raises EvaluatorError for an unknown generator, GateError if it gives none, HomeError if the corpus has not landed.
+    Raises EvaluatorError for an unknown generator, GateError if it makes no negative, HomeError if the corpus has not
+    landed.
     """
     import pyarrow as pa
 
     warehouse, learns = Warehouse.at(home), needs_model(generator)
-    if not learns:  # refuses an unknown name before the stage opens
+    if not learns:  # raises an error for an unknown name before the stage opens
         load_generator(generator)
     parameters = {"corpus": corpus, "generator": generator, **settings.model_dump()}
 

@@ -1,6 +1,7 @@
 """Gates: the staged tables are checked by their contracts and the SQL checks.
 
-Every rule is a query for the rows that break it, which DuckDB evaluates, or what `evaluated_by` names, as flows do.
+Every rule is a query for the rows that break it. DuckDB evaluates it, or the function given to `evaluated_by`, by which
+flows have Great Expectations evaluate it.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ if TYPE_CHECKING:
     import duckdb
 
 SHOWN_ROWS, SAVED_ROWS = 3, 1000
-"""Most rows that a message shows and that are saved of those that break a rule."""
+"""At most how many of the rows that break a rule the message shows, and how many are saved under `failures/`."""
 
 RESPONSES_AT_ONCE = 12_000_000
-"""Most response ids whose candidates are joined at once, by which the space that a check takes is bounded."""
+"""Width of the range of response ids whose candidates are joined at once; it bounds the space that a check takes."""
 
 
 PARTS_OF_KEYS = 4
-"""Parts in which the keys of a table with `few` are grouped: 370 million candidates then spill 4 GB, not 14."""
+"""Parts in which the keys of a table with `Table.few` are grouped: 370 million candidates then spill 4 GB, not 14."""
 
 
 @dataclass(frozen=True)
 class Rule:
     """One expectation: its table, what it says, and the query for the rows that break it.
 
-    of_rows: whether that query only filters the rows of the table, and so takes no memory. of_key: whether it is that
-    the key is unique.
+    of_rows: whether the query only filters the rows of the table, and so takes no memory. of_key: whether the rule is
+    that the key of the table is unique.
     """
 
     table: str
@@ -47,7 +48,7 @@ class Rule:
 
 
 Evaluate = Callable[["duckdb.DuckDBPyConnection", Sequence[Rule]], list[int]]
-"""How many rows break each rule, in order; those of a table stand together. GateError where one is not evaluated."""
+"""Counts the rows that break each rule, in order; a table's rules are adjacent. GateError if a rule cannot be run."""
 
 _EVALUATE: ContextVar[Evaluate | None] = ContextVar("what evaluates rules instead of DuckDB", default=None)
 
@@ -76,10 +77,10 @@ def check_tables(
     tables: Sequence[str],
     unique: Collection[str] = (),
 ) -> list[Result]:
-    """Check the staged `tables` and run the SQL checks of `stage`; one Result a rule, in order of tables. unique: of
-    these tables it is known that no key repeats.
+    """Check the staged `tables` and run the SQL checks of `stage`; returns one Result per rule, grouped by table.
 
-    Raises GateError where a rule cannot be evaluated at all.
+    unique: tables in which no key repeats, as is known already; DuckDB does not check these keys again. Raises
+    GateError if a rule cannot be evaluated at all.
     """
     wanted = [rule for name in tables for rule in rules(TABLES[name])]
     wanted += [Rule(c.table, f"no row of {c.name}: {c.why}", c.query) for c in checks(stage)]
@@ -106,9 +107,9 @@ def check_tables(
 def rules(table: Table) -> Iterator[Rule]:
     """The rules that a contract implies: its key, its columns that may not be null, and its expectations."""
     name, key = table.name, ", ".join(table.key)
-    # Grouping by whole keys takes three times the memory; equal hashes of different keys are told apart.
+    # Grouping by hashes takes a third of the memory of grouping by keys; keys with equal hashes are then compared.
     hashed, of_each, more, parts = key, "", "1", [""]
-    if table.few:  # one bit for each combination of them: rows with the same bit may be the same key
+    if table.few:  # one of 64 bits for each combination of their values; rows with equal bits may be one key
         *_, last = others = [column for column in table.key if column not in table.few]
         hashed = ", ".join(others)
         of_each = f", 1::UBIGINT << (hash({', '.join(table.few)}) % 64)::INTEGER AS bit"
@@ -127,9 +128,9 @@ def rules(table: Table) -> Iterator[Rule]:
 
 
 def create_shared(connection: duckdb.DuckDBPyConnection, stage: str) -> None:
-    """Create the tables that several SQL checks of the stage read; or GateError.
+    """Create the tables that several SQL checks of the stage read; GateError if one of their queries fails.
 
-    A query with $first and $last is run for RESPONSES_AT_ONCE ids of responses at a time.
+    A query with $first and $last is run for RESPONSES_AT_ONCE response ids at a time.
     """
     for query in shared(stage):
         into = f"CREATE OR REPLACE TABLE main.{query.name} AS"
@@ -139,7 +140,7 @@ def create_shared(connection: duckdb.DuckDBPyConnection, stage: str) -> None:
             ((lowest, highest),) = connection.execute(ids).fetchall()
             starts = range(lowest, highest + 1, RESPONSES_AT_ONCE)
             slices = [{"first": first, "last": first + RESPONSES_AT_ONCE - 1} for first in starts]
-        # Joins are made in the order in which they are written: slices of tables are estimated as much too small.
+        # DuckDB greatly underestimates slices of tables, so the joins keep the order in which they are written.
         connection.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
         for values in slices:
             _checked(connection, query.name, f"{into} {query.text}", values)
@@ -148,7 +149,7 @@ def create_shared(connection: duckdb.DuckDBPyConnection, stage: str) -> None:
 
 
 def broken_rows(connection: duckdb.DuckDBPyConnection, wanted: Sequence[Rule]) -> list[int]:
-    """How many rows break each rule. Raises GateError where a rule cannot be evaluated."""
+    """The number of rows that break each rule, in order. Raises GateError if a rule cannot be evaluated."""
     # Rules of a table that only filter its rows go into one statement, since planning takes most of a small table's
     # time. Each of the others, which may take much memory, has its own.
     together: dict[object, list[int]] = {}
@@ -162,7 +163,7 @@ def broken_rows(connection: duckdb.DuckDBPyConnection, wanted: Sequence[Rule]) -
 
 
 def _checked(connection: duckdb.DuckDBPyConnection, table: str, query: str, values: Any = None) -> list[Any]:
-    """The rows of the answer to a query that checks a table, or GateError."""
+    """The rows that a query for checking `table` returns; GateError if DuckDB cannot run it."""
     import duckdb
 
     try:
@@ -179,5 +180,5 @@ def offending_rows(connection: duckdb.DuckDBPyConnection, result: Result) -> str
 
 
 def not_checked(table: str, reason: object) -> GateError:
-    """The error of a gate that cannot evaluate a rule."""
+    """The GateError that says that a rule of the table could not be evaluated, and why."""
     return GateError(f"the gate could not check table {table}: {one_line(reason)}; nothing was published")

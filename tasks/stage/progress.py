@@ -17,14 +17,14 @@ HEARTBEAT_SECONDS = 30.0
 
 
 class Advance(Protocol):
-    """Reports the amount done, in the unit of the total; and a total that became known only now."""
+    """Callback that reports the amount done, in the unit of the total, and the total if it became known only now."""
 
     def __call__(self, done: float, total: float | None = None, /) -> None: ...
 
 
 @dataclass
 class Work:
-    """A piece of work in progress. counts: rows that it has published, by table, to be printed when it ends."""
+    """A piece of work in progress. counts: rows published, by table, printed at its end. share: part done, as text."""
 
     what: str
     started: float = field(default_factory=time.monotonic)
@@ -32,7 +32,7 @@ class Work:
     share: str = ""
 
     def tell(self, what: str) -> None:
-        """Print a line, with the time since the start for `{}`; if stderr is closed, the work goes on without."""
+        """Print a line with the time since the start in place of `{}`, or nothing if stderr is closed."""
         seconds = time.monotonic() - self.started
         minutes, rest = divmod(round(seconds), 60)
         elapsed = f"{minutes} min {rest:02} s" if minutes else f"{seconds:.1f} s"
@@ -41,7 +41,7 @@ class Work:
 
 
 _told: list[list[Work]] = []
-"""For each `lines_without_terminal` that lasts, the work in progress, each piece within the one before."""
+"""A list for each `lines_without_terminal` block that is running: its pieces of work in progress, outermost first."""
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def lines_without_terminal() -> Iterator[None]:
 
 @contextmanager
 def _lines(work: Work) -> Iterator[None]:
-    """A line every HEARTBEAT_SECONDS while the outermost work lasts, with what is being done in it."""
+    """Print a line every HEARTBEAT_SECONDS while the outermost work lasts, which also names the innermost one."""
     running, ended = _told[-1], threading.Event()
 
     def heartbeat() -> None:
@@ -82,7 +82,7 @@ def _lines(work: Work) -> Iterator[None]:
 
 @contextmanager
 def staged(what: str) -> Iterator[Work]:
-    """A whole stage, with its pieces of work within it; shown in lines alone, since the pieces have bars."""
+    """Report a whole stage, which consists of pieces of work. It prints lines only: bars are shown by its pieces."""
     work = Work(what)
     if not _told:
         yield work

@@ -1,5 +1,5 @@
-"""A stage, from the ledger's question whether it is done to its published tables: they are built in a scratch
-database under the home folder's lock, checked by the gate and published in one step."""
+"""Runs a stage: asks the ledger whether it is done, builds its tables in a scratch database under the home folder's
+lock, checks them by the gate, and publishes them in one step."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 MEMORY_LIMITS = {"ingest": "700MB", "tables": "1300MB"}
-"""What DuckDB takes before it spills, by stage, 2 GB in others: with 5 M messages these two then stay under 2 GB."""
+"""Stage → memory of DuckDB before it spills (others: 2GB); these two then stay under 2 GB with 5 million messages."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ class Output:
 class Built(Generic[Answer]):
     """What a stage has built. answer: what `run_stage` returns.
 
-    outputs: partitions to publish of the staged tables, which the gate checks first; folders (from, to) to move into
-    the home folder with them; retired: partitions that leave the snapshot. Where there is neither of outputs and
-    retired, nothing is published. save: called when the gate has passed, writes the folders. after: called once it is
-    published, still under the lock.
+    outputs: partitions of the staged tables to publish, after the gate has checked them. folders: draft → place in the
+    home folder to which it is moved when they are published. retired: partitions that leave the snapshot. Without
+    outputs and retired partitions nothing is published. save: called when the gate has passed, to write the drafts of
+    the folders. after: called last, after publishing, still under the lock.
     """
 
     answer: Answer
@@ -86,9 +86,9 @@ class Built(Generic[Answer]):
 
 @dataclass
 class Stage(TableBuilder):
-    """A run of a stage in progress. `connection` sees staged tables first, then the published ones.
+    """A run of a stage in progress. `connection` finds a table among the staged ones first, then the published ones.
 
-    partitions: of the snapshot that the run reads; staged: names of the tables that it has created so far.
+    partitions: those of the snapshot that the run reads; staged: names of the tables that it has created so far.
     """
 
     home: Warehouse
@@ -109,7 +109,7 @@ class Stage(TableBuilder):
     def gate(self) -> None:
         """Check every staged table against its contract and the stage's SQL checks.
 
-        GateError where one fails: nothing is published then, and the rows lie under `failures/`.
+        Raises GateError if a check fails: nothing is published then, and the rows at fault are saved in `failures/`.
         """
         from ssrem.tasks.stage.gate import SAVED_ROWS, check_tables, offending_rows
 
@@ -141,8 +141,8 @@ class Stage(TableBuilder):
         folders: Mapping[Path, Path] | None = None,
         retired: Sequence[Address] = (),
     ) -> dict[str, int]:
-        """Write the outputs as Parquet into a new run folder and replace the catalog in one step; returns their rows by
-        table. folders, retired: as of `Built`; a model is in its place before the row that names it is published."""
+        """Write the outputs as Parquet into a new run folder and replace the catalog in one step; returns the number of
+        rows by table. folders, retired: as in `Built`. A model is moved before the row that names it is published."""
         run = {
             "run_id": self.run_id,
             "stage": self.name,
@@ -156,9 +156,9 @@ class Stage(TableBuilder):
         }
         self.create_from_rows("runs", [run])
         ledger = [Output(name, PartitionKey()) for name in ("runs", "check_results") if name in self.staged]
-        for name in (output.table for output in ledger):  # they grow: no old run's folder stays for two rows
+        for name in (output.table for output in ledger):  # old rows are copied: no old folder stays for them
             self.connection.execute(f"INSERT INTO main.{name} BY NAME SELECT * FROM published.{name}")
-        # The ledger, which each run writes anew, has a folder of its own: one of outputs may stay for years.
+        # The ledger has a folder of its own: every run replaces it, whereas a folder of outputs may stay for years.
         written = self._write(f"run={self.run_id}", outputs)
         rows = Counter[str]()
         for partition in written:
@@ -169,7 +169,7 @@ class Stage(TableBuilder):
         lake = self.home.lake
         moves = {**(folders or {}), **{lake / f".{p.folder}.tmp": lake / p.folder for p in written}}
         try:
-            for draft, folder in moves.items():  # what a run left that was killed before it published goes
+            for draft, folder in moves.items():  # replaces what a run killed before publishing left there
                 move_into_place(draft, folder)
             self.home.write_catalog(kept + written)
         except BaseException:
@@ -182,11 +182,11 @@ class Stage(TableBuilder):
         return rows
 
     def _write(self, folder: str, outputs: Sequence[Output]) -> list[Partition]:
-        """Write the outputs into the draft of a folder of the lake; or GateError, by their tables' contracts."""
+        """Write the outputs into the draft of `folder` in the lake; GateError if a file breaks its table's contract."""
         draft = self.home.lake / f".{folder}.tmp"
         written: list[Partition] = []
         if outputs:
-            draft.mkdir()  # not its parents: a home folder that was moved away is not made anew
+            draft.mkdir()  # without its parents: a home folder that was moved away must not appear again
         for output in outputs:
             number = sum(partition.table == output.table for partition in written)
             path = draft / f"{output.table}{f'.{number}' if number else ''}.parquet"
@@ -221,11 +221,11 @@ def run_stage(
 ) -> Answer:
     """Run the stage `name`, unless it is done already; returns the answer of `build`, or of `done`.
 
-    recipe: what determines the outputs, asked before the stage opens and again under the lock, as another writer may
-    have published meanwhile. done: the answer where a run of this recipe has published and all of it is still
-    published; or a function that returns the answer where the work is done by another measure, None where it is not.
-    title: of its progress (default: the name of the stage and what it is about).
-    Raises what `recipe`, `done` and `build` raise, GateError, and HomeError where the lock is held or the disk is full.
+    recipe: returns what determines the outputs; called before the stage opens and again under the lock, as another
+    writer may have published meanwhile. done: the answer if a run with this recipe has published and all its outputs
+    are still published; or a function that decides otherwise and returns the answer, or None if the work is not done.
+    title: name in progress lines (default: the name of the stage and what it is about).
+    Raises what `recipe`, `done` and `build` raise, GateError, and HomeError if the lock is held or the disk is full.
     """
 
     def answer_if_done(wanted: Recipe) -> Answer | None:
@@ -233,7 +233,7 @@ def run_stage(
 
     home.check_writable()
     if (answer := answer_if_done(recipe())) is not None:
-        if leftovers(home) and home.writer() is None:  # of a run that was killed after it had published
+        if leftovers(home) and home.writer() is None:  # left by a run killed after it had published
             with suppress(HomeError), home.lock(name):
                 clean_up(home)
         return answer
@@ -259,9 +259,9 @@ def run_stage(
 def open_stage(
     home: Warehouse, name: str, recipe: Callable[[], Recipe], resources: Resources | None = None
 ) -> Iterator[Stage]:
-    """Open a stage under the home folder's lock, under which `recipe` is asked; scratch goes when it closes.
+    """Open a stage under the home folder's lock, where `recipe` is called; its scratch is deleted when it closes.
 
-    HomeError where the lock is held, a file that it needs damaged, or the disk full.
+    Raises HomeError if the lock is held, a file that the stage needs is damaged, or the disk is full.
     """
     import duckdb
 
@@ -291,13 +291,13 @@ def open_stage(
         finally:
             try:
                 _clear(home, run_id)
-            except KeyboardInterrupt:  # further signals are ignored
+            except KeyboardInterrupt:  # further signals are ignored, so this is not interrupted
                 _clear(home, run_id)
                 raise
 
 
 def _clear(home: Warehouse, run_id: str) -> None:
-    """Delete the scratch of a run, and what it has not published."""
+    """Delete the scratch folder of a run and the drafts that it has not published."""
     for folder in (home.staging / run_id, *home.lake.glob(f".run={run_id}*.tmp")):
         delete(folder)
 
@@ -307,7 +307,7 @@ def _configure(
 ) -> None:
     limit = resources.memory_limit or MEMORY_LIMITS.get(stage, "2GB")
     threads = f"SET threads = {int(resources.threads)};" if resources.threads else ""
-    # Scratch lives for minutes and dies with its run: neither compressing nor syncing it saves anything.
+    # Scratch is deleted with its run, minutes later: there is no gain in compressing it or syncing it to the disk.
     connection.execute(f"""
         SET memory_limit = '{quoted(limit)}'; {threads} SET temp_directory = '{quoted(scratch / "spill")}';
         SET preserve_insertion_order = false; SET force_compression = 'uncompressed'; SET fsync_mode = 'NONE';
@@ -326,7 +326,7 @@ def already_done(home: Warehouse, stage: str, recipe: Recipe) -> bool:
 
 
 def intact(home: Warehouse, partitions: Sequence[Partition]) -> set[tuple[Address, str]]:
-    """Of those partitions whose files are there and of the published size: the address, and the id of the run."""
+    """Address and run id of each partition whose file exists and has the size that was published."""
     damaged = find_damage(home.root, partitions)
     return {(p.address, p.run) for p in partitions if p not in damaged}
 
@@ -347,9 +347,9 @@ def read_outputs(outputs: str) -> list[Address]:
 
 
 def sources(home: Warehouse, tables: Collection[str], keys: Collection[PartitionKey]) -> list[dict[str, Any]]:
-    """Table, fields of the key, and key of the run that wrote it, of each partition; goes into a recipe's inputs.
+    """A row for each published partition of these tables and keys: table, fields of its key, and key of its run.
 
-    Unlike a path, a run's key stays the same where a damaged file is made anew.
+    The rows go into a recipe's inputs: unlike a path, a run's key stays the same when a damaged file is made anew.
     """
     run_keys = dict(home.query("SELECT run_id, key FROM runs"))
     wanted = [p for p in home.partitions() if p.table in tables and p.key in keys]

@@ -1,7 +1,7 @@
 """The catalog: the small DuckDB file that lists the published Parquet files and has a view for each table.
 
-Whoever replaces the file publishes a snapshot: all tables change at once. The views in it are for DuckDB clients and
-hold absolute paths; ssrem itself makes views from the list, so that a home folder can be moved and copied.
+Replacing the file publishes a snapshot: all tables change at once. The views in it are for DuckDB clients and hold
+absolute paths; ssrem itself makes views from the list, so that a home folder can be moved and copied.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Partition:
 
 
 def of_turns(partitions: Iterable[Partition], corpus: str) -> list[Address]:
-    """Those of the partitions that were computed from a corpus's turns: its tables, negatives, scores and studies."""
+    """Addresses of the partitions computed from a corpus's turns: its tables, negatives, scores and studies."""
     return [
         p.address
         for p in partitions
@@ -103,7 +103,7 @@ def of_turns(partitions: Iterable[Partition], corpus: str) -> list[Address]:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The partitions published together. number: rises with every publish, from 0. root: into which the views look."""
+    """The partitions published together. number: rises with every publish, from 0. root: home folder of the views."""
 
     number: int
     partitions: list[Partition]
@@ -119,24 +119,24 @@ _COLUMNS = {
 
 
 def new_engine() -> duckdb.DuckDBPyConnection:
-    """A DuckDB in memory of its own, whose settings do not affect other readers."""
+    """A new in-memory DuckDB, whose settings do not affect other readers."""
     import duckdb
 
     connection = duckdb.connect(":memory:")
-    # It would keep in memory everything that was read, and flush drafts, which are flushed to the disk as a whole.
+    # By default DuckDB keeps in memory whatever it read, and syncs each write; `whole_file` syncs a draft once.
     connection.execute("SET enable_external_file_cache = false; SET fsync_mode = 'NONE'")
     return connection
 
 
 engine = cache(new_engine)
-"""The process's own, of which whoever reads or writes a catalog takes a cursor: to start one takes 15 ms."""
+"""The DuckDB that all readers and writers of catalogs share through cursors, since starting one takes 15 ms."""
 
 _attaching = Lock()  # DuckDB does not attach the same file twice
 
 
 @contextmanager
 def _attached(catalog: Path, option: str = "READ_ONLY") -> Iterator[duckdb.DuckDBPyConnection]:
-    """The engine with a catalog as its database `catalog`; connect() would not notice that its file was replaced."""
+    """A cursor with the file attached as database `catalog`; connect() would not notice that the file was replaced."""
     with _attaching, engine().cursor() as cursor:
         cursor.execute(f"ATTACH '{quoted(catalog)}' AS catalog ({option})")
         try:
@@ -144,14 +144,14 @@ def _attached(catalog: Path, option: str = "READ_ONLY") -> Iterator[duckdb.DuckD
             cursor.execute("USE memory")
             cursor.execute("DETACH catalog")
         except BaseException:
-            engine.cache_clear()  # after an error, as of a full disk, it may not let go of the file
+            engine.cache_clear()  # after an error such as a full disk, it may keep the file attached
             raise
 
 
 def read_catalog(catalog: Path) -> Snapshot:
     """The snapshot that a catalog publishes; HomeError if it cannot be read or has another layout.
 
-    A stage asks for it many times: of a file that has not changed, what was read is kept.
+    A stage reads it many times, so the last snapshot read is kept until the file changes.
     """
     import duckdb
 
@@ -160,7 +160,7 @@ def read_catalog(catalog: Path) -> Snapshot:
         return _snapshot(catalog, (found.st_ino, found.st_mtime_ns, found.st_size))
     except OSError as error:
         raise HomeError(f"{catalog} {error.strerror or error}; {OTHERWISE}") from None
-    except (duckdb.Error, ValueError) as error:  # ValueError: a table without its only row
+    except (duckdb.Error, ValueError) as error:  # ValueError: `home` does not have one row
         way_out = OTHERWISE
         if "lock" in str(error):
             way_out = "a program has it open for writing; close that, or let it open the file read-only"
@@ -169,7 +169,7 @@ def read_catalog(catalog: Path) -> Snapshot:
 
 @lru_cache(1)
 def _snapshot(catalog: Path, stamp: tuple[int, int, int]) -> Snapshot:
-    """The snapshot of `read_catalog`. stamp: inode, time of change and size, which tell an unchanged file."""
+    """The cached part of `read_catalog`. stamp: inode, modification time and size, by which a change is noticed."""
     check_regular(catalog)
     with _attached(catalog) as cursor:
         ((layout, *more),) = cursor.execute("FROM catalog.ssrem.home").fetchall()
@@ -191,13 +191,13 @@ def write_catalog(catalog: Path, snapshot: Snapshot, published_at: datetime) -> 
     row = [LAYOUT, published_at, snapshot.number, str(catalog.parent)]
     columns = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
     rows = [(p.table, *astuple(p.key), p.path, p.rows, p.bytes, p.sha256) for p in snapshot.partitions]
-    # That version is the oldest of DuckDB whose clients can open the catalog.
+    # v1.0.0 is then the oldest version of DuckDB that can open the catalog.
     with whole_file(catalog) as draft, _attached(draft, "STORAGE_VERSION 'v1.0.0'") as cursor:
-        cursor.execute("USE catalog")  # so that views of views find them
+        cursor.execute("USE catalog")  # so that views that query other views find them
         cursor.execute(f"CREATE SCHEMA ssrem; CREATE TABLE ssrem.home ({home})")
         cursor.execute("INSERT INTO ssrem.home VALUES (?, ?, ?, ?)", row)
         cursor.execute(f"CREATE TABLE ssrem.partitions ({columns})")
-        if rows:  # in one statement: row by row thousands of partitions take seconds
+        if rows:  # in one statement, since thousands of partitions take seconds row by row
             values = ", ".join(f"unnest(?::{kind}[])" for kind in _COLUMNS.values())
             insert = f"INSERT INTO ssrem.partitions SELECT {values}"
             cursor.execute(insert, [list(column) for column in zip(*rows, strict=True)])
@@ -212,10 +212,10 @@ def create_views(
     into: str,
     query: str | None = None,
 ) -> None:
-    """Create a view for each table over its partitions, without rows if it has none, and `VIEWS`.
+    """Create a view for each table over its partitions, without rows if it has none, and the views of `VIEWS`.
 
-    into: `TEMP VIEW `, or `VIEW ` with a schema. query: create only what it needs: all take 15 ms, most queries less.
-    Those of damaged files are left out; `damage_behind` explains the error of a query that needs one.
+    into: `TEMP VIEW `, or `VIEW ` with a schema. query: create only the views that it may need, since all take 15 ms
+    and most queries less. Views of damaged files are left out; `damage_behind` explains the error of a query for one.
     """
     import duckdb
 
@@ -260,8 +260,8 @@ def made_by(table: str, key: PartitionKey) -> str | None:
 
 
 def find_damage(root: Path, partitions: Iterable[Partition], *, deep: bool = False) -> dict[Partition, str]:
-    """Those of the partitions that are missing or of another size or, if `deep`, of other content; and a line about
-    each, with what brings its rows back."""
+    """Map each damaged partition to a line that says what is wrong and what brings its rows back. Damaged is a file
+    that is missing, cannot be read, has another size or, with `deep`, other content than was published."""
     damaged = {}
     for partition in partitions:
         path, what, first = root / partition.path, "", ""
@@ -269,7 +269,7 @@ def find_damage(root: Path, partitions: Iterable[Partition], *, deep: bool = Fal
             if (size := path.stat().st_size) != partition.bytes:
                 what = f"has {size:,} of {partition.bytes:,} bytes"
             elif deep and sha256(path) != partition.sha256:
-                # A stage takes a file of the right size for sound, and so does not make it anew.
+                # A stage takes a file of the right size for undamaged, and would not make it anew.
                 what, first = "was changed after it was published", "delete it, then "
         except FileNotFoundError:
             what = "is missing"
@@ -292,7 +292,7 @@ def damage_behind(root: Path, partitions: Sequence[Partition], error: BaseExcept
     of_queries = {"Binder", "Parser", "Syntax", "InvalidType", "Conversion", "OutOfMemory", "Interrupt"}
     if not isinstance(error, duckdb.Error) or kind in of_queries:
         return None
-    if kind == "Catalog":  # of a view that was left out, or of any other unknown name
+    if kind == "Catalog":  # the unknown name is that of a view that was left out, or any other
         words = set(re.findall(r"\w+", str(error)))
         partitions = [p for p in partitions if p.table in words or words & VIEWS.keys()]
     damaged = find_damage(root, partitions) or find_damage(root, partitions, deep=True)

@@ -1,4 +1,4 @@
-"""Files and folders that appear on the disk complete or not at all, and what is wrong with those that do not."""
+"""Writes files and folders that appear on the disk complete or not at all, and finds damage in saved folders."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def check_target(path: Path) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A file to write, which becomes `path` when the block ends without an error; OSError first as `check_target`."""
+    """Yield the path of a draft, which becomes `path` if the block ends without an error; OSError as `check_target`."""
     check_target(path)
     draft = path.with_name(f".{path.name}.tmp")
     draft.unlink(missing_ok=True)
@@ -55,7 +55,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """A folder to write into, which becomes `folder` when the block ends, on the disk; after an error it is deleted."""
+    """Yield a draft folder, which is synced and becomes `folder` when the block ends; after an error it is deleted."""
     draft = folder.with_name(f"{folder.name}.tmp")
     delete(draft)
     draft.mkdir(parents=True)
@@ -67,7 +67,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 
 def move_into_place(draft: Path, folder: Path) -> None:
-    """Make a complete folder, on the disk, the folder of that name; one that was there is deleted."""
+    """Sync a complete draft to the disk and rename it to `folder`; a folder that was there is deleted."""
     for path in (draft, *draft.rglob("*")):
         sync_path(path)
     delete(folder)
@@ -77,7 +77,8 @@ def move_into_place(draft: Path, folder: Path) -> None:
 
 
 def folder_damage(folder: Path, manifest: str, *, deep: bool = False) -> str | None:
-    """What is missing from a saved folder or, if `deep`, was changed in it, by `sha256` in its JSON file; else None."""
+    """A line on the file of a saved folder that is missing or, if `deep`, was changed; None if there is none. manifest:
+    name of the folder's JSON file, whose object `sha256` maps the names of its files to their digests."""
     try:
         digests = read_json(folder / manifest, ()).get("sha256")
     except EvaluatorError as error:
@@ -91,12 +92,12 @@ def folder_damage(folder: Path, manifest: str, *, deep: bool = False) -> str | N
 
 
 def model_damage(models: Path, name: str, version: int, *, deep: bool = False) -> str | None:
-    """What is missing from the model of an evaluator's version or, if `deep`, was changed in it; None if nothing."""
+    """A line on the file of a version's model that is missing or, if `deep`, was changed; None if there is none."""
     return folder_damage(models / name / str(version), MANIFEST, deep=deep)
 
 
 def out_of_room(root: Path, error: BaseException) -> HomeError | None:
-    """The HomeError of a full disk under the home folder `root`, or of too little memory; None for other errors."""
+    """The HomeError that explains a full disk under the home folder `root`, or too little memory; None for others."""
     text = str(error)
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
     if full or "No space left" in text or "File too large" in text:

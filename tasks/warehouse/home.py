@@ -35,7 +35,7 @@ def utc_now() -> datetime:
 
 
 class Warehouse:
-    """A home folder. It is created by the first write. made_anew: see `anew`."""
+    """A home folder, which the first write creates. made_anew: key of the partitions to make anew (see `anew`)."""
 
     def __init__(self, root: Path, made_anew: PartitionKey = PartitionKey()) -> None:
         self.root, self.made_anew = root, made_anew
@@ -65,15 +65,16 @@ class Warehouse:
         return cls(path)
 
     def anew(self, **key: Any) -> Warehouse:
-        """The home folder for a stage whose partitions have these fields in their key: those whose files are missing or
-        of another size count as not published, so that the stage makes them anew."""
+        """The home folder for a stage that makes the partitions with these key fields: any of them whose file is
+        missing or has another size counts as not published, so that the stage makes it anew."""
         return Warehouse(self.root, PartitionKey(**key))
 
     @contextmanager
     def lock(self, what: str) -> Iterator[None]:
-        """Hold the write lock of the home folder, which is created for its owner alone: it will hold people's words.
+        """Hold the write lock of the home folder. A new one is created for its owner alone: it holds people's words.
 
-        what: shown to others that want it. Waits up to $SSREM_WAIT for another writer, then raises HomeError naming it.
+        what: name of the work, shown to processes that want the lock. Waits up to $SSREM_WAIT for another writer, then
+        raises HomeError naming it.
         """
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -92,7 +93,7 @@ class Warehouse:
             try:
                 yield
             finally:
-                handle.truncate(0)  # whoever holds the lock next may not be ssrem
+                handle.truncate(0)  # the next holder may be another program, which would not write its name
 
     def _acquire(self, handle: TextIO) -> None:
         try:
@@ -117,7 +118,7 @@ class Warehouse:
             time.sleep(min(0.2, max(0.0, deadline - time.monotonic())))
 
     def writer(self) -> dict[str, Any] | None:
-        """Who holds the lock: pid, host, what, since; None if nobody does, even if the lock file names someone."""
+        """The ssrem process that holds the lock: pid, host, what, since; None if none does, whatever the file says."""
         with suppress(OSError), (self.root / ".lock").open(encoding="utf-8") as handle:
             if holder := _holder(handle):
                 try:
@@ -127,7 +128,7 @@ class Warehouse:
         return None
 
     def check_writable(self) -> None:
-        """HomeError if nobody can write to the home folder, for work that is lost if it cannot be saved in the end."""
+        """Raise HomeError if an existing home folder cannot be written to; called before work that would be lost."""
         if self.root.exists() and not os.access(self.root, os.W_OK | os.X_OK):
             raise self._cannot_write("it is read-only")
 
@@ -135,7 +136,7 @@ class Warehouse:
         return HomeError(f"cannot write to {self.root}: {why}; choose another folder with --home")
 
     def partitions(self) -> list[Partition]:
-        """Partitions of the published snapshot; empty where nothing was published."""
+        """Partitions of the published snapshot; empty if nothing was published."""
         return self.snapshot().partitions
 
     def snapshot(self) -> Snapshot:
@@ -157,7 +158,7 @@ class Warehouse:
     def reader(self, *, query: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection to the published snapshot, which later publishes do not change, with a view for each table.
 
-        query: if given, only its views are created. Raises HomeError, naming the file, if a query needs a damaged one.
+        query: create only the views that it names. Raises HomeError naming the file if a query needs a damaged file.
         """
         import duckdb
 
@@ -170,14 +171,14 @@ class Warehouse:
                 raise catalogs.damage_behind(self.root, partitions, error) or error from None
 
     def query(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Rows of the answer to a query of the published snapshot; raises as `reader` does."""
+        """Rows that a query of the published snapshot returns; raises HomeError as `reader` does."""
         with self.reader(query=query) as connection:
             return connection.execute(query, values).fetchall()
 
     def write_catalog(self, partitions: list[Partition]) -> None:
         """Publish the snapshot of these partitions by replacing the catalog in one step; call it under the lock.
 
-        Folders of the lake that are not used any more get the current time, from which `prune` counts.
+        Folders of the lake that fall out of use are touched: `prune` reads from their time how long they are unused.
         """
         before = self.snapshot()
         used = {partition.folder for partition in partitions}
@@ -190,7 +191,7 @@ class Warehouse:
 def records(
     connection: duckdb.DuckDBPyConnection, query: str, values: Sequence[Any] | Mapping[str, Any] = ()
 ) -> list[dict[str, Any]]:
-    """The answer to a query, a mapping of column to value for each row."""
+    """The rows that a query returns, each as a mapping of column to value."""
     cursor = connection.execute(query, values)
     names = [column[0] for column in cursor.description or []]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
@@ -201,7 +202,7 @@ def landed_corpora(
 ) -> list[str]:
     """Names of the chosen corpora, by default of all, oldest first.
 
-    HomeError for one that has not landed, or where none has, unless `even_none`.
+    Raises HomeError if a chosen corpus has not landed or, unless `even_none`, if none has.
     """
     return [
         name
@@ -211,12 +212,12 @@ def landed_corpora(
 
 
 def landed_corpus(home: Warehouse, corpus: str) -> tuple[str, str]:
-    """Content hash and speaker scope of a corpus; HomeError, which lists those that have landed, without it."""
+    """Content hash and speaker scope of a corpus; HomeError, which lists the landed ones, if it has not landed."""
     return _landed(home, [corpus])[corpus]
 
 
 def _landed(home: Warehouse, chosen: Sequence[str], *, even_none: bool = True) -> dict[str, tuple[str, str]]:
-    """Name of each corpus, oldest first → its content hash and speaker scope; raises as `landed_corpora`."""
+    """Name of each corpus, oldest first → its content hash and speaker scope; HomeError as in `landed_corpora`."""
     rows = home.query("SELECT corpus, sha256, speaker_scope FROM corpora ORDER BY landed_at")
     corpora = {name: (digest, scope) for name, digest, scope in rows}
     if not corpora and not even_none:

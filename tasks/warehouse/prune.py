@@ -16,15 +16,16 @@ from ssrem.tasks.warehouse.files import delete, model_damage
 from ssrem.tasks.warehouse.home import Warehouse
 
 KEPT_RUNS, KEPT_SECONDS = 5, 600.0
-"""How many run folders that are not used any more are kept, the newest, and how long each at least: for readers."""
+"""How many of the newest unused runs are kept, and for how many seconds each at least, for readers of old snapshots."""
 
 KEPT_FAILURES, STALE_AFTER = 20, 30 * 86400.0
-"""Failed runs whose refused rows are kept; seconds after which nobody resumes an interrupted training."""
+"""Failed runs whose refused rows are kept; seconds after which an interrupted training counts as abandoned."""
 
 _DRAFTS = (
     *(".catalog.duckdb.tmp*", "lake/.run=*.tmp", ".forgotten.json.tmp"),
     *("vectors/*/*.tmp", "encoders/*.tmp", "masked-lm/*.tmp", "lm/*.tmp"),
 )
+"""Patterns of files and folders, relative to the home folder, whose writing was not completed."""
 
 
 @dataclass(frozen=True)
@@ -44,15 +45,15 @@ def prune(
 ) -> Pruned:
     """Delete old run folders, rows that failed gates refused, models of no version, and checkpoints of old trainings.
 
-    keep_runs, keep_seconds: as of `unused_runs`; keep_failures: failed runs whose rows stay. HomeError where another
-    process writes.
+    keep_runs, keep_seconds: as in `unused_runs`; keep_failures: how many of the newest failed runs keep their rows.
+    Raises HomeError if another process is writing.
     """
     with home.lock("prune"):
         clean_up(home)
         unused = unused_runs(home, keep_runs, keep_seconds)
         failed = sorted(home.failures.glob("*"), key=_changed)
         unused += failed[: max(0, len(failed) - keep_failures)]
-        # The run of a model without a published version was killed before it published.
+        # A model without a published version comes from a run that was killed before it published.
         known = set(home.query("SELECT evaluator, version::VARCHAR FROM evaluators"))
         unused += [f for f in home.models.glob("*/*") if (f.parent.name, f.name) not in known]
         # Published trainings have no use for their checkpoints; those interrupted long ago are not resumed.
@@ -69,9 +70,10 @@ def prune(
 def unused_runs(
     home: Warehouse, keep_runs: int = KEPT_RUNS, keep_seconds: float = KEPT_SECONDS
 ) -> list[Path]:
-    """Run folders that the published snapshot does not use, except the newest few runs' and the young ones.
+    """Folders of runs that the published snapshot does not use, except the `keep_runs` newest unused runs and those
+    unused for less than `keep_seconds`.
 
-    A folder's modification time says since when it is unused: a publish sets it for those that it replaces.
+    A folder's modification time says since when it is unused: the publish that replaces it sets it.
     """
     used = {partition.folder for partition in home.partitions()}
     folders: dict[str, list[Path]] = defaultdict(list)
@@ -90,14 +92,14 @@ def _changed(path: Path) -> float:
 
 
 def leftovers(home: Warehouse) -> list[Path]:
-    """The files that killed runs left behind, provided that no run is in progress."""
+    """Files and folders that killed runs left behind; while a run is in progress, also its own scratch and drafts."""
     return [path for pattern in ("staging/*", *_DRAFTS) for path in home.root.glob(pattern)]
 
 
 def clean_up(home: Warehouse) -> None:
-    """Delete what killed runs left behind, a line on stderr for each; call it under the lock.
+    """Delete what killed runs left behind and print a line on stderr for each; call it under the lock.
 
-    The catalog of a home folder that was moved or copied is written anew, so that its views look into this folder.
+    The catalog of a home folder that was moved or copied is written anew, so that its views read the files here.
     """
     snapshot = home.snapshot()
     published = {partition.run for partition in snapshot.partitions}
@@ -106,7 +108,7 @@ def clean_up(home: Warehouse) -> None:
         done = "it had published" if scratch.name in published else "it had published nothing"
         name = f"{run['stage']} of {run['started']} UTC"
         say(f"an earlier run was interrupted ({name}); {done} and was cleaned up")
-        if scratch.name not in published:  # in the lake, but in no snapshot
+        if scratch.name not in published:  # its folders in the lake belong to no snapshot
             for folder in home.lake.glob(f"run={scratch.name}*"):
                 delete(folder)
     for path in leftovers(home):
@@ -124,7 +126,7 @@ def _about(scratch: Path) -> dict[str, Any]:
 
 
 def health(home: Warehouse, *, deep: bool = False) -> list[str]:
-    """Findings for an operator, a line each: runs, damaged files with what brings their rows back, failed gates.
+    """Findings for an operator, a line each: unfinished runs, damaged files and how to get them back, failed gates.
 
     deep: compare every published file, and the models in use, with their digests.
     """
