@@ -1,4 +1,4 @@
-"""Scores and human scores → agreement with its intervals and tests, identification, set similarity. Pure functions."""
+"""Pure functions of scores: agreement with human scores, its intervals and tests; identification; set similarity."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Z_95 = 1.959963984540054
 """The standard normal distribution's 97.5th percentile: half the width of a 95% interval in standard errors."""
 
 ALPHA = 0.05
-"""The level of significance."""
+"""Significance level: a smaller p-value counts as significant."""
 
 COVERAGE = 0.9
-"""Evaluators are compared that score this share, or more, of the responses that the one with the most scores."""
+"""An evaluator is compared if it scored at least this share of the responses of the one that scored the most."""
 
 
 def share_interval(share: float, n: int) -> tuple[float, float]:
-    """Wilson's 95% interval of a share among n, in [0, 1]."""
+    """Wilson's 95% interval, in [0, 1], of a share observed in n cases."""
     centre, spread = share + Z_95**2 / (2 * n), Z_95 * sqrt(share * (1 - share) / n + Z_95**2 / (4 * n * n))
     scale = 1 + Z_95**2 / n
     low, high = (centre - spread) / scale, (centre + spread) / scale
@@ -28,7 +28,7 @@ def share_interval(share: float, n: int) -> tuple[float, float]:
 
 
 def mean_interval(values: NDArray[np.float64]) -> tuple[float | None, float | None, float | None]:
-    """Mean and normal 95% interval of independent values (n,); None if undefined: the interval below two values."""
+    """Mean of independent values (n,) and ends of its normal 95% interval; None without values, the ends below two."""
     if len(values) == 0:
         return None, None, None
     mean = float(values.mean())

@@ -1,4 +1,4 @@
-"""Does one evaluator agree with people better than another, may it replace it, and which rank above which?"""
+"""Comparison of evaluators: which agrees better with people, whether one may replace another, and how they rank."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ PERMUTATIONS = 2000
 
 GATE_RESAMPLES = 1000
 GATE_LEVEL = 0.05
-"""The challenger is not worse where the 5% quantile of the difference, a one-sided 95% bound, is above the margin."""
+"""Quantile of the difference that is its one-sided 95% bound: the challenger is not worse if it is -margin or more."""
 
 GATE_RESPONSES = 20
-"""Sets with fewer responses are left out of the decision: a bootstrap of them says nothing."""
+"""Sets with fewer responses are left out of the decision: a bootstrap of so few is not informative."""
 
 _CELLS = 2_000_000
 
@@ -61,13 +61,12 @@ _CELLS = 2_000_000
 
 @dataclass(frozen=True)
 class Difference:
-    """How much better the first evaluator agrees with people than the second, and the two-sided p of the difference, in
-    (0, 1].
+    """How much better the first evaluator agrees with people than the second, and a test of that difference.
 
-    first, second: agreement of each; difference: first minus second, with its 95% interval low to high, from the
-    bootstrap only. n: responses used; missing: left out because a score is missing; resamples: permutations or draws,
-    by `seed`. Figures are None unless outcome is 'ok' (only p, low and high where the difference cannot be tested);
-    reason says why.
+    first, second: agreement of each; difference: first minus second. p: of the difference, two-sided, in (0, 1]. low to
+    high: 95% interval of the difference, which only the bootstrap gives. n: responses used; missing: responses left out
+    because a score is missing; resamples: number of permutations or draws, made with `seed`. Unless outcome is 'ok',
+    reason says why, and the figures are None (only p, low and high if there is a difference that cannot be tested).
     """
 
     n: int
@@ -85,7 +84,7 @@ class Difference:
 
 
 def not_comparable(first: Floats, second: Floats, human: Floats) -> tuple[Outcome, str] | None:
-    """Why three columns (n,) cannot be compared, or None where they can."""
+    """Outcome and reason if three columns of scores (n,) cannot be compared; None if they can."""
     if len(human) < MIN_RESPONSES:
         return "too_few", f"{len(human)} responses with all three scores; {MIN_RESPONSES} are needed"
     whose = {"the first evaluator's scores": first, "the second's scores": second, "the human scores": human}
@@ -94,7 +93,8 @@ def not_comparable(first: Floats, second: Floats, human: Floats) -> tuple[Outcom
 
 
 Known = dict[tuple[bytes, bytes], tuple[float, Floats, Floats]]
-"""How evaluators agree with people: on the data, on draws of contexts (r,), and without groups of them (k,)."""
+"""Cache of agreement: (bytes of which responses are used, bytes of an evaluator's scores) → its agreement with people
+on the data, on draws of contexts (r,), and on the data without each group of contexts (k,)."""
 
 
 def paired_bootstrap(
@@ -109,14 +109,14 @@ def paired_bootstrap(
     seed: int,
     known: Known | None = None,
 ) -> Difference:
-    """Difference of the agreement of first and second (n,) with the human scores (n,), with its BCa interval.
+    """Difference between the agreement of first and of second (n,) with the human scores (n,), with its BCa interval.
 
-    Both are taken on the same resamples of contexts (n,); NaN is missing, and a response counts where it has all three.
-    p is twice the smaller of (k + 1) / (resamples + 1) for k resamples in which first is not better, or not worse, at
-    most 1: the inversion of a percentile interval. For accuracy, each evaluator keeps its ε of the data. The system
-    level compares the means by `systems` (n,), refused below five unless the view forces it. known: a cache that calls
-    may share which differ only in first and second, so that each evaluator is resampled once, not once a pair.
-    ValueError for infinite scores and labels that do not fit.
+    Both are evaluated on the same resamples of contexts (n,). NaN is missing: only responses with all three scores
+    count. p inverts a percentile interval: it is twice the smaller of (k + 1) / (resamples + 1), at most 1, where k
+    counts the resamples in which first is not better, or those in which it is not worse. For accuracy, each evaluator
+    keeps the ε chosen on the data. The system level compares the means by `systems` (n,) and is refused below five
+    systems unless the view forces it. known: a cache for calls that differ only in first and second, so that each
+    evaluator is resampled once and not once per pair. ValueError for infinite scores and labels of another length.
     """
     values, missing = columns(first, second, human)
     usable, y = complete(first, second, human), values[:, 2]
@@ -166,13 +166,14 @@ def perm_both(
     permutations: int = PERMUTATIONS,
     seed: int,
 ) -> Difference:
-    """Whether first (n,) agrees with the human scores (n,) better than second (n,); NaN is missing.
+    """Test whether first (n,) agrees with the human scores (n,) better than second (n,); NaN is missing.
 
-    Under the null hypothesis the two are exchangeable: both are standardised, and the two scores of each response, that
-    is of each system for each input, are swapped with probability ½ (PERM-BOTH of Deutsch, Dror and Roth 2021, section
-    4.2). p = (k + 1) / (permutations + 1) for k permutations that are at least as extreme. level 'segment': pooled;
-    'system': of the means by `systems` (n,), refused below five. Accuracy at segment level needs its ties calibrated:
-    ValueError, use `paired_bootstrap`; also for infinite scores and labels that do not fit.
+    This is PERM-BOTH of Deutsch, Dror and Roth (2021, section 4.2). Under the null hypothesis the evaluators are
+    exchangeable: both are standardised, and a permutation swaps the two scores of each response, that is of each system
+    for each input, with probability ½. p = (k + 1) / (permutations + 1) for k permutations with a difference at least
+    as large in size. level: 'segment' pools all responses; 'system' takes the means by `systems` (n,), refused below
+    five. ValueError for accuracy at segment level, whose ties need calibration (use `paired_bootstrap`), for infinite
+    scores, and for labels of another length.
     """
     if measure == "accuracy" and level == "segment":
         raise ValueError(
@@ -229,8 +230,8 @@ def perm_both(
 class Comparison:
     """A challenger against the champion on `n` responses in `groups` groups (conversations or contexts).
 
-    champion, challenger: the measure of each. low: lower bound of `difference`, challenger minus champion. margin: how
-    much worse the challenger may be. not_worse: None where there is nothing to compare; `outcome` then says why.
+    champion, challenger: value of the measure for each. low: lower bound of `difference`, challenger minus champion.
+    margin: how much worse the challenger may be. not_worse: None where nothing can be compared; `outcome` says why.
     """
 
     dataset: str
@@ -256,10 +257,11 @@ def compare_with_champion(
     margin: float,
     seed: int = 0,
 ) -> Comparison:
-    """Compare Spearman's ρ of the scores (n,) of either with the human scores (n,), or without these the mean of values
-    in [0, 1]: each response's share of negatives below the true response.
+    """Compare a challenger with the champion on one set, by a bootstrap of the difference of their measures.
 
-    Groups (n,) are resampled, not responses: those to one context are not independent.
+    With human scores (n,), the measure is Spearman's ρ of the scores (n,) with them. Without, it is the mean of values
+    (n,) in [0, 1]: for each response, the share of its negatives that score below the true response. Groups (n,) are
+    resampled, and not single responses, because responses to one context are not independent.
     """
     _, clusters = np.unique(groups, return_inverse=True)
     n, count = len(groups), int(clusters.max(initial=-1)) + 1
@@ -302,7 +304,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Ranked:
-    """One evaluator with its agreement and its cluster, from 1; both are None if it has none, and reason says why."""
+    """One evaluator with its agreement and its significance cluster, from 1; if both are None, reason says why."""
 
     evaluator: str
     statistic: float | None
@@ -312,15 +314,15 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Evaluators from best to worst, and every pair of those that have a figure."""
+    """Evaluators from best to worst, and the comparison of every pair of those whose agreement is defined."""
 
     ranked: tuple[Ranked, ...]
     compared: tuple[Compared, ...]
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:
-    """p-values corrected for their number (Holm 1979), in the same order, in (0, 1]; None, for no test, stays None and
-    does not count. A corrected value below α is significant at α for the whole family."""
+    """p-values corrected for multiple tests (Holm 1979), in the same order, in (0, 1]. None means no test; it stays
+    None and does not count as one. A corrected value below α is significant at α for the whole family."""
     tested = sorted((value, at) for at, value in enumerate(p) if value is not None)
     corrected: list[float | None] = [None] * len(p)
     highest = 0.0
@@ -331,10 +333,10 @@ def holm(p: Sequence[float | None]) -> list[float | None]:
 
 
 def significance_clusters(names: Sequence[str], significant: Callable[[str, str], bool]) -> list[int]:
-    """Cluster of each name, from 1, for names from best to worst, as shared tasks print them.
+    """Significance cluster of each name, numbered from 1, as shared tasks print them. names: from best to worst.
 
-    A new cluster begins where every name above is significantly better than every name below: names of different
-    clusters differ significantly, names of one cluster not all.
+    A new cluster begins where every name above is significantly better than every name below. So any two names of
+    different clusters differ significantly, while within a cluster some do not.
     """
     clusters, cluster = [], 1
     for at in range(len(names)):
@@ -348,8 +350,9 @@ def ranking(scores: Mapping[str, Numbers], test: Callable[[Numbers, Numbers], Di
     """Rank evaluators by their agreement with people, with a test of every pair, Holm's correction and clusters.
 
     scores: evaluator to its scores (n,), NaN for missing. test: `perm_both` or `paired_bootstrap` with every
-    argument bound but the two evaluators. Evaluators are compared on the responses that all of them scored; one that
-    scored less than COVERAGE of those of another is left out, so that it does not decide on what the others are.
+    argument bound but the two evaluators. Evaluators are compared on the responses that all of them scored. One that
+    scored less than COVERAGE of the responses of another is left out, so that it does not shrink what the others are
+    compared on.
     """
     gaps = {name: np.isnan(np.asarray(values, dtype=np.float64)) for name, values in scores.items()}
     counts = {name: int((~gap).sum()) for name, gap in gaps.items()}
@@ -395,7 +398,7 @@ def ranking(scores: Mapping[str, Numbers], test: Callable[[Numbers, Numbers], Di
 
 
 def _reversed(one: Difference) -> Difference:
-    """Second against first."""
+    """The same comparison with the two sides swapped."""
     difference, low, high = (
         None if value is None else -value for value in (one.difference, one.high, one.low)
     )

@@ -1,4 +1,4 @@
-"""Agreement of scores with human scores: of responses, as the mean over groups of them, or of systems' means."""
+"""Agreement of scores with human scores: over all responses, averaged over groups of responses, or of system means."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Level = Literal["segment", "system"]
 Grouping = Literal["pooled", "system", "context"]
 
 Outcome = Literal["ok", "constant", "too_few", "too_many", "too_few_systems", "uneven", "degenerate"]
-"""ok: there are figures. Otherwise they are None, and a reason in words stands beside the outcome."""
+"""'ok' means that the figures are defined. With any other outcome they are None, and a `reason` says why in words."""
 
 EQUAL = 1e-10
 """Figures closer than this differ only by rounding."""
@@ -35,14 +35,14 @@ MIN_RESPONSES = 3
 """Fewer pairs of scores than this correlate perfectly or not at all."""
 
 MIN_SYSTEMS = 5
-"""From two systems every coefficient is 1 or -1, and from four chance alone gives 1 once in 24 times."""
+"""With two systems every coefficient is 1 or -1, and with four, chance alone gives 1 once in 24 times."""
 
 MAX_PAIRS = 5_000_000
-"""All pairs are held in memory at once; sets of more than 3,163 responses are compared by group, not pooled."""
+"""Most pairs that accuracy holds in memory at once; above 3,162 responses it is computed by group only, not pooled."""
 
 _BLOCK = 2_000_000
 _FEW = 64
-"""Up to this many values a row, Kendall's τ of many rows at once, by all pairs, is faster than SciPy's row by row."""
+"""Up to this many values per row, Kendall's τ from all pairs of many rows at once is faster than SciPy row by row."""
 
 
 # What is compared: responses with their scores
@@ -53,9 +53,9 @@ class ScoredResponses:
     """Scores and human scores (n,), NaN for missing, with each response's context and system (None: not known).
 
     systems: None where systems do not matter. excluded: number of further responses with a human score that are not
-    compared, such as ground truth. units: what resamples draw, each with all its responses; None: contexts. What is
-    derived from them is computed once, for all figures: `known` are the m responses with both scores. ValueError where
-    lengths differ, or a score is infinite.
+    compared, such as ground truth. units: what resamples draw, each with all its responses; None: contexts. m is the
+    number of responses with both scores. Properties are computed once and serve all figures; they raise ValueError
+    where lengths differ, or a score is infinite.
     """
 
     scores: Floats
@@ -83,23 +83,23 @@ class ScoredResponses:
 
     @cached_property
     def pairs(self) -> tuple[Floats, Floats]:
-        """Their scores and human scores, (m,) each."""
+        """Scores and human scores of the responses that have both, (m,) each."""
         x, y = np.ascontiguousarray(columns(self.scores, self.human)[0].T)
         return x, y
 
     @cached_property
     def context(self) -> Integers:
-        """The number of the context of each, (m,)."""
+        """The context of each response with both scores, as a number from 0, (m,)."""
         return self._numbers("context", self.contexts)
 
     @cached_property
     def unit(self) -> Integers:
-        """The number of the unit of each, (m,)."""
+        """The unit of each response with both scores, as a number from 0, (m,)."""
         return self.context if self.units is None else self._numbers("unit", self.units)
 
     @cached_property
     def system(self) -> Integers:
-        """The number of the system of each, (m,). ValueError where systems are not given."""
+        """The system of each response with both scores, as a number from 0, (m,). ValueError without systems."""
         return self._numbers("system", self.systems)
 
     def _numbers(self, of: str, labels: Keys | None) -> Integers:
@@ -112,7 +112,7 @@ class ScoredResponses:
 
 @dataclass(frozen=True)
 class View:
-    """Which figure to compute. grouping: at segment level; force: at system level, even of too few systems."""
+    """Which figure to compute. grouping: at segment level only; force: at system level, even with few systems."""
 
     measure: Measure = "spearman"
     level: Level = "segment"
@@ -124,13 +124,13 @@ class View:
 class Figure:
     """How scores agree with human scores, and what the figure is based on.
 
-    statistic: in [-1, 1], for accuracy in [0, 1]; over `n` responses, or conversations. p: in (0, 1], two-sided, of no
-    correlation, taking responses (system level: systems) as independent; None for accuracy and means over groups. low
-    to high: its interval at level `confidence`, by `resamples` draws with `seed`, or analytic where nothing was drawn.
-    missing: responses left out because a score is missing; excluded: left out as ground truth. groups: groups averaged
-    (pooled: 1), at system level the systems. epsilon: score differences that accuracy counts as a tie. forced: whether
-    there were fewer systems than should be compared. Figures are None unless outcome is 'ok'; reason says why or, where
-    outcome is 'ok', why there is no interval.
+    statistic: in [-1, 1], for accuracy in [0, 1]; over `n` responses, or conversations. p: in (0, 1], two-sided, of the
+    hypothesis of no correlation, taking responses (system level: systems) as independent; None for accuracy and means
+    over groups. low to high: interval of statistic at level `confidence`, from `resamples` draws with `seed`, or
+    analytic if nothing was drawn. missing: responses left out because a score is missing; excluded: left out as ground
+    truth. groups: number of groups averaged (pooled: 1), at system level of systems. epsilon: largest score difference
+    that accuracy counts as a tie. forced: whether there were fewer systems than should be compared. Figures are None
+    unless outcome is 'ok'; reason says why or, where outcome is 'ok', why there is no interval.
     """
 
     measure: Measure
@@ -179,7 +179,7 @@ def complete(*values: Numbers) -> NDArray[np.bool_]:
 def numbered(labels: Keys, n: int, of: str) -> tuple[list[str], Integers]:
     """Distinct labels in sorted order of their text, and each row's place among them (n,).
 
-    ValueError where there are not n of them, or one is None; `of` names them in it.
+    ValueError unless there are n labels, none of them None. of: what the labels are, for the message of the error.
     """
     if len(labels) != n:
         raise ValueError(f"{len(labels)} {of} do not fit {n} scores")
@@ -199,7 +199,7 @@ def _numbered(texts: tuple[str, ...]) -> tuple[tuple[str, ...], Integers]:
 
 
 def chosen_labels(labels: Keys, rows: NDArray[np.bool_]) -> list[Any]:
-    """Labels of the chosen rows, of labels (n,) and rows (n,)."""
+    """Those of the labels (n,) whose row is chosen; rows: whether each is, (n,)."""
     return [label for label, chosen in zip(labels, rows.tolist(), strict=True) if chosen]
 
 
@@ -223,8 +223,9 @@ def pearson(x: Numbers, y: Numbers) -> Figure:
 def spearman(x: Numbers, y: Numbers) -> Figure:
     """Spearman's ρ and its p by SciPy's `spearmanr`, ties at their mean rank. ValueError as in `pearson`.
 
-    SciPy's p is from the t distribution. That gives 0 for ρ = ±1, whose p is the share of all orders of the values that
-    give ±1. The interval is by Fisher's z with Bonett and Wright's (2000) standard error √((1 + ρ²/2) / (n - 3)).
+    SciPy takes p from the t distribution, which gives 0 for ρ = ±1. There p is twice the share of all orders of the
+    values that give this ρ. The interval is by Fisher's z with Bonett and Wright's (2000) standard error
+    √((1 + ρ²/2) / (n - 3)).
     """
     return _correlated("spearman", x, y, lambda rho, n: sqrt((1 + rho**2 / 2) / (n - 3)), fewest=4)
 
@@ -241,7 +242,7 @@ CORRELATIONS: dict[Literal["pearson", "spearman", "kendall"], Callable[[Numbers,
     "spearman": spearman,
     "kendall": kendall,
 }
-"""Measure to its function."""
+"""Measure → the function that computes it."""
 
 
 def _correlated(
@@ -252,7 +253,7 @@ def _correlated(
     *,
     fewest: int,
 ) -> Figure:
-    """error: the standard error of z from the statistic and n, from `fewest` pairs on."""
+    """The figure of a measure. error: statistic and n → standard error of Fisher's z; fewest: least pairs for that."""
     from scipy import stats
 
     a, b = _finite(x, y)
@@ -288,7 +289,7 @@ def regression_line(x: Numbers, y: Numbers) -> tuple[float, float] | None:
 
 
 def rounded(means: Floats, values: Floats) -> Floats:
-    """Means of some of the values (n,), without what rounding adds to their sums: equal means shall be tied."""
+    """Means of the values, rounded relative to the largest value: means that differ only by rounding become equal."""
     largest = float(np.abs(values).max(initial=0.0))
     return means if largest == 0 else np.round(means / largest, 13) * largest
 
@@ -302,11 +303,11 @@ def _finite(x: Numbers, y: Numbers) -> tuple[Floats, Floats]:
     return a, b
 
 
-# Coefficients of many rows at once: x (r, n), y (r, n) or (n,), to (r,), NaN where a side does not vary
+# Coefficients of many rows at once
 
 
 def pearson_rows(x: Floats, y: Floats) -> Floats:
-    """Pearson's r in [-1, 1]."""
+    """Pearson's r in [-1, 1] of each row, (r,). x: (r, n); y: (r, n) or (n,). NaN where a side does not vary."""
     x, y = np.broadcast_arrays(x, y)
     a, b = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=1, keepdims=True)
     spread = np.sqrt(np.einsum("rn,rn->r", a, a) * np.einsum("rn,rn->r", b, b))
@@ -316,14 +317,15 @@ def pearson_rows(x: Floats, y: Floats) -> Floats:
 
 
 def spearman_rows(x: Floats, y: Floats) -> Floats:
-    """Spearman's ρ in [-1, 1], ties at their mean rank."""
+    """Spearman's ρ in [-1, 1] of each row, (r,), ties at their mean rank; arguments and NaN as in `pearson_rows`."""
     from scipy.stats import rankdata
 
     return pearson_rows(rankdata(x, axis=1), rankdata(np.atleast_2d(y), axis=1))
 
 
 def kendall_rows(x: Floats, y: Floats) -> Floats:
-    """Kendall's τ-b in [-1, 1]: by all pairs at once in short rows, by SciPy in others."""
+    """Kendall's τ-b in [-1, 1] of each row, (r,): short rows by all their pairs at once, others by SciPy; arguments and
+    NaN as in `pearson_rows`."""
     x, y = np.broadcast_arrays(x, y)
     if x.shape[1] > _FEW:
         from scipy.stats import kendalltau
@@ -339,7 +341,8 @@ def kendall_rows(x: Floats, y: Floats) -> Floats:
 
 
 def accuracy_rows(x: Floats, y: Floats) -> Floats:
-    """Share in [0, 1] of pairs that x orders, or ties, as y does, without calibration; NaN below two values."""
+    """Share in [0, 1] of the pairs of each row, (r,), that x orders or ties as y does; ties are not calibrated. NaN
+    below two values. x: (r, n); y: (r, n) or (n,)."""
     x, y = np.broadcast_arrays(x, y)
     return _by_pairs(x, y, lambda a, b: (a == b).mean(axis=1) if a.shape[1] else np.full(len(a), np.nan))
 
@@ -350,11 +353,11 @@ ROW_COEFFICIENTS: dict[Measure, Callable[[Floats, Floats], Floats]] = {
     "kendall": kendall_rows,
     "accuracy": accuracy_rows,
 }
-"""Measure to its function of rows."""
+"""Measure → the function that computes it for many rows at once."""
 
 
 def _by_pairs(x: Floats, y: Floats, of: Callable[[Floats, Floats], Floats]) -> Floats:
-    """`of` the signs (r, pairs) of the differences of x and of y, in blocks of rows."""
+    """Apply `of` to the signs (r, pairs) of the differences in x and in y of all pairs of a row, in blocks of rows."""
     one, other = np.triu_indices(x.shape[1], 1)
     step = max(1, _BLOCK // max(1, len(one)))
     blocks = [
@@ -365,8 +368,8 @@ def _by_pairs(x: Floats, y: Floats, of: Callable[[Floats, Floats], Floats]) -> F
 
 
 def group_coefficients(x: Floats, y: Floats, groups: Integers, measure: Measure) -> Floats:
-    """Coefficient of each group (g,), of x, y and groups (n,), numbers from 0; NaN for a group of fewer than three
-    responses, or one in which a side does not vary."""
+    """Coefficient of x (n,) and y (n,) in each group, (g,). groups: the number of each response's group, from 0, (n,).
+    NaN for a group of fewer than three responses, or in which a side does not vary."""
     coefficients = np.full(int(groups.max(initial=-1)) + 1, np.nan)
     for numbers, rows in _by_size(groups):
         if rows.shape[1] >= MIN_RESPONSES:
@@ -375,7 +378,7 @@ def group_coefficients(x: Floats, y: Floats, groups: Integers, measure: Measure)
 
 
 def _by_size(groups: Integers) -> Iterator[tuple[Integers, Integers]]:
-    """Groups (n,) of one size at once: their numbers (g,) and the rows of their members (g, size)."""
+    """For each size of a group, yield the numbers of the groups of that size (g,) and their members' rows (g, size)."""
     order, sizes = np.argsort(groups, kind="stable"), np.bincount(groups)
     starts = np.cumsum(sizes) - sizes
     for size in np.unique(sizes[sizes > 0]).tolist():
@@ -389,12 +392,13 @@ def _by_size(groups: Integers) -> Iterator[tuple[Integers, Integers]]:
 def calibrated_accuracy(
     scores: Floats, human: Floats, groups: Integers | None = None
 ) -> tuple[float, float, int] | None:
-    """Pairwise accuracy acc_eq with the ε that makes it highest, one ε for all groups; that ε, the smallest such; and
-    the number of groups with a pair (Deutsch, Foster and Freitag 2023, "Ties Matter", sections 4 and 5).
+    """Pairwise accuracy acc_eq with the ε that makes it highest, that ε, and the number of groups with a pair (Deutsch,
+    Foster and Freitag 2023, "Ties Matter", sections 4 and 5).
 
-    scores, human: (n,), finite. groups: (n,), numbers from 0; only pairs within one count; None: one group. A pair
-    agrees where both order it alike, or where people tie it and the scores differ by ε or less. None where there is
-    no pair. ValueError above `MAX_PAIRS`. ε is chosen on these very pairs, which favours evaluators a little.
+    scores, human: (n,), finite. groups: (n,), numbers from 0; only pairs within a group count; None: one group. Scores
+    that differ by ε or less are tied. A pair agrees if scores and people both tie it, or both order it alike. All
+    groups share one ε, the smallest of the best, and count the same. None where there is no pair. ValueError above
+    `MAX_PAIRS`. Choosing ε on the same pairs favours evaluators a little.
     """
     codes = np.zeros(len(scores), dtype=np.int64) if groups is None else groups
     pairs = pair_count(codes)
@@ -406,13 +410,13 @@ def calibrated_accuracy(
     place = np.unique(human, return_inverse=True)[1].astype(np.int32)
     by_human = np.sign(place[ordered.one] - place[ordered.other])
     alike, tied = ordered.sign == by_human, by_human == 0
-    # As ε passes a pair, the scores tie it: it agrees where people tie it, and no longer where both ordered it alike.
+    # Once ε reaches a pair's distance, scores tie it: it agrees if people tie it, no longer if both ordered it alike.
     gain = tied.astype(np.int64) - alike
     sizes = np.bincount(ordered.group)
     used = sizes > 0
-    if len(np.unique(sizes[used])) > 1:  # a pair counts the less, the more its group has
+    if len(np.unique(sizes[used])) > 1:  # groups count the same, so a pair of a large one counts less
         gain = gain / sizes[ordered.group]
-    gains = np.append(0, np.round(np.cumsum(gain)[ordered.last], 9))  # what rounding adds is no gain
+    gains = np.append(0, np.round(np.cumsum(gain)[ordered.last], 9))  # a rounding error is no gain
     best = int(np.argmax(gains))
     within = int(ordered.last[best - 1]) + 1 if best else int((ordered.distance == 0).sum())
     agreeing = np.bincount(ordered.group, np.append(tied[:within], alike[within:]))
@@ -422,8 +426,9 @@ def calibrated_accuracy(
 
 @dataclass(frozen=True)
 class _OrderedPairs:
-    """Pairs (p,) of responses `one` and `other` of a `group`, by ascending distance of their scores. sign: of the score
-    of `one` minus that of `other`; last: the place of the last pair of each distance."""
+    """All pairs (p,) of responses of the same group, by ascending distance of their scores. one, other: the rows of the
+    two; sign: of the score of `one` minus that of `other`; last: the place of the last pair of each distinct distance.
+    """
 
     one: NDArray[np.int32]
     other: NDArray[np.int32]
@@ -433,11 +438,10 @@ class _OrderedPairs:
     last: Integers
 
 
-@lru_cache(
-    maxsize=3
-)  # an evaluator is compared with several human scores in the same groups, of up to three kinds
+# Kept, because an evaluator is compared with several human scores in the same groups, of up to three kinds.
+@lru_cache(maxsize=3)
 def _ordered_pairs(scores: bytes, groups: bytes) -> _OrderedPairs:
-    """Pairs within groups: scores (n,) float64, groups (n,) int64."""
+    """Pairs within groups, by distance of scores. scores: bytes of float64 (n,); groups: bytes of int64 (n,)."""
     x, codes = np.frombuffer(scores), np.frombuffer(groups, dtype=np.int64)
     one, other = pairs_within(codes)
     difference = x[one] - x[other]
@@ -450,13 +454,13 @@ def _ordered_pairs(scores: bytes, groups: bytes) -> _OrderedPairs:
 
 
 def pair_count(groups: Integers) -> int:
-    """Pairs within the groups (n,)."""
+    """Number of pairs of responses that are of the same group. groups: of each response, (n,)."""
     sizes = np.bincount(groups)
     return int((sizes * (sizes - 1) // 2).sum())
 
 
 def pairs_within(groups: Integers) -> tuple[Integers, Integers]:
-    """The two responses of each pair within the groups (n,), (pairs,) each."""
+    """Rows of the two responses of each pair of the same group, (pairs,) each. groups: of each response, (n,)."""
     both = [
         np.stack([rows[:, index].ravel() for index in np.triu_indices(rows.shape[1], 1)])
         for _, rows in _by_size(groups)
@@ -471,14 +475,14 @@ def pairs_within(groups: Integers) -> tuple[Integers, Integers]:
 def agreement_at(responses: ScoredResponses, view: View) -> Figure:
     """Agreement of scores with human scores, at segment or at system level.
 
-    Segment level, grouping 'pooled', takes all pairs at once; 'system' and 'context' average the coefficients of the
-    systems or contexts, each counting the same. A group with fewer than three responses (accuracy: two), or one in
-    which a side does not vary, has none and is left out (accuracy keeps it, as ties count). Accuracy is acc_eq with one
-    ε for all groups (see `calibrated_accuracy`).
+    At segment level, grouping 'pooled' takes all responses at once; 'system' and 'context' average the coefficients of
+    the systems or contexts, each counting the same. A group with fewer than three responses (accuracy: two) has no
+    coefficient and is left out, and so is one in which a side does not vary (but not for accuracy, where ties count).
+    Accuracy is acc_eq with one ε for all groups (see `calibrated_accuracy`).
 
-    System level is of the systems' means. Accuracy is then the share of pairs of systems ordered as people order them
-    (Kocmi et al. 2021), equal means being a tie, without calibration. Refused below `MIN_SYSTEMS` systems unless the
-    view forces it, which needs two systems at least (correlations: three).
+    At system level, the systems' mean scores are compared. Accuracy is then the share of pairs of systems ordered as
+    people order them (Kocmi et al. 2021); equal means are a tie, and ties are not calibrated. Refused below
+    `MIN_SYSTEMS` systems unless the view forces it, which needs two systems at least (correlations: three).
 
     ValueError for infinite scores, lengths that differ, and a level or grouping without its labels.
     """

@@ -31,9 +31,9 @@ GROUPINGS: tuple[Grouping, ...] = ("pooled", "system", "context")
 
 
 def figures(responses: ScoredResponses, *, slow: bool = True, force: bool = False) -> Iterator[Figure]:
-    """All figures: at segment level pooled, by system (where one is known) and by context; at system level.
+    """Yield all figures: at segment level pooled, by system (where one is known) and by context; and at system level.
 
-    force: compute the system level of too few systems too; its figures then have `forced`.
+    force: compute the system level even of too few systems; its figures then say `forced`.
     slow: also compute the intervals of Kendall and accuracy, pooled and by system, which take most of the time.
     """
     for grouping in GROUPINGS:
@@ -80,7 +80,7 @@ def figure(responses: ScoredResponses, view: View, *, resamples: int | None, see
 # The signature of a figure
 
 FORMAT = "ssrem-agreement/4"
-"""Its number rises when figures change: since 4, contexts that continue one another are resampled together."""
+"""The number rises when figures change: since 4, contexts that continue one another are resampled together."""
 _NONE = "-"
 _SAFE = "@+.,=/_~"
 
@@ -89,10 +89,10 @@ _SAFE = "@+.,=/_~"
 class Signature:
     """All that determines a figure of agreement.
 
-    evaluator: 'name@version'; weights: 12 or more hex digits of its own signature's digest (see `digest`). score: f, g
-    or h. data: hex digits of the annotated set's content. excluded: what was left out, sorted. n: number of responses,
-    at system level as well. resamples and seed are None where nothing was drawn. The last three are the versions in
-    use.
+    evaluator: 'name@version'; weights: 12 or more hex digits of the digest of its own signature (see `digest`). score:
+    f, g or h. data: hex digits of the digest of the annotated set's content. excluded: what was left out, sorted. n:
+    number of responses, also at system level. resamples and seed are None where nothing was drawn. The last three
+    fields are the versions of these packages.
     """
 
     evaluator: str
@@ -120,7 +120,7 @@ class Signature:
 
 
 def digest(text: str) -> str:
-    """12 hex digits of a text, such as of an evaluator's signature."""
+    """The first 12 hex digits of the SHA-256 of a text, such as an evaluator's signature."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -129,7 +129,7 @@ _installed = cache(version)
 
 
 def versions() -> dict[str, str]:
-    """The versions of ssrem, SciPy and NumPy, by the field of a signature."""
+    """Installed versions of ssrem, NumPy and SciPy, keyed by the fields of `Signature`."""
     return {"ssrem": ssrem.__version__, "numpy": _installed("numpy"), "scipy": _installed("scipy")}
 
 

@@ -18,8 +18,8 @@ from ssrem.samples import CONTEXT_ATTACK
 class KindRow:
     """One kind of response: mean f with its 95% interval over n responses, and how often GT ranks above it.
 
-    above: share of the candidates that have a lower f than the true response, ties counting half; None for GT itself
-    and where there are none. mean, low and high are None where there is no response to average.
+    above: share of the candidates that have a lower f than the true response, ties counting half; None for GT, the true
+    responses themselves, and where there are none. mean, low and high are None where there is no response to average.
     """
 
     kind: str
@@ -31,10 +31,10 @@ class KindRow:
 
 
 def identification(f: Mapping[str, Floats]) -> list[KindRow]:
-    """One row a kind, in the order given, from f (n, k) by kind with 'GT' (n, 1) among them; NaN is missing.
+    """One row per kind of response, in the order of `f`. f: kind → values (n, k), NaN for missing, k = 1 for kind 'GT'.
 
-    A response's several negatives of a kind are averaged first, so the interval (normal) counts responses.
-    ValueError where GT is absent or the arrays do not fit it.
+    A response's several negatives of a kind are averaged first, so the normal interval counts responses, not negatives.
+    ValueError where GT, the true responses, is absent or the arrays do not fit it.
     """
     if "GT" not in f or f["GT"].ndim != 2 or f["GT"].shape[1] != 1:
         raise ValueError("identification needs f of the true responses under 'GT', of shape (n, 1)")
@@ -58,9 +58,9 @@ def identification(f: Mapping[str, Floats]) -> list[KindRow]:
 def share_above(
     f: Mapping[str, Floats],
 ) -> tuple[float | None, float | None, float | None, int]:
-    """Mean share of a response's negatives of all kinds that its true response is above, ties counting half, with its
-    normal 95% interval, and the number of responses n; f as `identification` takes it. A copied context is no negative.
-    """
+    """Mean share of a response's negatives, of all kinds, that score below the true response, with the ends of its
+    normal 95% interval and the number of responses. Ties count half. A copied context is no negative. f: as
+    `identification` takes it."""
     truth = f["GT"]
     negatives = [values for kind, values in f.items() if kind not in ("GT", CONTEXT_ATTACK)]
     difference = truth - np.concatenate(negatives, axis=1) if negatives else np.empty((len(truth), 0))
@@ -71,15 +71,15 @@ def share_above(
 
 
 _CHUNK = 2_000
-"""Members that are computed at once: few enough that their vectors stay in the processor's cache."""
+"""Number of members whose vectors are summed at once: few enough to stay in the processor's cache."""
 
 _PIECE = 50_000
-"""Members of one set that are added up at once; a larger set is the sum of its pieces."""
+"""Largest number of members of one set that are summed at once; a larger set is summed piece by piece."""
 
 
 @dataclass(frozen=True)
 class SetMeans:
-    """Sets with two usable members or more: their ids (s,), mean pairwise cosine (s,) and members (s,)."""
+    """Sets with two usable members or more: ids (s,), mean pairwise cosine (s,) and number of usable members n (s,)."""
 
     set_id: Integers
     mean: Floats
@@ -88,8 +88,8 @@ class SetMeans:
 
 @dataclass(frozen=True)
 class Summary:
-    """Over speakers: the mean of their means, its normal 95% interval, and how many speakers, sets and pairs it
-    rests on. The figures are None where there is nothing to average."""
+    """Mean over speakers of each speaker's mean similarity, its normal 95% interval, and the number of speakers, sets
+    and pairs it is computed from. mean is None without speakers, low and high below two."""
 
     mean: float | None
     low: float | None
@@ -102,9 +102,10 @@ class Summary:
 def set_similarity(vectors: NDArray[Any], set_id: Integers, rows: Integers) -> SetMeans:
     """Mean cosine over all pairs within each set, exactly, without making the pairs.
 
-    vectors (n, d); set_id (m,), members of a set standing together; rows (m,), into vectors. For k unit
-    vectors it is (‖Σv‖² - k) / (k(k - 1)). Zero vectors are no members; sets with fewer than two are
-    left out. Linear in m; memory one chunk, or one piece of a larger set. ValueError where a set's members stand apart.
+    vectors: (n, d); set_id: the set of each member (m,), the members of a set standing together; rows: the row of each
+    member in vectors (m,). The mean cosine of k unit vectors v is (‖Σv‖² - k) / (k(k - 1)). Zero vectors are no
+    members; sets with fewer than two members are left out. Time is linear in m; memory holds one chunk, or one piece of
+    a larger set. ValueError where a set's members stand apart, or shapes differ.
     """
     if set_id.shape != rows.shape or set_id.ndim != 1:
         raise ValueError(f"set_id of shape {set_id.shape} does not fit rows of shape {rows.shape}")
@@ -135,10 +136,10 @@ def set_similarity(vectors: NDArray[Any], set_id: Integers, rows: Integers) -> S
 
 
 def summarise(kinds: Mapping[str, SetMeans], owners: Mapping[str, Integers]) -> dict[str, Summary]:
-    """The rows of Table 2: kind → summary. owners: kind → the speaker of each set (s,), as a number.
+    """Kind of set → its summary, as in Table 2 of the paper. owners: kind → the speaker of each set (s,), as a number.
 
-    A speaker counts once, with the mean over their sets of a kind, and only speakers who have a set of every kind
-    that anyone has count: means over all sets would compare different people (those who meet often have more SP).
+    A speaker counts once, with the mean over their sets of a kind. Only speakers count who have a set of every kind
+    that anyone has: means over all sets would compare different people (those who meet often have more SP).
     """
     by_speaker = {kind: _speaker_means(sets.mean, owners[kind]) for kind, sets in kinds.items()}
     present = [set(ids.tolist()) for ids, _ in by_speaker.values() if len(ids)]

@@ -1,4 +1,4 @@
-"""Agreement among raters, of ratings that are a table (raters, units) with gaps."""
+"""Agreement among raters, from a table of ratings (raters, units) in which ratings may be missing."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ Ratings = Floats
 Scale = Literal["nominal", "ordinal", "interval"]
 
 MIN_SHARED = 5
-"""Units that two raters must share for a κ between them by which raters are left out."""
+"""Least number of units that two raters must share for their κ to count when `low_kappa` leaves out raters."""
 
 SPLITS = 200
-"""Random splits into halves that the noise ceiling is computed from."""
+"""Number of random splits into halves from which `split_half` computes the noise ceiling."""
 
 _ROUNDING = 1e-9
 
 _NORMAL = 1.4826
-"""Scales the median absolute deviation to the standard deviation of normal values."""
+"""Ratio of the standard deviation to the median absolute deviation of normally distributed values."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class RaterFigure:
 
 
 def rating_table(raters: Keys, units: Keys, scores: Numbers) -> tuple[Ratings, list[str], list[str]]:
-    """Table of ratings that come one a row (n,), with the names of its raters and of its units, in sorted order.
+    """Table (raters, units) of ratings given one per row (n,), and the names of its raters and units, each sorted.
 
     ValueError where lengths differ, a score is infinite, or a rater rated a unit twice.
     """
@@ -85,10 +85,10 @@ def krippendorff_alpha(ratings: Any, scale: Scale) -> RaterFigure:
     """Krippendorff's α of ratings (raters, units), NaN for missing: 1 − observed / expected disagreement (Krippendorff
     2011, "Computing Krippendorff's Alpha-Reliability").
 
-    scale: how far apart two values are: nominal: equal or not; ordinal: by how many ratings lie between them; interval:
-    by the square of their difference. Units with one rating say nothing of agreement and are left out. No value where
-    no unit has two ratings, or all ratings are the same. ValueError if the ratings are not a table, or one is infinite.
-    The package krippendorff gives the same values, with memory for units times the square of the distinct ratings.
+    scale: the distance of two values: nominal: equal or not; ordinal: the square of the number of ratings between them;
+    interval: the square of their difference. Units with one rating tell nothing about agreement and are left out. No
+    value where no unit has two ratings, or all ratings are the same. ValueError if the ratings are not a table, or one
+    is infinite. The package krippendorff gives the same values, but needs memory for units times distinct ratings².
     """
     table, name = checked(ratings), f"alpha_{scale}"
     raters, units = _raters_and_units(table)
@@ -115,21 +115,21 @@ def krippendorff_alpha(ratings: Any, scale: Scale) -> RaterFigure:
 def weighted_kappa(first: Numbers, second: Numbers, categories: Numbers) -> float | None:
     """Cohen's κ with quadratic weights (Cohen 1968) of two raters' ratings (n,) of the same units; NaN is missing, and
     a unit counts where both rated it. categories: the scale, ascending, which holds every rating. None where there is
-    no unit, or both gave the same rating throughout."""
+    no such unit, or all their ratings are the same."""
     pairs = np.stack([np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)])
     pairs = pairs[:, ~np.isnan(pairs).any(axis=0)]
     if not pairs.size:
         return None
     place = np.searchsorted(categories, pairs)
-    # The mean square of the steps between any two of their ratings, from their means and variances.
+    # By chance: the mean squared steps between any rating of one and any of the other, from means and variances.
     expected = float(place.var(axis=1).sum() + (place[0].mean() - place[1].mean()) ** 2)
     return 1 - float(((place[0] - place[1]) ** 2).mean()) / expected if expected else None
 
 
 def _pair_kappas(table: Ratings, least: int, categories: Numbers) -> dict[tuple[int, int], float]:
-    """κ of each pair of raters, by their rows, that shares `least` units and has one."""
+    """(row of one rater, row of another) → their κ, if they share `least` units or more and it is defined."""
     rated = (~np.isnan(table)).astype(np.float64)
-    shared = rated @ rated.T  # hundreds of raters share units with few others
+    shared = rated @ rated.T  # of hundreds of raters, most pairs share no units
     pairs = (pair for pair in combinations(range(len(table)), 2) if shared[pair] >= least)
     kappas = {pair: weighted_kappa(table[pair[0]], table[pair[1]], categories) for pair in pairs}
     return {pair: kappa for pair, kappa in kappas.items() if kappa is not None}
@@ -138,9 +138,9 @@ def _pair_kappas(table: Ratings, least: int, categories: Numbers) -> dict[tuple[
 def fleiss_kappa(ratings: Any) -> RaterFigure:
     """Fleiss' κ of ratings (raters, units), NaN for missing (Fleiss 1971); units need not have the same raters.
 
-    Units without a rating are left out; all others must have the same number, two at least: otherwise the outcome is
-    'uneven', since Fleiss' κ is then not defined; Krippendorff's nominal α is. No value where all ratings are the same.
-    ValueError if the ratings are not a table, or one is infinite.
+    Units without a rating are left out. All others must have the same number of ratings, two at least. Otherwise the
+    outcome is 'uneven', as Fleiss' κ is not defined then, unlike Krippendorff's nominal α. No value where
+    all ratings are the same. ValueError if the ratings are not a table, or one is infinite.
     """
     table, name = checked(ratings), "fleiss_kappa"
     raters = _raters_and_units(table)[0]
@@ -164,8 +164,9 @@ def fleiss_kappa(ratings: Any) -> RaterFigure:
 def one_rater(ratings: Any) -> RaterFigure:
     """How well one rater predicts the mean of the others: mean Spearman's ρ in [-1, 1], leaving out each in turn.
 
-    ratings (raters, units), NaN for missing. Raters count alike, whatever they rated; those with too few units with
-    others, or whose ratings do not vary, are left out. ValueError if the ratings are not a table, or one is infinite.
+    ratings (raters, units), NaN for missing. All raters count the same, however many units they rated. Raters who share
+    too few units with others, or whose ratings do not vary, are left out. ValueError if the ratings are not a
+    table, or one is infinite.
     """
     table = checked(ratings)
     units = _raters_and_units(table)[1]
@@ -177,8 +178,8 @@ def one_rater(ratings: Any) -> RaterFigure:
 
 
 def each_rater(table: Ratings) -> Iterator[tuple[Floats, Floats, NDArray[np.bool_]]]:
-    """Of each rater that `one_rater` counts: the ratings of units that others rated too (u,), the mean of the others
-    there (u,), and which units these are (units,)."""
+    """For each rater that `one_rater` counts, yield their ratings of the units that others rated too (u,), the mean of
+    the others' ratings of these units (u,), and which units these are (units,)."""
     for rater, own in enumerate(table):
         others = np.delete(table, rater, axis=0)
         rated = ~np.isnan(others)
@@ -189,20 +190,20 @@ def each_rater(table: Ratings) -> Iterator[tuple[Floats, Floats, NDArray[np.bool
 
 
 def split_half(ratings: Any, *, seed: int) -> RaterFigure:
-    """The highest correlation that an evaluator can reach with the mean of ratings so noisy: the square root of the
+    """The highest correlation that an evaluator can reach with the mean of ratings this noisy: the square root of the
     reliability of that mean, from Spearman's correlation r of the means of two random halves of each unit's ratings.
 
-    ratings (raters, units), NaN for missing. Halves are equal: an odd rating is left out; r is the mean over `SPLITS`
-    splits. Spearman-Brown (both 1910) steps up from a half to all the ratings of a unit, on average k halves:
-    k·r / (1 + (k − 1)·r). As units are split one by one, no rater need have rated several. ValueError if the ratings
-    are not a table, or one is infinite.
+    ratings (raters, units), NaN for missing. Halves are equal: of an odd number of ratings one is left out. r is the
+    mean over `SPLITS` splits. The Spearman-Brown formula (both 1910), k·r / (1 + (k − 1)·r), gives the reliability of
+    all the ratings of a unit, on average k halves. As each unit is split by itself, raters need not have rated several.
+    ValueError if the ratings are not a table, or one is infinite.
     """
     table = checked(ratings)
     raters, units = _raters_and_units(table)
     if units < MIN_RESPONSES:
         few = f"{units} units with two ratings; {MIN_RESPONSES} are needed"
         return RaterFigure("attainable", None, raters, units, "too_few", few)
-    # The ratings of each unit with two or more, moved up: (most ratings of a unit, units).
+    # Move the ratings of each unit to the top rows, and keep units with two or more: (most ratings of a unit, units).
     counts = (~np.isnan(table)).sum(axis=0)
     moved = np.take_along_axis(table, np.argsort(np.isnan(table), axis=0, kind="stable"), axis=0)
     stacked, counts = moved[: counts.max(), counts >= 2], counts[counts >= 2]
@@ -227,9 +228,9 @@ def split_half(ratings: Any, *, seed: int) -> RaterFigure:
 
 
 def without_outliers(ratings: Any) -> Ratings:
-    """The ratings (raters, units) with NaN for those farther than a scaled median absolute deviation from their unit's
-    median, each unit by itself: the outlier removal of Zhao et al. 2020, appendix A, after Leys et al. 2013. ValueError
-    where ratings are no table or infinite."""
+    """The ratings (raters, units) with NaN in place of outliers: ratings farther from the median of their unit than its
+    scaled median absolute deviation. This is the outlier removal of Zhao et al. 2020, appendix A, after Leys et al.
+    2013. ValueError if the ratings are not a table, or one is infinite."""
     table = checked(ratings)
     rated = ~np.isnan(table).all(axis=0)
     own = table[:, rated]
@@ -255,8 +256,9 @@ class Dropped:
 
 @dataclass(frozen=True)
 class Filtered:
-    """ratings (raters, units) as before, but NaN for the dropped raters. unjudged: raters for whom there were too few
-    data to judge, who stay. name: of letters, digits and points, for the aggregation's name."""
+    """Ratings after raters were left out. ratings: (raters, units), with NaN for the dropped raters. unjudged: raters
+    who stay because there were too few data to judge them. name: the filter's, for the name of the aggregation; of
+    letters, digits and points."""
 
     name: str
     ratings: Ratings
@@ -267,8 +269,8 @@ class Filtered:
 def failed_checks(
     ratings: Ratings, raters: Sequence[str], checks: Mapping[str, Sequence[bool]], *, least: float = 1.0
 ) -> Filtered:
-    """Without raters who passed fewer than `least`, in (0, 1], of their attention checks. checks: rater to whether each
-    check was passed; a rater without any is not judged."""
+    """Leave out raters who passed a smaller share than `least`, in (0, 1], of their attention checks. checks: rater →
+    whether they passed each of their checks; a rater without any is not judged."""
     passed = {
         rater: (float(np.mean(own)), f"passed {sum(own)} of {len(own)} attention checks")
         for rater in raters
@@ -280,10 +282,10 @@ def failed_checks(
 def low_kappa(
     ratings: Ratings, raters: Sequence[str], *, bound: float, categories: Sequence[float]
 ) -> Filtered:
-    """Without raters whose mean κ, with quadratic weights, with the others is below `bound`, in [-1, 1].
+    """Leave out raters whose mean κ with the other raters, with quadratic weights, is below `bound`, in [-1, 1].
 
-    categories: the scale, ascending. The mean is over those with whom they share `MIN_SHARED` units and a κ is defined;
-    a rater who shares them with nobody is not judged. All are judged at once, by all others.
+    categories: the scale, ascending. The mean is over the others with whom a rater shares `MIN_SHARED` units or more
+    and has a defined κ; a rater without such others is not judged. All are judged at once, each by all others.
     """
     kappas: dict[str, list[float]] = {}
     for pair, kappa in _pair_kappas(ratings, MIN_SHARED, categories).items():
@@ -299,7 +301,7 @@ def low_kappa(
 def _filtered(
     name: str, table: Ratings, raters: Sequence[str], judged: Mapping[str, tuple[float, str]], least: float
 ) -> Filtered:
-    """Without the raters whose figure is below `least`. judged: rater to figure and reason, if they can be judged."""
+    """Leave out raters whose figure is below `least`. judged: rater → (figure, reason), for those who can be judged."""
     dropped = tuple(
         Dropped(rater, *judged[rater]) for rater in raters if rater in judged and judged[rater][0] < least
     )
@@ -312,15 +314,15 @@ def _filtered(
 
 
 def rater_figures(ratings: Ratings, *, seed: int = 0) -> Iterator[RaterFigure]:
-    """Every published coefficient of ratings (raters, units), NaN for missing. seed: of the split halves."""
+    """Yield every published coefficient of ratings (raters, units), NaN for missing. seed: for the random halves."""
     yield from reliability_figures(ratings)
     yield one_rater(ratings)
     yield split_half(ratings, seed=seed)
 
 
 def reliability_figures(ratings: Ratings) -> Iterator[RaterFigure]:
-    """The coefficients of `rater_figures` that need no comparison with the mean of raters: the α and κ, the weighted κ
-    as the mean over the pairs of raters that have one."""
+    """Yield the coefficients of ratings (raters, units) that compare no rater with the mean of others: Krippendorff's α
+    of each scale, Fleiss' κ, and weighted κ as the mean over the pairs of raters for whom it is defined."""
     for scale in get_args(Scale):
         yield krippendorff_alpha(ratings, scale)
     yield fleiss_kappa(ratings)
@@ -335,6 +337,6 @@ def reliability_figures(ratings: Ratings) -> Iterator[RaterFigure]:
 
 
 def _raters_and_units(ratings: Ratings) -> tuple[int, int]:
-    """The number of raters with a rating, and of units with two or more."""
+    """The number of raters with a rating, and of units with two ratings or more."""
     rated = ~np.isnan(ratings)
     return int(rated.any(axis=1).sum()), int((rated.sum(axis=0) >= 2).sum())

@@ -1,7 +1,7 @@
 """Bootstrap over contexts: BCa intervals of agreement.
 
 A resample is a weighting of contexts by how often each is drawn. Coefficients are computed for many weightings at once:
-what does not depend on the weights, such as orders and the sums of a context, is computed once.
+what does not depend on the weights, such as sort orders and sums over a context, is computed once.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from ssrem.agreement.correlate import (
 )
 
 Weighted = Callable[[Floats], Floats]
-"""Weights of contexts (r, contexts), whole numbers from 0, to the figure under each weighting (r,): that of the
-responses repeated as often as the weight of their context says. NaN where a side does not vary."""
+"""Function from weights of contexts (r, contexts), whole numbers from 0, to the figure under each weighting (r,). Each
+response is repeated as often as the weight of its context says. NaN where a side does not vary."""
 
 DRAWS = 2000
 CONFIDENCE = 0.95
@@ -40,25 +40,25 @@ MAX_UNDEFINED = 0.1
 """With a larger share of undefined resamples, the others would be a biased selection."""
 
 JACKKNIFE_GROUPS = 200
-"""Most groups of contexts that are left out in turn: the acceleration of an interval needs no more."""
+"""The jackknife leaves out at most this many groups of contexts in turn: the acceleration of BCa needs no more."""
 
 _CELLS = 250_000
 """Resamples times responses in a block: few enough to stay in the caches of a CPU."""
 _KEPT_CELLS = 2_000_000
-"""Resamples times responses up to which draws, and what they give, are kept for the next figure: 16 MB."""
+"""Largest number of resamples times responses for which draws and their results are kept for reuse: 16 MB."""
 _FEW = 64
-"""Up to this many distinct values are counted by a product of matrices."""
+"""Up to this many distinct values, the weight of each is summed by a product of matrices."""
 _ROUNDING = 1e-12
-"""Share of the largest squared deviation below which a variance is rounding."""
+"""A variance below this share of the largest squared deviation counts as a rounding error, that is as 0."""
 
 
-# Coefficients of x and y (n,) under weights of contexts (n,), numbers from 0
+# Coefficients of x and y (n,) as functions of weights; contexts (n,): the context of each response, numbers from 0
 
 
 def weighted_coefficient(
     measure: Measure, x: Floats, y: Floats, contexts: Integers, epsilon: float = 0.0
 ) -> Weighted:
-    """A measure as a function of weights; only accuracy uses `epsilon`."""
+    """A measure of x and y (n,) as a function of weights of contexts; only accuracy uses `epsilon`."""
     if measure == "accuracy":
         return weighted_accuracy(x, y, contexts, epsilon)
     of = {"pearson": weighted_pearson, "spearman": weighted_spearman, "kendall": weighted_kendall}
@@ -66,7 +66,7 @@ def weighted_coefficient(
 
 
 def weighted_pearson(x: Floats, y: Floats, contexts: Integers) -> Weighted:
-    """Pearson's r in [-1, 1], from the sums of each context."""
+    """Pearson's r in [-1, 1] as a function of weights of contexts, computed from sums over each context."""
     a, b = x - x.mean(), y - y.mean()
     moments = np.stack(
         [np.bincount(contexts, one) for one in (np.ones(len(a)), a, b, a**2, b**2, a * b)], axis=1
@@ -85,7 +85,7 @@ def weighted_pearson(x: Floats, y: Floats, contexts: Integers) -> Weighted:
 
 
 def weighted_spearman(x: Floats, y: Floats, contexts: Integers) -> Weighted:
-    """Spearman's ρ in [-1, 1], ties at their mean rank."""
+    """Spearman's ρ in [-1, 1], ties at their mean rank, as a function of weights of contexts."""
     order = np.argsort(x, kind="stable")
     ranked = _ranked(x[order].tobytes(), contexts[order].tobytes())
     mass_y, place_y = _masses(y, contexts)
@@ -94,7 +94,7 @@ def weighted_spearman(x: Floats, y: Floats, contexts: Integers) -> Weighted:
     def coefficient(weights: Floats) -> Floats:
         (rank_x, square_x), masses = ranked(weights), mass_y(weights)
         total = masses.sum(axis=1)
-        rank_y = np.cumsum(masses, axis=1) - masses / 2 - total[:, None] / 2  # less the mean of all
+        rank_y = np.cumsum(masses, axis=1) - masses / 2 - total[:, None] / 2  # less the mean rank
         square_y = _squared_ranks(masses, total)
         product = np.einsum("rn,rn->r", rank_x, rank_y[:, of_y])
         return _clipped(product, np.sqrt(square_x * square_y), undefined=(square_x == 0) | (square_y == 0))
@@ -102,13 +102,14 @@ def weighted_spearman(x: Floats, y: Floats, contexts: Integers) -> Weighted:
     return coefficient
 
 
-@lru_cache(maxsize=16)  # of all responses and of each of some systems; each keeps 16 MB at most
+# Kept: ranks of all responses and of those of each of some systems, 16 MB each at most for one set of draws.
+@lru_cache(maxsize=16)
 def _ranked(values: bytes, contexts: bytes) -> Callable[[Floats], tuple[Floats, Floats]]:
-    """Weights (r, contexts) to the rank of each response times its weight (r, n), and to the sum of squares of the
-    ranks less their mean (r,).
+    """Function from weights (r, contexts) to each response's rank times its weight (r, n), and to the sum of squared
+    deviations of the ranks from their mean (r,).
 
-    values: ascending, float64; contexts: int64. An evaluator's scores are compared with several human scores, one after
-    the other and by the same draws, so what these draws give is kept for the next.
+    values: bytes of float64 (n,), ascending; contexts: bytes of int64 (n,). An evaluator's scores are compared with
+    several human scores in turn, by the same draws, so the results of these draws are kept for the next comparison.
     """
     x, taken = np.frombuffer(values), np.frombuffer(contexts, dtype=np.int64)
     begins = np.flatnonzero(np.append(True, x[1:] != x[:-1]))
@@ -124,7 +125,7 @@ def _ranked(values: bytes, contexts: bytes) -> Callable[[Floats], tuple[Floats, 
         rank = below[:, :-1] + below[:, 1:] if untied else below[:, first] + below[:, last]
         masses = own if untied else below[:, ends] - below[:, begins]
         found = rank * own / 2, _squared_ranks(masses, below[:, -1])
-        if not weights.flags.writeable:  # one of the draws that are kept
+        if not weights.flags.writeable:  # one of the draws that are kept, see `_kept_draws`
             kept[id(weights)] = weights, found
         return found
 
@@ -132,14 +133,14 @@ def _ranked(values: bytes, contexts: bytes) -> Callable[[Floats], tuple[Floats, 
 
 
 def _squared_ranks(masses: Floats, total: Floats) -> Floats:
-    """Sum of squares of ranks less their mean (r,): (T³ − Σ t³) / 12 for the weights t of the distinct values (r, v)
-    and their sum T (r,)."""
+    """Sum of squared deviations of the ranks from their mean, (r,): (T³ − Σ t³) / 12. masses: the weights t of the
+    distinct values (r, v); total: their sum T (r,)."""
     squares: Floats = (total**3 - np.einsum("rv,rv,rv->r", masses, masses, masses)) / 12
     return squares
 
 
 def weighted_kendall(x: Floats, y: Floats, contexts: Integers) -> Weighted:
-    """Kendall's τ-b in [-1, 1]. Time r · n · log(distinct values of y)."""
+    """Kendall's τ-b in [-1, 1] as a function of weights (r, contexts), in time r · n · log(distinct values of y)."""
     splits = list(_splits(x, y, contexts, 0.0))
     masses = [_masses(one, contexts)[0] for one in (x, y)]
     sizes = np.bincount(contexts).astype(np.float64)
@@ -161,9 +162,10 @@ def weighted_kendall(x: Floats, y: Floats, contexts: Integers) -> Weighted:
 
 
 def weighted_accuracy(x: Floats, y: Floats, contexts: Integers, epsilon: float = 0.0) -> Weighted:
-    """Share in [0, 1] of pairs that x orders, or ties, as y does; x ties what differs by `epsilon` or less.
+    """Share in [0, 1] of pairs that x orders or ties as y does, as a function of weights of contexts.
 
-    NaN where there is no pair. A response drawn twice makes no pair with itself, which would always agree.
+    Values of x that differ by `epsilon` or less are tied. NaN where there is no pair. A response that is drawn twice
+    makes no pair with itself, as such a pair would always agree.
     """
     everyone, same_y = np.arange(len(x)), np.unique(y, return_inverse=True)[1]
     splits, ties = (
@@ -193,9 +195,9 @@ class _Split:
     """Responses in groups, each divided by y into a lower and an upper part. Running sums of the weights of the lower
     parts count the pairs of one response from each part.
 
-    lower (l,): contexts of the responses of the lower parts, group by group, ascending by x. upper (u,): of those of
-    the upper parts. start, end (u,): where the group of each of `upper` begins and ends in `lower`; of these, x is
-    smaller up to first_tied, equal (within ε) up to above, and greater from there.
+    lower (l,): contexts of the responses of the lower parts, group by group, ascending by x. upper (u,): contexts of
+    the responses of the upper parts. start, end (u,): where the group of each of `upper` begins and ends in `lower`.
+    Between these, x in `lower` is smaller up to first_tied, equal (within ε) up to above, and greater from there.
     """
 
     lower: Integers
@@ -207,8 +209,8 @@ class _Split:
 
 
 def _splits(x: Floats, y: Floats, contexts: Integers, epsilon: float) -> Iterator[_Split]:
-    """Splits that together put each pair with different y into different parts of one group exactly once: a split for
-    each level of a binary tree over the distinct values of y, so log2 of their number."""
+    """Yield splits that together put each pair of responses with different y into different parts of one group exactly
+    once: one split for each level of a binary tree over the distinct values of y, so log2 of their number."""
     place = np.unique(y, return_inverse=True)[1]
     for bit in range(int(place.max(initial=0)).bit_length()):
         upper = (place >> bit) & 1 == 1
@@ -218,7 +220,7 @@ def _splits(x: Floats, y: Floats, contexts: Integers, epsilon: float) -> Iterato
 def _split(
     x: Floats, group: Integers, lower: Integers, upper: Integers, contexts: Integers, epsilon: float
 ) -> _Split:
-    """lower, upper: the responses of the two parts, in any order."""
+    """The split of responses by group (n,). lower, upper: rows of the responses of the two parts, in any order."""
     lower = lower[np.lexsort((x[lower], group[lower]))]
     start, end = (np.searchsorted(group[lower], group[upper], side) for side in ("left", "right"))
     own, others = x[upper], np.append(x[lower], np.nan)
@@ -228,7 +230,7 @@ def _split(
 
 
 def _first(holds: Callable[[Integers], np.ndarray], start: Integers, end: Integers) -> Integers:
-    """The first place from start to end, (u,) each, from which on a condition holds; end if it holds nowhere."""
+    """The first place from start to end, (u,) each, from which on a condition holds, by bisection; end if nowhere."""
     while (start < end).any():
         middle = (start + end) // 2
         true = holds(middle)
@@ -240,14 +242,15 @@ def _first(holds: Callable[[Integers], np.ndarray], start: Integers, end: Intege
 
 
 def _running(weights: Floats) -> Floats:
-    """Sum of the weights (r, n) before each place, (r, n + 1)."""
+    """Running sums of weights (r, n): the sum of those before each place, (r, n + 1)."""
     sums = np.zeros((len(weights), weights.shape[1] + 1))
     np.cumsum(weights, axis=1, out=sums[:, 1:])
     return sums
 
 
 def _masses(values: Floats, contexts: Integers) -> tuple[Weighted, Integers]:
-    """Weights to the weight of each distinct value (r, v), ascending; and each response's place among these (n,)."""
+    """Function from weights to the weight of each distinct value (r, v), ascending; and the place of each response's
+    value among these (n,)."""
     distinct, place = np.unique(values, return_inverse=True)
     if len(distinct) <= _FEW:
         counts = np.zeros((int(contexts.max(initial=-1)) + 1, len(distinct)))
@@ -275,7 +278,7 @@ def _clipped(numerator: Floats, denominator: Floats, *, undefined: np.ndarray) -
 
 
 def weighted_statistic(responses: ScoredResponses, view: View, epsilon: float = 0.0) -> Weighted:
-    """What `agreement_at` gives, as a function of the weights of the units; ValueError as there."""
+    """The statistic that `agreement_at` computes, as a function of weights of the units; ValueError as there."""
     (x, y), units, contexts, measure = responses.pairs, responses.unit, responses.context, view.measure
     if view.level == "system":
         return by_system(x, y, responses.system, units, measure)
@@ -287,7 +290,7 @@ def weighted_statistic(responses: ScoredResponses, view: View, epsilon: float = 
         coefficients = _accuracies(x, y, contexts, epsilon)
     else:
         coefficients = group_coefficients(x, y, contexts, measure)
-    unit = units[np.unique(contexts, return_index=True)[1]]  # of each context, which is of one unit
+    unit = units[np.unique(contexts, return_index=True)[1]]  # the unit of each context, which is in one only
     values, known = (np.bincount(unit, of) for of in (np.nan_to_num(coefficients), ~np.isnan(coefficients)))
     return lambda weights: ratio(weights @ values, weights @ known)
 
@@ -295,8 +298,8 @@ def weighted_statistic(responses: ScoredResponses, view: View, epsilon: float = 
 def by_group(
     x: Floats, y: Floats, groups: Integers, contexts: Integers, measure: Measure, epsilon: float = 0.0
 ) -> Weighted:
-    """Mean coefficient over groups (n,) that are not the contexts, such as systems, without those of fewer than three
-    responses (accuracy: of none); a group without a coefficient under a weighting is left out."""
+    """Mean coefficient over groups (n,) other than the contexts, such as systems, as a function of weights. Groups of
+    fewer than three responses are left out (not for accuracy), and those without a coefficient under a weighting."""
     members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
     coefficients = [
         weighted_coefficient(measure, x[rows], y[rows], contexts[rows], epsilon)
@@ -307,7 +310,8 @@ def by_group(
 
 
 def by_system(x: Floats, y: Floats, systems: Integers, contexts: Integers, measure: Measure) -> Weighted:
-    """Coefficient of the systems' means; NaN where a system has no response left. Systems are not resampled."""
+    """Coefficient of the systems' mean scores as a function of weights of contexts; NaN where a system has no response
+    left. Systems are not resampled."""
     shape = int(contexts.max()) + 1, int(systems.max()) + 1
     tables = [
         np.bincount(contexts * shape[1] + systems, values, shape[0] * shape[1]).reshape(shape)
@@ -327,7 +331,7 @@ def by_system(x: Floats, y: Floats, systems: Integers, contexts: Integers, measu
 
 
 def _accuracies(x: Floats, y: Floats, contexts: Integers, epsilon: float) -> Floats:
-    """Accuracy within each context (contexts,), NaN without a pair."""
+    """Pairwise accuracy within each context, (contexts,); NaN for a context without a pair."""
     one, other = pairs_within(contexts)
     by_score, by_human = x[one] - x[other], y[one] - y[other]
     alike = np.where(np.abs(by_score) <= epsilon, 0.0, np.sign(by_score)) == np.sign(by_human)
@@ -337,7 +341,7 @@ def _accuracies(x: Floats, y: Floats, contexts: Integers, epsilon: float) -> Flo
 
 
 def mean_of_defined(values: Floats) -> Floats:
-    """Mean over the first axis of values (groups, r) that are not NaN, (r,); NaN where all are."""
+    """Mean over the groups, (r,), of those values (groups, r) that are not NaN; NaN where all are."""
     defined = ~np.isnan(values)
     return ratio(np.where(defined, values, 0.0).sum(axis=0), defined.sum(axis=0).astype(np.float64))
 
@@ -352,9 +356,9 @@ def ratio(total: Floats, count: Floats) -> Floats:
 
 
 def resampled(statistic: Weighted, contexts: Integers, resamples: int, seed: int) -> tuple[Floats, Floats]:
-    """The statistic on draws of the contexts (resamples,), and without each group of them (groups,).
+    """The statistic on random draws of contexts (resamples,), and on the data without each group of contexts (groups,).
 
-    contexts: that of each response (n,), a number from 0. Responses to one context are not independent, so whole
+    contexts: the context of each response (n,), a number from 0. Responses to one context are not independent, so whole
     contexts are drawn.
     """
     draws = evaluated(statistic, context_draws(contexts, resamples, seed))
@@ -362,13 +366,13 @@ def resampled(statistic: Weighted, contexts: Integers, resamples: int, seed: int
 
 
 def evaluated(statistic: Weighted, blocks: Iterator[Floats]) -> Floats:
-    """The statistic under every row of the blocks."""
+    """The statistic under every row of weights in the blocks, as one array."""
     return np.concatenate([statistic(block) for block in blocks])
 
 
 def context_draws(contexts: Integers, resamples: int, seed: int) -> Iterator[Floats]:
-    """Weights (r, contexts) in blocks, `resamples` rows in all: how often each context, of those of the responses
-    (n,), is drawn with replacement."""
+    """Yield weights (r, contexts) in blocks, `resamples` rows in all: how often each context is drawn, with
+    replacement. contexts: the context of each response (n,), a number from 0."""
     count, step = int(contexts.max(initial=-1)) + 1, _rows(len(contexts))
     if resamples * len(contexts) <= _KEPT_CELLS:
         yield from _kept_draws(count, resamples, seed, step)
@@ -376,9 +380,9 @@ def context_draws(contexts: Integers, resamples: int, seed: int) -> Iterator[Flo
         yield from _draws(count, resamples, seed, step)
 
 
-@lru_cache(maxsize=2)  # all figures of a set are drawn from the same contexts
+@lru_cache(maxsize=2)  # all figures of a set resample the same contexts
 def _kept_draws(count: int, resamples: int, seed: int, step: int) -> list[Floats]:
-    """Read-only blocks of `_draws`."""
+    """The blocks of `_draws`, read-only because they are kept for further figures."""
     blocks = list(_draws(count, resamples, seed, step))
     for block in blocks:
         block.flags.writeable = False
@@ -399,7 +403,7 @@ def _times_drawn(count: int, resamples: int, seed: int) -> NDArray[np.uint16]:
 
 
 def leave_groups_out(contexts: Integers, seed: int) -> Iterator[Floats]:
-    """Weights (r, contexts) of the jackknife, in blocks: each row leaves out one group of contexts.
+    """Yield weights (r, contexts) of the jackknife in blocks; each row leaves out one group of contexts.
 
     Each context is a group; if there are more than JACKKNIFE_GROUPS, they are divided at random into that number of
     groups, of nearly equal size.
@@ -415,7 +419,7 @@ def leave_groups_out(contexts: Integers, seed: int) -> Iterator[Floats]:
 
 
 def _rows(responses: int) -> int:
-    """Resamples in a block."""
+    """The number of resamples in a block, for a number of responses."""
     return max(1, _CELLS // max(1, responses))
 
 
@@ -428,9 +432,9 @@ Ends = tuple[float, float] | str
 def interval(estimate: float, statistic: Weighted, contexts: Integers, resamples: int, seed: int) -> Ends:
     """The 95% BCa interval of a statistic, whose value on the data is `estimate`, from responses resampled by context.
 
-    contexts: that of each response (n,), a number from 0. At system level only contexts are resampled: the interval
-    holds for these systems, not for other ones. Accuracy keeps the ε of the data, so the interval ignores the gain from
-    choosing it.
+    contexts: the context of each response (n,), a number from 0. At system level only contexts are resampled: the
+    interval holds for these systems, not for other ones. Accuracy keeps the ε of the data, so the interval ignores the
+    gain from choosing it.
     """
     count = int(contexts.max(initial=-1)) + 1
     if count < MIN_CLUSTERS:
@@ -442,10 +446,10 @@ def bca(estimate: float, draws: Floats, jackknife: Floats, confidence: float = C
     """The two ends of a BCa interval (Efron 1987; Efron and Tibshirani 1993, section 14.3), or in words why there are
     none.
 
-    estimate: on the data; draws (r,): on resamples; jackknife (k,): without each group of contexts; NaN where there is
-    no figure, as a side does not vary: such draws are left out. confidence in (0, 1). Ties between estimate and draws
-    count half in the bias correction. In place of normal quantiles stand those of t times √(k/(k − 1)), without which
-    the interval of few contexts is too narrow (Hesterberg 2015, on expanded percentile intervals).
+    estimate: the figure on the data; draws (r,): on resamples; jackknife (k,): without each group of contexts. NaN: no
+    figure, because a side does not vary; such draws are left out. confidence in (0, 1). Ties between estimate and draws
+    count half in the bias correction. Normal quantiles are replaced by those of t times √(k/(k − 1)), without which the
+    interval of few contexts is too narrow (Hesterberg 2015, on expanded percentile intervals).
     """
     from scipy.special import ndtr, ndtri, stdtrit
 

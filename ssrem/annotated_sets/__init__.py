@@ -12,7 +12,7 @@ from ssrem.registry import did_you_mean, object_at
 __all__ = ["EVAL", "LAYOUTS", "AnnotatedSet", "layout_called", "layout_of", "read_set"]
 
 EVAL = "eval"
-"""The layout of `*_eval.json`, our own."""
+"""Name of this project's own layout, that of `*_eval.json`."""
 
 LAYOUTS: Mapping[str, str] = {
     "pairwise": "ssrem.annotated_sets.published:pairwise",
@@ -29,15 +29,15 @@ LAYOUTS: Mapping[str, str] = {
     "jsonl": "ssrem.annotated_sets.tables:jsonl",
     EVAL: "ssrem.annotated_sets.published:eval_json",
 }
-"""Layout → where its `Layout` is, in the order in which content is tried; imported when first used."""
+"""Name of a layout → import path of its `Layout`, imported when first used. Content is tried in this order."""
 
 
 def read_set(path: Path, layout: str | None = None, mapping: Mapping[str, str] | None = None) -> AnnotatedSet:
     """Read a file as an annotated set.
 
     layout: a key of LAYOUTS, or `grade:PART` for one of several sets in a file; recognised from the content if None.
-    mapping: fields to columns, used by the layouts for tables only. Raises AnnotationError that names the row that
-    cannot be read, or the known layouts.
+    mapping: field → column, used by the layouts for tables only. Raises AnnotationError for an unknown layout, and for
+    a row that cannot be read, which it names.
     """
     source = Source(path, mapping)
     name, _, part = (layout or layout_of(source)).partition(":")
@@ -57,7 +57,7 @@ def read_set(path: Path, layout: str | None = None, mapping: Mapping[str, str] |
 
 
 def layout_of(source: Source) -> str:
-    """The layout that the source looks like; AnnotationError that lists the known layouts if it is none of them."""
+    """Name of the layout that the source looks like; AnnotationError, which lists all layouts, if there is none."""
     if found := next((name for name in LAYOUTS if layout_called(name).looks_like(source)), None):
         return found
     way_out = "name one with --layout"
@@ -71,6 +71,6 @@ def layout_of(source: Source) -> str:
 
 
 def layout_called(name: str) -> Layout:
-    """The layout of a name in LAYOUTS."""
+    """The `Layout` with this name, a key of LAYOUTS."""
     layout: Layout = object_at(LAYOUTS[name])
     return layout

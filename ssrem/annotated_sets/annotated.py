@@ -21,12 +21,12 @@ GROUND_TRUTH_SYSTEMS = frozenset(
         "original ground truth",
     }
 )
-"""Names under which annotated sets list the true response as a system."""
+"""Names, in lower case, under which annotated sets list the true response as if it were a system's."""
 
 
 @dataclass(frozen=True)
 class Annotated:
-    """A response that people scored. `ratings`: criterion to each rater's score as given, None for a rater who gave
+    """A response that people scored. ratings: criterion → each rater's score as given, None for a rater who gave
     none."""
 
     dialogue_id: str
@@ -37,25 +37,25 @@ class Annotated:
     ratings: Mapping[str, tuple[float | None, ...]]
 
     def scores(self, criterion: str) -> list[float]:
-        """The scores that were given by a criterion."""
+        """The scores that raters gave by a criterion, without those of raters who gave none."""
         return [score for score in self.ratings[criterion] if score is not None]
 
     @property
     def ground_truth(self) -> bool:
-        """Whether this is the true response: by its system's name, or where no name is known by equal text."""
+        """Whether this is the true response: by its system's name or, if unknown, by equality with the reference."""
         if self.system is not None:
             return self.system.lower() in GROUND_TRUTH_SYSTEMS
         return self.reference is not None and self.reference.strip().lower() == self.response.strip().lower()
 
     @property
     def sample(self) -> Sample:
-        """Its context, response and reference, which are what an evaluator gets."""
+        """What an evaluator gets: the context, the response and the reference."""
         return Sample(self.context, self.response, self.reference)
 
 
 def criterion_of(annotated: Sequence[Annotated], criterion: str | None = None) -> str:
-    """`criterion`, by default 'overall', in any case, or the only one of the set; AnnotationError where the set has no
-    such criterion, or several and none is 'overall'."""
+    """`criterion` if it is given, else 'overall' in upper or lower case, else the only criterion of the set.
+    AnnotationError if the set has no such criterion, or several of which none is 'overall'."""
     names = sorted({name for row in annotated for name in row.ratings})
     overall = next((name for name in reversed(names) if name.lower() == "overall"), "")
     chosen = criterion or overall or (names[0] if len(names) == 1 else "")
@@ -68,9 +68,9 @@ def criterion_of(annotated: Sequence[Annotated], criterion: str | None = None) -
 
 
 def labels_of(annotated: Sequence[Annotated], criterion: str | None = None) -> Labels:
-    """Human scores of the criterion that `criterion_of` chooses, without ground truth.
+    """Mean human scores, by the criterion that `criterion_of` chooses, of all responses that are not ground truth.
 
-    AnnotationError as there, and where the mean scores of all responses are equal.
+    Their scale covers ground truth, too. AnnotationError as in `criterion_of`, and if all mean scores are the same.
     """
     chosen = criterion_of(annotated, criterion)
     rated = [row for row in annotated if chosen in row.ratings]

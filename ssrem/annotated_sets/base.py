@@ -1,4 +1,5 @@
-"""What the layouts of annotated sets share: what they read, what they return, and how a rating is read."""
+"""What all layouts of annotated sets share: the file that they read, the rows that they yield, and the reading of
+ratings."""
 
 from __future__ import annotations
 
@@ -20,30 +21,30 @@ from ssrem.readers.json_values import opened
 from ssrem.readers.table_rows import TableFile
 
 _ABSENT = re.compile(r"(?:#?n/?a\b.*|nan|none|null|\\n|-+|\?|\.)?", re.IGNORECASE | re.DOTALL)
-"""How files write that a rater gave no score: nothing, N/A with or without a reason, or a table's word for null."""
+"""What files write if a rater gave no score: nothing, N/A with or without a reason, or a word for null."""
 _LABELLED = re.compile(
     r"\s*([+-]?\d+(?:\.\d+)?)\s*[-–—:=.)(]\s*"
     r"(?!(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?)\s*\Z)[^\W\d][^\d]*",
     re.DOTALL | re.IGNORECASE,
 )
-"""A number and what it means, such as `4 - good`, `4: good` or `4 (good)`; not `5-Apr`, to which spreadsheets turn
-`4/5`."""
+"""A number followed by its meaning, such as `4 - good`, `4: good` or `4 (good)`; not `5-Apr`, into which spreadsheets
+turn `4/5`."""
 _NO_CRITERION = re.compile(
     r"(?:\w+_)?ids?|time|timestamp|time_(?:spent|taken)|response_time|(?:latency|duration)(?:_\w+)?|(?:num|n)_\w+"
     r"|\w+_count|bleu"
 )
-"""What files have beside ratings, as `normalise` writes it: about the answer or the raters, or of a metric."""
+"""Names, as `normalise` writes them, of values that are no ratings: ids, times, durations, counts and BLEU."""
 _REMARKS = re.compile(r"comments?|notes?|feedback|explanation|reasons?|rationale")
-"""The same, where it is a text."""
+"""Names, as `normalise` writes them, of values that are no ratings if they are texts: raters' remarks."""
 _OUT_OF = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:/|out of)\s*(\d+)\s*", re.IGNORECASE)
-"""A number of points and the most that there are: `4/5`, `4 out of 5`."""
+"""A number of points and their maximum: `4/5`, `4 out of 5`."""
 _MEANT = re.compile(r"\s*(?:(\d+(?:\.\d+)?)\s*stars?|[^\d]*[^\W\d][^\d]*\(\s*(\d+)\s*\))\s*", re.IGNORECASE)
-"""`4 stars`, or what a number means and then it: `agree (4)`."""
+"""`4 stars`, or the meaning of a number followed by the number: `agree (4)`."""
 _SEVERAL = re.compile(r"\s*[+-]?\d+(?:\.\d+)?(?:\s*[;|]\s*[+-]?\d+(?:\.\d+)?)+\s*")
-"""The ratings of several raters in a cell, such as `4;5;3`."""
+"""The ratings of several raters in one cell, such as `4;5;3`."""
 _OF_SCORES = ("score", "rating", "number", "value")
-"""Keys of an object that is a score, best first."""
+"""Keys under which an object may hold a score; the first that is there is read."""
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 NO_RESPONSE = "row without a response"
@@ -53,9 +54,10 @@ MORE_REFERENCES = "reference beyond the first of a response"
 RATER_NAMES = "column of too many raters to tell apart"
 
 LARGEST_RATING = 1e9
-"""Ratings beyond it, of either sign, are refused: their squares would overflow, or drown all other ratings."""
+"""Largest absolute value of a rating; larger ones are refused, as their squares would overflow or drown all others."""
 MOST_RATINGS = 20_000_000
-"""Most raters times responses whose names are told apart: every rater has a place in the table of ratings."""
+"""Largest product of raters and responses for which raters are matched by name: the table of ratings then has a cell
+for every rater and response."""
 
 Place = tuple[str, Values]
 """A row of a file: its place, for messages, and its values."""
@@ -63,9 +65,9 @@ Place = tuple[str, Values]
 
 @dataclass(frozen=True)
 class Row:
-    """A response as a file has it.
+    """A row of a file of rated responses, with its values as written.
 
-    where: its place, for messages. scores: criterion → scores as written. rater: who gave them, where a row is one
+    where: its place in the file, for messages. scores: criterion → scores. rater: who gave them, if the row is one
     rater's. joined: whether rows with the same texts, model and dialogue are one response.
     """
 
@@ -84,8 +86,9 @@ class Row:
 class AnnotatedSet:
     """An annotated set as it was read.
 
-    layout, part, columns: as in `Source`. rows: the responses, in the file's order. left_out: kind of content that they
-    cannot hold → how often it occurs. mapped: whether `--map` applies.
+    layout: its name. rows: the responses, in the file's order. left_out: kind of content that was left out → how often
+    it occurs. part: which of the file's sets was read, if it was named. mapped: whether `--map` applies to the layout.
+    columns: a sentence about the columns of a table.
     """
 
     layout: str
@@ -112,12 +115,13 @@ class AnnotatedSet:
 
 
 class Source:
-    """What a layout is recognised by, and reads: a file.
+    """A file of rated responses, whose layout is recognised and whose rows are read.
 
     format: a key of FORMATS of `table_rows`, None for files of other kinds. first: the values of the first row of JSON
-    or of a table, empty where there is none. mapping: field → column. part: which of a file's sets to read. named:
-    whether columns say which scores there are. Layouts write left_out, what they skip, and columns, a sentence about
-    the columns of a table. AnnotationError if it is nothing that can be read.
+    or of a table, empty if there is none. mapping: field → column. part: which of a file's sets to read. named: whether
+    the layout takes `--map`, so that its columns of scores are known and values of any name count as ratings. Layouts
+    fill in left_out (kind of skipped content → how often it occurs) and columns (a sentence about the columns of a
+    table). AnnotationError if the file cannot be read.
     """
 
     def __init__(self, path: Path, mapping: Mapping[str, str] | None = None) -> None:
@@ -130,7 +134,7 @@ class Source:
         self.format = self._file.format
         self.first: Values = {}
         if self.format:
-            with suppress(AnnotationError):  # broken JSON: its layout says so
+            with suppress(AnnotationError):  # broken JSON is reported when the rows are read
                 self.first = next((row.values for row in self._file.table().rows), {})
 
     @property
@@ -146,15 +150,15 @@ class Source:
         return table.header, [(f"{self.path}, {row.where}", row.values) for row in table.rows]
 
     def objects(self) -> list[Place]:
-        """The place and the values of each row of JSON, or of a table of the same fields; errors as in `table`."""
+        """The place and the values of each row of JSON, or of a table with the same fields; errors as in `table`."""
         return self.table(None if self.format else "json")[1]
 
 
 @dataclass
 class Layout:
-    """How one kind of annotated set is laid out: decorates a function from a source to its rows, in the file's order.
+    """A layout of annotated sets; decorates the function that yields the rows of a source, in the file's order.
 
-    looks_like: whether a source is of the layout. takes_mapping: whether its mapping is used.
+    looks_like: tells whether a source has this layout. takes_mapping: whether the source's mapping is used.
     """
 
     looks_like: Callable[[Source], bool]
@@ -168,8 +172,8 @@ class Layout:
 
 @dataclass
 class _Response:
-    """A response while it is read. where: its first row. scores: criterion → (rater's name, position in the row, score)
-    of each rating."""
+    """A response whose ratings are being collected. where: place of its first row. scores: criterion → (rater's name,
+    position in the row, score) of each rating."""
 
     where: str
     annotated: Annotated
@@ -177,10 +181,11 @@ class _Response:
 
 
 def rated(source: Source, rows: Iterable[Row]) -> Iterator[Annotated]:
-    """The responses with their ratings as numbers; what is missing is counted and left out.
+    """Yield the responses with their ratings as numbers; missing responses and ratings are counted and left out.
 
-    Raters with names are numbered by these, unless the table of their ratings would be larger than MOST_RATINGS; others
-    by position. AnnotationError for a score that is neither a number nor N/A, and for what is no text.
+    Raters with names are numbered in the order of their names, unless raters times responses exceed MOST_RATINGS; other
+    raters are numbered by position. AnnotationError for a score that is neither a number nor N/A, for a field that is
+    not text, for a rater's second score of a response by the same criterion, and for rows that nothing tells apart.
     """
     responses: dict[tuple[Any, ...], _Response] = {}
     out_of: dict[str, str] = {}
@@ -230,7 +235,7 @@ def rated(source: Source, rows: Iterable[Row]) -> Iterator[Annotated]:
 
 
 def _annotated(row: Row, number: int) -> Annotated:
-    """The response of a row without its ratings; ValueError for what is no text."""
+    """The response of a row, without its ratings; ValueError if a field is not text or the scores are not an object."""
     response = as_text("response", row.response)
     if not response.strip():
         return Annotated("", (), "", None, None, {})
@@ -246,9 +251,9 @@ def _annotated(row: Row, number: int) -> Annotated:
 
 
 def _check_apart(path: Path, alike: Mapping[tuple[Any, ...], int]) -> None:
-    """AnnotationError if most rows repeat a response and nothing says why: they may be raters, criteria or systems.
+    """Raise AnnotationError if most rows repeat a response and no column says whether by rater, criterion or system.
 
-    alike: dialogue, texts and system → rows that have them.
+    alike: (dialogue, texts, system) → number of rows that have them.
     """
     repeated, total = sum(count for count in alike.values() if count > 1), sum(alike.values())
     if repeated >= FEW and 2 * repeated > total:
@@ -259,8 +264,8 @@ def _check_apart(path: Path, alike: Mapping[tuple[Any, ...], int]) -> None:
 
 
 def _ratings(source: Source, scores: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Criterion and scores of each rating. In layouts that take no `--map`, what has the name of an id, a time, a count
-    or a remark is no rating: it is counted and left out."""
+    """Yield each criterion and its scores as written. In layouts that take no `--map`, a value with the name of an id,
+    a time, a count or a remark is no rating: it is counted and left out."""
     for criterion, written in scores.items():
         name = normalise(str(criterion))
         is_remark = isinstance(written, str) and _REMARKS.fullmatch(name)
@@ -271,13 +276,13 @@ def _ratings(source: Source, scores: Mapping[str, Any]) -> Iterator[tuple[str, A
 
 
 def counted(number: int, what: str) -> str:
-    """`1 rating given as N/A`, `2 ratings given as N/A`: the plural is that of the first word."""
+    """A number and what it counts, its first word in the plural: `1 rating given as N/A`, `2 ratings given as N/A`."""
     noun, blank, rest = what.partition(" ")
     return f"{number:,} {noun}{'' if number == 1 else 's'}{blank}{rest}"
 
 
 def dataset_name(path: Path) -> str:
-    """Name of an annotated set: of its file without `_eval.json` or another layout's suffix."""
+    """Name of an annotated set: that of its file without suffixes such as `.csv.gz`, and without `_eval`."""
     suffixes = r"(\.(jsonl?|csv|tsv|txt|parquet))?(\.(gz|zst|bz2))?\Z"
     return re.sub(suffixes, "", path.name, count=1, flags=re.IGNORECASE).removesuffix("_eval")
 
@@ -290,7 +295,7 @@ def text_of(where: str, row: Values, name: str) -> str:
 
 
 def flat(written: Any) -> Iterator[Any]:
-    """The scores that are written: one, a list of them, text that is such a list, or an object that holds one."""
+    """Yield the single scores in a value: a score, a list of scores, text with several, or an object that holds one."""
     several = isinstance(written, str) and _SEVERAL.fullmatch(written)
     written = re.split("[;|]", written) if several else opened(written)
     if isinstance(written, dict):
@@ -303,8 +308,8 @@ def flat(written: Any) -> Iterator[Any]:
 
 
 def _rating(where: str, criterion: str, value: Any, out_of: dict[str, str]) -> float | None:
-    """A rater's score; None for N/A; AnnotationError for anything else that is no rating, or points of another most
-    than those of the criterion before, which `out_of` remembers."""
+    """A rater's score as a number; None for N/A. out_of: criterion → the maximum of its points (`4/5`), filled in here.
+    AnnotationError for any other value that is no rating, and for points with another maximum."""
     if value is None or (isinstance(value, str | float) and _ABSENT.fullmatch(str(value).strip())):
         return None
     score: object = value

@@ -1,5 +1,5 @@
-"""Which column of rated responses, or of responses to score, is which field: by `--map`, or by well-known names as far
-as the values bear them out."""
+"""Finds which column of rated responses, or of responses to score, holds which field: by `--map`, or by well-known
+names that the values do not contradict."""
 
 from __future__ import annotations
 
@@ -37,13 +37,14 @@ WORDS: Mapping[str, float] = {
         ("fail", "false", "no", "n", "bad", "incorrect", "negative", "dislike", "thumbs_down", "👎"), 0
     ),
 }
-"""Labels of two values as files write them, in any case; JSON's true and false too."""
+"""Two-valued labels, in lower case → 1 or 0. They are recognised in any case, as are JSON's true and false."""
 
 _LONGEST_NAME = 100
-"""Most characters of a system's or a criterion's name on average: longer texts are instructions or utterances."""
+"""Most characters of names of systems, raters or criteria on average; longer texts are instructions or utterances."""
 _LONGEST_SCORE = 40
+"""Most characters of a score with its meaning, such as `4 - good`."""
 _FIRST_ROWS = 1_000
-"""Rows that decide whether turns begin with speakers."""
+"""Number of rows, from the first, that decide whether turns begin with speakers."""
 _ONE_OF_SEVERAL = re.compile(
     r"(?i)(?:[ra]|rater|annotator|worker|judge|expert|coder|(?:human_)?(?:score|rating)|overall)[ _]?\d+"
 )
@@ -54,13 +55,13 @@ _SEPARATORS = (
     *("<|endoftext|>", "|||"),
     *("<br>", "<br/>", "<br />", "\\n", "\t"),
 )
-"""Marks between turns that published dialogues have in place of line breaks."""
+"""Marks that separate turns in published dialogues, in place of line breaks."""
 _SPEAKER = re.compile(
     r"\A\s*(?:user|human|customer|person|system|bot|chatbot|assistant|agent|ai|model|(?:speaker|person) ?[\dab]|[ab])"
     r"\s*:\s*",
     re.IGNORECASE,
 )
-"""What stands before the turns of some contexts, such as `User: `."""
+"""The speaker at the beginning of a turn, which some contexts have, such as `User: `."""
 _OF_PEOPLE = re.compile(
     r"human_(?:\w+_)?(?:scores?|ratings?|labels?|judge?ments?|overall|quality|mean|average|avg)"
 )
@@ -70,15 +71,15 @@ Values = Mapping[str, Any]
 
 
 def divided(mapping: Mapping[str, str] | None) -> tuple[dict[str, str] | None, dict[str, str] | None]:
-    """A mapping divided into the fields of dumps and those of annotated sets, which share none."""
+    """Divide a mapping into the fields of dumps and those of annotated sets, which differ; None for an empty part."""
     given = mapping or {}
     sets = {name: given[name] for name in given if name in OF_RESPONSES or name.startswith(SCORE_OF)}
     return {name: given[name] for name in given if name not in sets} or None, sets or None
 
 
 def listed(text: str, separator: str = "\n") -> list[Any]:
-    """The turns in a text: those of a list of texts, messages or pairs that it is, or of a message, or what the
-    separator splits."""
+    """The turns in a text: the members if the text is a list of texts, messages or (speaker, text) pairs; the message
+    if it is one message; else the parts between separators."""
     value = opened(text)
     if _is_message(value):
         return [value]
@@ -89,8 +90,9 @@ def listed(text: str, separator: str = "\n") -> list[Any]:
 
 
 def turns(context: Any) -> tuple[str, ...]:
-    """The turns of a context, oldest first, stripped, without blank ones: of a text, or of a list of texts or messages
-    of a chat log, of which those of systems and tools are none. ValueError, with the reason, for anything else."""
+    """The turns of a context, oldest first, stripped, without blank ones. The context is a text, or a list of texts or
+    messages of a chat log; messages of systems and tools are no turns. ValueError, with the reason, for anything
+    else."""
     values = listed(context) if isinstance(context, str) else context
     texts = [turn_text(value) for value in (values if isinstance(values, list | tuple) else [values])]
     if not all(text is None or isinstance(text, str) for text in texts):
@@ -99,7 +101,7 @@ def turns(context: Any) -> tuple[str, ...]:
 
 
 def without_speakers(lines: Iterable[str]) -> list[str]:
-    """The turns without the speakers that begin them; a line that names no speaker continues the turn before it."""
+    """The turns in the lines, without their speakers; a line that names no speaker continues the turn before it."""
     said: list[str] = []
     for line in lines:
         if _SPEAKER.match(line) or not said:
@@ -110,17 +112,17 @@ def without_speakers(lines: Iterable[str]) -> list[str]:
 
 
 def without_speaker(text: str) -> str:
-    """A text without the speaker that begins it."""
+    """The text without the speaker at its beginning, if there is one."""
     return _SPEAKER.sub("", text)
 
 
 def _is_message(value: Any) -> bool:
-    """Whether it is a message of a chat log; an object without `content` may itself be the text of a turn."""
+    """Whether a value is a message of a chat log; an object without `content` may itself be the text of a turn."""
     return isinstance(value, dict) and "content" in value and isinstance(turn_text(value), str)
 
 
 def ends_with_answer(cells: Sequence[Any]) -> bool:
-    """Whether cells hold lists of messages, the last one not of a user: a context and the response to it."""
+    """Whether all cells that are not empty hold messages, the last not a user's: a context and the response to it."""
     lists = [one for one in cells if one not in (None, [])]
     last = [one[-1] for one in lists if isinstance(one, list) and isinstance(one[-1], dict)]
     by = {str(one.get("role", one.get("from", "user"))).lower() for one in last}
@@ -128,14 +130,14 @@ def ends_with_answer(cells: Sequence[Any]) -> bool:
 
 
 def more_references(reference: Any) -> int:
-    """How many references follow the first, which alone is read, where there is a list of them."""
+    """Number of references after the first, if the value is a list of them; only the first is read."""
     reference = opened(reference)
     return max(0, len(reference) - 1) if isinstance(reference, list | tuple) else 0
 
 
 def as_text(field: str, value: Any) -> str:
-    """The text of a field: numbers and dates are texts, of a list of references the first is one, a message alone in a
-    list is a response, null is empty. ValueError for anything else."""
+    """The value of a field as text. Numbers and dates are converted, of a list of references the first is taken, a list
+    of one message is the response in it, and null is empty. ValueError for anything else."""
     inside = opened(value) if isinstance(value, str) and field in ("response", "reference") else value
     if field == "reference" and isinstance(inside, list | tuple):
         value = inside[0] if inside else None
@@ -144,7 +146,7 @@ def as_text(field: str, value: Any) -> str:
     value = turn_text(value) if field in ("response", "reference") else value
     if isinstance(value, bool | bytes | list | tuple | dict):
         raise ValueError(f"{field} is not text")
-    if field == "reference" and value == "NO REF":  # as sets of DSTC10 write it
+    if field == "reference" and value == "NO REF":  # how sets of DSTC10 write that there is none
         return ""
     return "" if value is None else str(value)
 
@@ -153,10 +155,11 @@ def as_text(field: str, value: Any) -> str:
 class Columns:
     """Which columns of a table hold which field.
 
-    fields: field → its columns. scores: criterion → its columns, one a rater. separator, decimal: the SIGNS.
-    speakers: whether the turns of a context begin with their speakers, who are taken off.
-    unnamed_raters: whether rows of one response are those of raters without a name: `--map` names the dialogue, or a
-    column is called like one of raters, but has another value in nearly every row. told: a sentence about it all.
+    fields: field → its columns. scores: criterion → its columns, one per rater. separator: the text between the turns
+    of a context. decimal: the sign before a score's decimals. speakers: whether turns begin with their speakers, which
+    are removed. unnamed_raters: whether several rows of one response are ratings of raters without a name: no column
+    holds raters, but `--map` names the dialogue, or a column is named like one of raters and has another value in
+    nearly every row. told: a sentence for users about which columns were read.
     """
 
     fields: Mapping[str, tuple[str, ...]]
@@ -177,8 +180,10 @@ class Columns:
         aliases: Mapping[str, Sequence[str]] = ALIASES,
         known: Sequence[str] = OF_RESPONSES,
     ) -> Columns:
-        """known: the fields that there are. AnnotationError on another one, a repeated column, a mapped column that is
-        missing, or a field without a column that is needed: context, response and, if known, score."""
+        """Find the columns of each field. aliases: field → well-known names. known: the fields that may be mapped.
+
+        AnnotationError on a mapping of another field, a repeated column, a mapped column that is missing, or no column
+        for a needed field: context, response and, if known, score."""
         fields = checked_mapping(mapping, known, AnnotationError)
         signs = {name: fields.pop(name)[0] for name in SIGNS if name in fields}
         several = ["context", "score", *(name for name in fields if name.startswith(SCORE_OF))]
@@ -241,7 +246,7 @@ class Columns:
         return read
 
     def _name_speakers(self, rows: Sequence[Values]) -> bool:
-        """Whether nearly all of the first contexts begin with a speaker."""
+        """Whether at least 90% of the first contexts begin with a speaker."""
         contexts = [self.values(row)["context"] for row in rows[:_FIRST_ROWS]]
         firsts = [
             next((one for one in turns if one and one.strip()), "")
@@ -251,9 +256,9 @@ class Columns:
         return bool(firsts) and sum(_SPEAKER.match(one) is not None for one in firsts) >= 0.9 * len(contexts)
 
     def values(self, row: Values) -> dict[str, Any]:
-        """A row by field, without the scores. Of several columns of a context each is a turn, or the turns of a list or
-        between marks. Where the response is one of the context's list, as `messages.-1.content` is of `messages`, the
-        context ends before it."""
+        """The values of a row by field, without the scores. If the context has several columns, each holds a turn, a
+        list of turns, or turns between separators. If the response is in the context's list, as `messages.-1.content`
+        is in `messages`, the context ends before it."""
         found = {name: cell(row, of[0]) for name, of in self.fields.items()}
         if len(of := self.fields["context"]) > 1:
             found["context"] = []
@@ -275,14 +280,14 @@ class Columns:
 
     @cached_property
     def _end_of_context(self) -> int | None:
-        """The place of the response in the context's list; None where it is not in it."""
+        """Index of the response in the context's list; None if it is not in it."""
         (context, *more), (response, *_) = self.fields["context"], self.fields["response"]
         before, _, inside = response.partition(f"{context}.")
         place = None if before or more else re.match(r"-?\d+", inside)
         return int(place[0]) if place else None
 
     def cells(self, row: Values) -> dict[str, list[Any]]:
-        """Criterion → the cells of a row with its scores, with a point before decimals."""
+        """Criterion → the cells of a row that hold its scores, with a point before decimals."""
 
         def pointed(value: Any) -> Any:
             value = opened(value)
@@ -292,9 +297,9 @@ class Columns:
 
 
 def _mark_between(contexts: Iterable[Any]) -> str:
-    """The mark of _SEPARATORS that most contexts have, "" without one.
+    """The first of _SEPARATORS that more than half of the contexts contain, "" if there is none.
 
-    Where lines break, marks are parts of the texts, as `</s>` is after `<s>`.
+    There is none if a context has a line break, which then separates turns, or `<s>`, of which `</s>` is the end.
     """
     texts = [one for one in contexts if isinstance(one, str) and isinstance(opened(one), str)]
     if any("\n" in text.strip() or "<s>" in text for text in texts):
@@ -303,7 +308,7 @@ def _mark_between(contexts: Iterable[Any]) -> str:
 
 
 def cell(row: Values, column: str) -> Any:
-    """The value of a column of a row, or at a path such as `message.content`; a list for one with `*`."""
+    """The value of a row in a column, or at a path such as `message.content`; a list of values at a path with `*`."""
     if column in row or "." not in column:
         return row.get(column)
     path = tuple(column.split("."))
@@ -312,7 +317,7 @@ def cell(row: Values, column: str) -> Any:
 
 
 def _of_raters(column: str, rows: Sequence[Values]) -> list[str]:
-    """The columns of scores: of an object with a score by each rater, `NAME.*`, one for each rater of any row."""
+    """The column of scores, or for `NAME.*`, where NAME holds objects of scores by rater, one path for each rater."""
     parent, _, last = column.rpartition(".")
     named = [cell(row, parent) for row in rows] if last == MEMBERS else []
     raters = dict.fromkeys(key for one in named if isinstance(one, Mapping) for key in one)
@@ -326,13 +331,13 @@ def _last_part(column: str) -> str:
 def _known_columns(
     aliases: Mapping[str, Sequence[str]], free: Sequence[str], rows: Sequence[Values], needed: Sequence[str]
 ) -> dict[str, tuple[str]]:
-    """Field → the column that is taken for it by its well-known names, of which the values decide.
+    """Field → the column that is taken for it: one with a well-known name whose values may be those of the field.
 
-    aliases: field → its names, best first. free: the columns that `--map` does not name, the last one first. A needed
-    field whose columns are all contradicted keeps the first, so that a message can name the value that is wrong.
-    AnnotationError as by `_of_people`.
+    aliases: field → its names, best first. free: the columns that `--map` does not name, the last one first. If the
+    values of all columns with a needed field's names contradict it, the first column is taken, so that a message can
+    name the wrong value. AnnotationError if two columns may be the context, or several may hold the scores of people.
     """
-    last = Counter(map(_last_part, free))  # such as Input.context
+    last = Counter(map(_last_part, free))  # columns such as Input.context are also found by `context`
     by_name = {by_words(column): column for column in free}
     by_name |= {_last_part(column): column for column in free if last[_last_part(column)] == 1}
     by_name |= {normalise(column): column for column in free}
@@ -341,9 +346,9 @@ def _known_columns(
         candidates = [by_name[name] for name in names if name in by_name]
         if field == "score":
             people = [column for column in free[::-1] if _is_of_people(column)]
-            # What else has a dot, such as Input.score, was shown to people, or is a model's.
+            # Other columns with a dot, such as Input.score, hold what was shown to people, or a model's scores.
             candidates = [one for one in candidates if "." not in one or normalise(one).startswith("answer_")]
-            # Numbers in a column called human may be scores, or raters.
+            # Numbers in a column called human may be scores or numbers of raters.
             human = [
                 one
                 for one in free
@@ -371,9 +376,9 @@ def _is_of_people(column: str) -> bool:
 
 
 def _of_people(columns: Sequence[str], rows: Sequence[Values]) -> str:
-    """Of columns that may hold scores, the one with those of people: by its name, or as the only one with values.
+    """The column with the scores of people, among columns that may hold scores: by its name, or the only one filled.
 
-    AnnotationError for several such columns, since the others may be a model's.
+    AnnotationError if there are several such columns, since some may hold a model's scores.
     """
     named = list(filter(_is_of_people, columns)) or columns
     filled = [one for one in named if any(row.get(one) not in (None, "") for row in rows)] or named[:1]
@@ -388,10 +393,10 @@ def _of_people(columns: Sequence[str], rows: Sequence[Values]) -> str:
 def _may_hold(field: str, column: str, rows: Sequence[Values], texts: Sequence[str]) -> bool:
     """Whether the values of a column may be those of a field. texts: the columns of contexts and responses.
 
-    Texts are no numbers, mostly: a survey calls the answer on its scale a response, too. Scores are short, with a
-    digit, or one of WORDS, or lists of scores. A system, a rater and a criterion have short names and concern several
-    responses each; where all responses have one context, nothing is known. A system has one name. Criteria share
-    responses.
+    context, response, reference: not mostly numbers, since surveys also call the answer on a scale a response. score:
+    mostly numbers, lists, words of WORDS, or short texts with a digit. model, rater, criterion: short names, each with
+    two or more responses on average, which is not required if all responses have one context. model: no lists or
+    objects. criterion: unless its column is called so, some response occurs with several criteria.
     """
     given = [row for row in rows if row.get(column) not in (None, "")]
     values = [row[column] for row in given]

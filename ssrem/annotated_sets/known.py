@@ -1,5 +1,5 @@
 """The public annotated sets that `ssrem ratings` lists: where their authors publish them, their checksums, and their
-download, which appears at its place only after its checksum was verified."""
+download. A downloaded file appears in its folder only after its checksum was verified."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _CHUNK = 1 << 16
 class KnownSet:
     """A public annotated set.
 
-    url: one version of the file, published by its authors. sha256, bytes: of that file; None if no copy was verified,
-    so that users fetch it by hand, perhaps from a page that leads to it. layout, map: as `read_set` takes layout and
-    mapping. responses: number of them. licence: as its authors state it.
+    url: one version of the file, published by its authors. sha256, bytes: checksum and size of that file; None if no
+    copy was verified: users then fetch it by hand, and url may be a page that leads to it. layout, map: the arguments
+    layout and mapping of `read_set`. responses: number of responses. licence: as its authors state it.
     """
 
     name: str
@@ -41,7 +41,7 @@ class KnownSet:
     map: Mapping[str, str] = field(default_factory=dict)
 
     def file(self, folder: Path) -> Path:
-        """Path of its copy in a folder."""
+        """Path that a copy of the set has in a folder."""
         return folder / f"{self.name}{PurePosixPath(urlsplit(self.url).path).suffix.lower()}"
 
     def same(self, path: Path) -> bool:
@@ -59,16 +59,16 @@ def known_set(name: str) -> KnownSet:
 
 
 def known_sets() -> Mapping[str, KnownSet]:
-    """Name → set, in the order of the listing."""
+    """All public sets by name, in the order in which they are listed."""
     written = files("ssrem.annotated_sets").joinpath("known.json").read_text(encoding="utf-8")
     return {row["name"]: KnownSet(**row) for row in json.loads(written)}
 
 
 def pull(known: KnownSet, folder: Path) -> tuple[Path, bool]:
-    """Fetch the set into the folder; returns its file, and whether it was fetched now.
+    """Fetch the set into the folder, unless it is there; returns its file, and whether it was fetched now.
 
-    AnnotationError, with the URL and the path, if it cannot be fetched, its checksum is not the registered one, or
-    another file has its name; nothing is left behind then.
+    AnnotationError if it cannot be fetched, its checksum is not the registered one or none is registered, or another
+    file has its name; no new file is left behind then.
     """
     from http.client import HTTPException
 
@@ -101,7 +101,7 @@ def pull(known: KnownSet, folder: Path) -> tuple[Path, bool]:
 
 
 def _stream(known: KnownSet, part: Path) -> None:
-    """Download the set, and stop after one chunk more than registered."""
+    """Download the set into the file `part`; stop at most one chunk after its registered size."""
     import urllib.request
 
     request = urllib.request.Request(known.url, headers={"User-Agent": f"ssrem/{__version__}"})

@@ -1,4 +1,4 @@
-"""Annotated sets in the layouts in which their authors publish them, each a function from a file to its rows."""
+"""The layouts in which authors publish annotated sets; each is a function that yields the rows of a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ssrem.readers.fields import ALIASES, SILENT_ROLES, normalise, turn_text
 from ssrem.readers.json_values import opened
 
 PREFERENCE = "preference"
-"""1 for the response that a rater prefers, 0 for the other, and 0.5 for both of a tie."""
+"""Criterion of votes: 1 for the response that a rater prefers, 0 for the other, and 0.5 for both if they are tied."""
 
 NO_WINNER = "vote without a winner"
 AGAIN = "vote of a rater on a pair again, averaged with those before"
@@ -32,7 +32,7 @@ _TWO = {
     **dict.fromkeys(("response", "answer", "output", "completion"), "response"),
     **{"conversation": "conversation", "model": "model", "generator": "model"},
 }
-"""What two sides have, such as `answer_1` and `answer_2` → what it is called in votes."""
+"""Name of the columns of two sides, as `answer` of `answer_1` and `answer_2` → what it is called in votes."""
 _VERDICTS = ("winner", "preference", "preferred", "better_response_id")
 _NOBODY = ("", "none", "null", "error")
 _VOTES = (
@@ -52,7 +52,7 @@ _RELEVANCE = {"positive_responses": 1, "adversarial_negative_responses": 0, "ran
 
 
 def _is_eval(source: Source) -> bool:
-    """Also JSON that is broken or holds no objects: the reader's message says what is wrong with it."""
+    """Whether this is JSON of rated responses, or JSON that is broken or holds no objects, which the reader reports."""
     named = source.format is None and re.search(r"\.jsonl?(\.(gz|zst|bz2))?\Z", source.path.name.lower())
     known = not source.first or {"context", "response", "annotations"} & source.first.keys()
     return bool(known and (named or source.format in ("json", "jsonl")))
@@ -60,7 +60,7 @@ def _is_eval(source: Source) -> bool:
 
 @Layout(_is_eval)
 def eval_json(source: Source) -> Iterator[Row]:
-    """`*_eval.json`, the project's own: a JSON list, or one object a line, of responses with `annotations`."""
+    """`*_eval.json`, this project's own layout: a JSON list, or an object per line, of responses with `annotations`."""
     for where, row in source.objects():
         lacking = "context" if "context" not in row and row.get("response") else "response"
         if lacking == "context" or not {"response", "annotations"} & row.keys():
@@ -75,10 +75,11 @@ def eval_json(source: Source) -> Iterator[Row]:
 
 @Layout(lambda source: "context" in source.first and isinstance(source.first.get("responses"), list))
 def usr(source: Source) -> Iterator[Row]:
-    """USR (Mehri and Eskenazi, ACL 2020): a context, a fact and the rated responses of every system a row.
+    """USR (Mehri and Eskenazi, ACL 2020): each row has a context, a fact and the rated responses of every system.
 
-    What a response has besides text and model are its ratings, or objects with them. The reference is the text of the
-    row's ground-truth system. The fact that responses were to use is not part of the context.
+    The values of a response besides its text, model and annotators are ratings, or objects that hold ratings. The
+    reference is the text of the row's ground-truth system. The fact that responses were to use is not part of the
+    context.
     """
     for number, (where, row) in enumerate(source.objects()):
         rated = []
@@ -102,7 +103,7 @@ def _is_fed(source: Source) -> bool:
 
 @Layout(_is_fed)
 def fed(source: Source) -> Iterator[Row]:
-    """FED (Mehri and Eskenazi, SIGDIAL 2020): turns begin with their speaker, who is removed; a line that names no
+    """FED (Mehri and Eskenazi, SIGDIAL 2020): turns begin with their speaker, which is removed; a line that names no
     speaker continues the turn before it. Rows without a response rate whole dialogues."""
     for where, row in source.objects():
         written = row.get("context")
@@ -117,7 +118,7 @@ def fed(source: Source) -> Iterator[Row]:
 def grade(source: Source) -> Iterator[Row]:
     """GRADE (Huang et al., EMNLP 2020): `human_judgement.json`.
 
-    The file does not name what raters scored from 1 to 5, the paper does: coherence.
+    The file does not name the criterion, which raters scored from 1 to 5; the paper calls it coherence.
     """
     rows, part = source.objects(), source.part
     known = sorted({str(row.get("Dataset")) for _, row in rows})
@@ -166,8 +167,9 @@ def _is_zhao(source: Source) -> bool:
 
 @Layout(_is_zhao)
 def zhao(source: Source) -> Iterator[Row]:
-    """The sets of Zhao et al. (ACL 2020): one JSON object of dialogues by their ids, each with context and reference as
-    [speaker, text], and the `uttr` of systems with workers' `scores`, of which marks of outliers are none."""
+    """The sets of Zhao et al. (ACL 2020): one JSON object, id of a dialogue → dialogue, each with context and reference
+    in the form [speaker, text], and for each system a response `uttr` with the `scores` of workers. Marks of outliers
+    beside the scores are ignored."""
     for name, dialogue in ((name, value) for _, row in source.objects() for name, value in row.items()):
         where = f"{source.path}, dialogue {name}"
         try:
@@ -184,8 +186,8 @@ def zhao(source: Source) -> Iterator[Row]:
 
 @Layout(lambda source: {"context", "positive_responses"} <= source.first.keys())
 def dailydialog_plusplus(source: Source) -> Iterator[Row]:
-    """DailyDialog++ (Sai et al., TACL 2020): contexts with lists of responses, whose names are the labels: 1 for one
-    that a person wrote as relevant, 0 for one that was written or drawn as irrelevant. The kind is the system."""
+    """DailyDialog++ (Sai et al., TACL 2020): contexts with lists of responses. The list decides the label: 1 for
+    responses that people wrote as relevant, 0 for those written or drawn as irrelevant. Its name serves as system."""
     for number, (where, row) in enumerate(source.objects()):
         context, id = row.get("context"), row.get("id", number)
         for name, label in _RELEVANCE.items():
@@ -195,7 +197,7 @@ def dailydialog_plusplus(source: Source) -> Iterator[Row]:
 
 
 def _is_votes(source: Source) -> bool:
-    """Not a table of scores in which a response has the winner beside it."""
+    """Whether rows are votes on two responses, and not scored responses with the winner in another column."""
     named = source.mapping or {"response", "score"} <= source.first.keys()
     first = _lettered(source.first)
     return not named and any(first.keys() >= fields for fields in _VOTES)
@@ -203,12 +205,13 @@ def _is_votes(source: Source) -> bool:
 
 @Layout(_is_votes)
 def pairwise(source: Source) -> Iterator[Row]:
-    """Votes on pairs of responses, as of MT-Bench and Chatbot Arena (Zheng et al., NeurIPS 2023).
+    """Votes on pairs of responses, as in MT-Bench and Chatbot Arena (Zheng et al., NeurIPS 2023).
 
-    The responses of a pair are rated responses of one dialogue, named after the pair, which is the same whichever came
-    first; each rater is a row. Without columns of models, `model_a` and `model_b`, systems are not known.
+    The two responses of a pair become rated responses of one dialogue, named after the pair. Votes on the same two
+    responses in either order are votes on one pair. Each response has a row for each rater. Without the columns
+    `model_a` and `model_b` the systems are unknown.
     """
-    pairs: dict[Any, tuple[str, dict[str, list[float]]]] = {}  # its first place, and the votes of each rater
+    pairs: dict[Any, tuple[str, dict[str, list[float]]]] = {}  # pair → its first place, votes by rater
     number = 0
     for where, written in source.objects():
         row = _as_vote(where, written)
@@ -248,8 +251,9 @@ def pairwise(source: Source) -> Iterator[Row]:
 
 
 def _as_vote(where: str, row: Values) -> Values:
-    """A row as a vote: also one of a response that was chosen and one that was rejected, or, as LMSYS's set on Kaggle
-    has it, of a mark at the side that won, a list of what the user said and the lists of both systems' answers."""
+    """A row as a vote, with `winner` and the responses or conversations of the sides a and b. Two other forms are
+    converted: a chosen and a rejected response; and that of LMSYS's set on Kaggle, a mark for the side that won with a
+    list of the user's turns and a list of each system's answers."""
     if "winner_model_a" in row:
         won = [str(row[f"winner_model_{side}"]).strip().lower() in ("1", "1.0", "true") for side in "ab"]
         asked, *answered = (_texts(where, row, name) for name in ("prompt", "response_a", "response_b"))
@@ -274,8 +278,8 @@ def _as_vote(where: str, row: Values) -> Values:
 
 
 def _lettered(row: Values) -> Values:
-    """A row whose two sides have numbers, or other names than `response`, as one with `response_a`, `response_b` and a
-    `winner`; such as AlpacaEval's `output_1`, `output_2` and `preference`."""
+    """A row with the columns of its two sides, such as AlpacaEval's `output_1`, `output_2` and `preference`, renamed to
+    `response_a`, `response_b` and `winner`; a row without such columns is unchanged."""
     for sides in (("a", "b"), ("1", "2"), ("0", "1")):
         there = {of: called for of, called in _TWO.items() if all(f"{of}_{side}" in row for side in sides)}
         if not {"response", "conversation"}.isdisjoint(there.values()):
@@ -291,16 +295,16 @@ def _lettered(row: Values) -> Values:
 
 
 def _messages_in(transcript: str) -> list[dict[str, str]]:
-    """The messages of a text in which `Human:` and `Assistant:` begin them (HH-RLHF, Bai et al. 2022)."""
+    """The messages of a text in which each begins with `Human:` or `Assistant:` (HH-RLHF, Bai et al. 2022)."""
     _, *parts = _TRANSCRIPT.split(transcript)
     roles = {"Human": "user", "Assistant": "assistant"}
     return [{"role": roles[by], "content": said} for by, said in zip(parts[::2], parts[1::2], strict=True)]
 
 
 def _judged(source: Source, where: str, row: Values) -> tuple[tuple[str, ...], list[str]]:
-    """The context that both conversations share, and the answer of each that was judged: the one of `turn`, or the
-    last. Earlier answers are no context where the conversations differ in them. Without conversations, a row has a
-    context and two responses."""
+    """The context that both conversations share, and the judged answer of each: number `turn`, or by default the last.
+    Earlier answers in which the conversations differ are left out of the context, and counted. A row without
+    conversations has a context and two responses itself."""
     if "conversation_a" not in row:
         context = next((row[name] for name in row if normalise(name) in ALIASES["context"]), None)
         if context is None:
@@ -329,7 +333,7 @@ def _judged(source: Source, where: str, row: Values) -> tuple[tuple[str, ...], l
 
 
 def _messages(where: str, name: str, value: Any) -> list[tuple[str, str]]:
-    """(role, text) of each message of a conversation, or of a cell that holds one."""
+    """(role, text) of each message that somebody said in a conversation, which is a list or a text that holds one."""
     messages = listed(value) if isinstance(value, str) else value
     if not isinstance(messages, list) or not all(isinstance(one, dict) and "role" in one for one in messages):
         raise AnnotationError(f"{where}: {name} is no list of messages with role and content")
@@ -340,7 +344,7 @@ def _messages(where: str, name: str, value: Any) -> list[tuple[str, str]]:
 
 
 def _texts(where: str, row: Values, name: str) -> list[str]:
-    """A list of texts, or one written as JSON; null is empty."""
+    """The texts in a cell that holds a list of them, perhaps written as JSON; null becomes an empty text."""
     texts = opened(row[name])
     if not isinstance(texts, list) or not all(isinstance(text, str | None) for text in texts):
         raise AnnotationError(f"{where}: {name} is no list of texts")

@@ -1,4 +1,4 @@
-"""Tables of scores, as CSV, TSV, Parquet, JSON or Label Studio's exports: a row is a response, or a rater's score."""
+"""Layouts of tables (CSV, TSV, Parquet, JSON, Label Studio's exports): a row is a response, or one rater's score."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ssrem.readers.fields import ALIASES, normalise
 from ssrem.readers.json_values import opened
 
 BEFORE = "the messages before"
-"""The column of the contexts where rows are messages."""
+"""Name of the column that is added for the contexts if rows are messages."""
 SKIPPED = "task that an annotator skipped"
 NO_RATING = "answer without a rating"
 
@@ -27,7 +27,7 @@ def _mapped(
     mapping: Mapping[str, str] | None,
     aliases: Mapping[str, Sequence[str]] = ALIASES,
 ) -> Iterator[Row]:
-    """The rows by field. Columns are found by `--map` or by well-known names (`Columns`)."""
+    """Yield the rows with their values by field; columns are found by `--map` or by well-known names (`Columns`)."""
     said = not mapping or {"context", "response"}.isdisjoint(mapping)
     message = _of_messages(header) if said else None
     if message:
@@ -50,8 +50,8 @@ def _mapped(
 
 
 def _of_messages(header: Sequence[str]) -> tuple[str, str] | None:
-    """The columns of the dialogue and the text, where rows are messages of dialogues, of which some are rated; None
-    where columns hold contexts or responses."""
+    """The columns of the dialogue and the text if rows are messages of dialogues, of which some are rated; None if
+    columns hold contexts or responses, or either of the two columns is missing."""
     known = {normalise(name): name for name in header}
     if not known.keys().isdisjoint((*ALIASES["context"], *ALIASES["response"])):
         return None
@@ -63,7 +63,7 @@ def _of_messages(header: Sequence[str]) -> tuple[str, str] | None:
 
 
 def _with_contexts(rows: Sequence[Place], dialogue: str, text: str) -> Iterator[Place]:
-    """Messages as responses to the messages before them in their dialogue, in the order of the file."""
+    """Yield each message as a response to the messages before it in its dialogue, in the order of the file."""
     said: dict[str, list[Any]] = {}
     for where, row in rows:
         before = said.setdefault(str(row.get(dialogue)), [])
@@ -74,8 +74,8 @@ def _with_contexts(rows: Sequence[Place], dialogue: str, text: str) -> Iterator[
 def _each_rater(
     where: str, rater: Any, scores: Mapping[str, list[Any]]
 ) -> Iterator[tuple[str | None, Mapping[str, Any]]]:
-    """The rater of a row, None for one without a name, with the scores; or each of a list of raters, with the score at
-    the same place of a list of scores."""
+    """Yield the rater of a row, None without a name, with the scores by criterion. If the row has a list of raters,
+    yield each with the scores at the same place in the lists of scores; AnnotationError if their lengths differ."""
     raters = opened(rater)
     if not isinstance(raters, list) or not raters:
         yield None if rater is None or raters == [] else str(rater).strip(), scores
@@ -101,8 +101,8 @@ csv, tsv, parquet = map(_table, ("csv", "tsv", "parquet"))
 
 
 def _has_known_keys(source: Source) -> bool:
-    """Not rows of the layout `eval`; of one JSON value, the keys must have the well-known names of a row with a score,
-    unless `--map` names others."""
+    """Whether rows are JSON objects, but not of the layout `eval`. If the file is one JSON value, their keys must have
+    well-known names of texts and of a score, unless there is a mapping."""
     if not source.first or isinstance(source.first.get("annotations"), dict):
         return False
     keys = set(map(normalise, source.first))
@@ -117,7 +117,7 @@ def _has_known_keys(source: Source) -> bool:
 
 @Layout(_has_known_keys, takes_mapping=True)
 def jsonl(source: Source) -> Iterator[Row]:
-    """One JSON object a line, or a JSON list of them; the columns are the objects' keys."""
+    """One JSON object per line, or a JSON list of objects; the columns are the objects' keys."""
     return _mapped(source, *source.table("json" if source.format == "json" else "jsonl"), source.mapping)
 
 
@@ -127,8 +127,8 @@ def _is_export(source: Source) -> bool:
 
 @Layout(_is_export, takes_mapping=True)
 def label_studio(source: Source) -> Iterator[Row]:
-    """Tasks with the data that was shown, whose members are columns, and each annotator's answers, whose controls are
-    criteria."""
+    """Label Studio's JSON export: tasks with the data that was shown and the answers of each annotator. The keys of the
+    data are columns, the controls of the answers are criteria."""
     rows = [row for where, task in source.objects() for row in _answers(source, where, task)]
     if not rows:
         fault = "no answer is a rating, a number, or a choice that begins with one, such as '4 - good'"
@@ -138,6 +138,7 @@ def label_studio(source: Source) -> Iterator[Row]:
 
 
 def _answers(source: Source, where: str, task: Mapping[str, Any]) -> Iterator[Place]:
+    """Yield a row for each rating of a task: its data, the annotator, the control and the value."""
     data, annotations = task.get("data"), task.get("annotations")
     if not isinstance(data, dict) or not isinstance(annotations, list):
         raise AnnotationError(f"{where}: expected an object with data and a list of annotations")
@@ -157,7 +158,8 @@ def _answers(source: Source, where: str, task: Mapping[str, Any]) -> Iterator[Pl
 
 
 def _score(value: Any) -> Any:
-    """The rating, the number or the only choice of an answer; None for texts and for choices without a number."""
+    """The rating, the number or the only choice of an answer; None for texts, for several choices, and for a choice
+    that neither has a digit nor is in WORDS."""
     given = value if isinstance(value, dict) else {}
     choices = given.get("choices")
     if isinstance(choices, list) and len(choices) == 1:

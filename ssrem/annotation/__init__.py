@@ -1,1 +1,1 @@
-"""Human scores: a batch of responses is drawn, shown to raters who know no system's name, and read back."""
+"""Human scores: draw a batch of responses, show it to raters without the systems' names, and read their scores."""

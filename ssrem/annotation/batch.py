@@ -1,4 +1,4 @@
-"""A batch for raters: contexts balanced by length, systems' responses, attention checks, and who rates which."""
+"""A batch for raters: contexts balanced by length, systems' responses, attention checks, and who rates which items."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ FORMAT = "ssrem-annotation-batch-1"
 
 ON_TOPIC = "on-topic"
 ON_TOPIC_QUESTION = "How on-topic is the response?"
-"""The second question of Lowe et al. 2017 and of Bak and Oh 2020, section 4, and its criterion."""
+"""The second question of Lowe et al. 2017 and of Bak and Oh 2020, section 4; its criterion is ON_TOPIC."""
 
 TRUE_SYSTEM = "ground-truth"
 """Name of the system whose responses are the true ones, as annotated sets write it."""
 BM25 = "bm25"
-"""Name of the system that `Bm25` is."""
+"""Name of the baseline system that `Bm25` implements."""
 
 EDGES = (4, 8, 16)
-"""Bands of lengths: the most words of the true response in each but the last, which has no limit."""
+"""Bands of lengths: the most words that the true response has in each band but the last, which has no limit."""
 
 INSTRUCTION = "This response checks that each one is read: please choose {}."
 _LEAST_LETTERS = 12
+"""Fewest letters of an attention check of meaningless words."""
 
 Responses = Mapping[str, Sequence[str]]
 """System → its response to each context."""
@@ -42,9 +43,10 @@ Responses = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Context:
-    """A context: (seat, text) of each turn, oldest first; seats are A, B, … in order of first appearance.
+    """A context and its true response. turns: (seat, text) of each turn, oldest first.
 
-    response_id: of the true response in its corpus. responder: seat of its speaker. truth: its text.
+    Seats stand for the speakers: A, B, … in order of first appearance. response_id: id of the true response in its
+    corpus. responder: seat of the true response's speaker. truth: text of the true response.
     """
 
     response_id: int
@@ -61,7 +63,7 @@ class Context:
 @dataclass(frozen=True)
 class Item:
     """A response to rate. systems: all that gave this text, none for an attention check. expected: the lowest and
-    highest score that pass the attention check."""
+    highest score that pass the attention check, None for other items."""
 
     id: str
     context: Context
@@ -109,7 +111,7 @@ class BatchPlan(Settings):
 
 @dataclass(frozen=True)
 class Batch:
-    """Items and who rates them. sheets: rater → ids of their items, in the order shown."""
+    """The items of a batch and who rates them. sheets: rater → ids of the rater's items, in the order shown."""
 
     corpus: str
     split: str
@@ -192,11 +194,11 @@ def contexts_needed(plan: BatchPlan) -> int:
 def draw_batch(
     corpus: str, split: str, plan: BatchPlan, contexts: Sequence[Context], systems: Responses
 ) -> Batch:
-    """The batch of `contexts_needed` contexts and the systems' responses to the first `plan.contexts` of them.
+    """Draw a batch from `contexts_needed` contexts and the systems' responses to the first `plan.contexts` of them.
 
-    The true responses count as a system. Equal responses to a context are rated once, for all systems that gave them.
-    Each response and each check is on the sheets of `plan.redundancy` raters, so that neither number nor place of the
-    checks gives them away. The same arguments give the same batch.
+    The other contexts become attention checks. The true responses count as a system. Equal responses to a context are
+    rated once, for all systems that gave them. Each response and each check is on the sheets of `plan.redundancy`
+    raters, so that neither number nor place of the checks gives them away. The same arguments give the same batch.
     """
     draw = Random(f"ssrem annotate {plan.seed}")
     rated, spare = contexts[: plan.contexts], contexts[plan.contexts :]
@@ -232,7 +234,7 @@ def draw_batch(
 
 
 def _assigned(draw: Random, units: int, plan: BatchPlan) -> list[list[int]]:
-    """The units of each rater: each unit goes to `plan.redundancy` raters, and all get about equally many."""
+    """The indices of each rater's units: each unit goes to `plan.redundancy` raters, and all get about equally many."""
     of: list[list[int]] = [[] for _ in range(plan.raters)]
     order = list(range(units))
     draw.shuffle(order)
@@ -244,7 +246,7 @@ def _assigned(draw: Random, units: int, plan: BatchPlan) -> list[list[int]]:
 
 
 def _spread(draw: Random, sheet: Sequence[str], checks: Sequence[str]) -> list[str]:
-    """The sheet's items with the checks among them, one at random in each of equally long stretches."""
+    """The sheet's items with the checks among them: one check in each of equally long stretches, at a random place."""
     shown = list(sheet)
     for number in reversed(range(len(checks))):
         low, high = (len(sheet) * edge // len(checks) for edge in (number, number + 1))
@@ -253,7 +255,7 @@ def _spread(draw: Random, sheet: Sequence[str], checks: Sequence[str]) -> list[s
 
 
 def instructed(draw: Random, scale: int) -> tuple[str, tuple[int, int]]:
-    """A check that asks for a certain score above the middle, so that always choosing a low score fails.
+    """An attention check that asks for a certain score above the middle, so that always choosing a low score fails.
 
     Returns its text, and the lowest and highest score that pass.
     """
@@ -262,9 +264,9 @@ def instructed(draw: Random, scale: int) -> tuple[str, tuple[int, int]]:
 
 
 def gibberish(draw: Random, text: str, scale: int) -> tuple[str, tuple[int, int]]:
-    """A check of meaningless words as long as those of `text`, which only scores of the lower half pass.
+    """An attention check of meaningless words as long as those of `text`; only scores of the lower half pass it.
 
-    Letters are those of the text, shuffled, plus consonants if it has too few. Returns as `instructed`.
+    Its letters are those of the text, shuffled, plus consonants if there are too few. Returns as `instructed` does.
     """
     letters = [letter for letter in text.lower() if letter.isalpha()]
     letters += draw.choices("bdfgklmprtvz", k=max(0, _LEAST_LETTERS - len(letters)))
@@ -280,8 +282,8 @@ def gibberish(draw: Random, text: str, scale: int) -> tuple[str, tuple[int, int]
 
 
 class Bm25:
-    """A baseline system: the true response to the most similar context of a pool of context-response pairs, by BM25 in
-    Lucene's form, k1 1.5, b 0.75 (Robertson and Zaragoza 2009)."""
+    """A baseline system that gives the true response to the most similar context in a pool of context-response pairs.
+    Similarity is BM25 in Lucene's form with k1 = 1.5 and b = 0.75 (Robertson and Zaragoza 2009)."""
 
     def __init__(self, contexts: Sequence[str], responses: Sequence[str]) -> None:
         """contexts, responses: the pairs of the pool; ValueError if there are none, or their numbers differ."""

@@ -27,10 +27,12 @@ from ssrem.errors import AnnotationError
 
 @dataclass(frozen=True)
 class Review:
-    """Ratings of shape (raters, units) without the attention checks; NaN if missing or of an excluded rater.
+    """The ratings that remain after filtering the raters, and their agreement.
 
-    filters: in the order in which they were applied. alpha, before: Krippendorff's, ordinal, of the remaining raters
-    and of all raters. on_topic: the remaining raters' answers to the second question, likewise, if it was asked.
+    ratings (raters, units): without attention checks; NaN if missing or by an excluded rater. units: ids of the items.
+    filters: in the order in which they were applied. before, alpha: Krippendorff's ordinal α of all raters and of the
+    remaining ones. on_topic (raters, units): as ratings, for the second question, if it was asked. one: how well one
+    remaining rater predicts the mean of the others. halves: the highest correlation that an evaluator can reach.
     """
 
     ratings: Ratings
@@ -58,8 +60,8 @@ class Review:
 def review(batch: Batch, answers: Sequence[Answer], *, least: float = 1.0, kappa: float | None) -> Review:
     """Filter the raters, first by their attention checks, then, if `kappa` is a bound, by their κ with the others.
 
-    least: share of checks to pass, in (0, 1]. AnnotationError if nobody scored a response, or no rater remains;
-    ValueError as in the filters.
+    least: share of their checks that raters have to pass, in (0, 1]. kappa: least mean κ of a rater with the others.
+    AnnotationError if nobody scored a response, or no rater remains; ValueError if a rater scored an item twice.
     """
     items = batch.by_id
     rated = [answer for answer in answers if items[answer.item].expected is None]

@@ -1,4 +1,4 @@
-"""What raters get, a page that works offline or a CSV sheet each, and the answers that they hand in.
+"""What raters get, a page that works offline or a CSV sheet for each rater, and the answers that they hand in.
 
 Neither page nor sheet reveals systems or attention checks.
 """
@@ -65,7 +65,7 @@ def raters_view(batch: Batch) -> dict[str, Any]:
 
 
 def as_csv(batch: Batch, rater: str) -> str:
-    """A rater's sheet; they fill in its last column, the score, or the last two."""
+    """A rater's sheet; the rater fills in its last column, the score, or the last two if there is a second question."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     more = list(batch.plan.questions)[1:]
@@ -81,14 +81,14 @@ def as_csv(batch: Batch, rater: str) -> str:
 
 
 def as_jsonl(batch: Batch) -> str:
-    """The items, one a line, without what raters must not know."""
+    """The items as JSON, one per line, without what raters must not know."""
     return _json_lines(
         {"item": item.id, "context": item.context.texts, "response": item.response} for item in batch.items
     )
 
 
 def contexts_jsonl(batch: Batch) -> str:
-    """The distinct contexts, one a line, to which a system has to respond to take part in a batch of this seed."""
+    """The distinct contexts as JSON, one per line; a system that takes part in a batch of this seed answers each."""
     contexts = {item.context.response_id: item.context for item in batch.items}
     return _json_lines({"context": contexts[one].texts} for one in sorted(contexts))
 
@@ -103,8 +103,8 @@ def _resource(name: str) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """A rater's score of an item, from 1 to the batch's scale. on_topic: the same for the second question, None where
-    it was not asked or answered."""
+    """A rater's score of an item, from 1 to the batch's scale. on_topic: the score for the second question, None if it
+    was not asked or answered."""
 
     rater: str
     item: str
@@ -137,7 +137,7 @@ def read_answers(paths: Sequence[Path], batch: Batch) -> list[Answer]:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Any, Any, Any, Any, Any]]:
-    """(place, batch, rater, item, score, on-topic) as written; batch is None if the file does not name it."""
+    """Yield (place, batch, rater, item, score, on-topic) as written; batch is None if the file does not name it."""
     file = TableFile(path)
     if file.format in ("json", "jsonl"):
         yield from _page_rows(path, file.text)
@@ -169,7 +169,7 @@ def _page_rows(path: Path, text: str) -> Iterator[tuple[str, Any, Any, Any, Any,
 
 
 def _whole(cell: str) -> int | str | None:
-    """The whole number in a cell, where spreadsheets may write 4 as 4.0, or else its text; None if it is empty."""
+    """The whole number in a cell, which spreadsheets may write as 4.0, else the cell's text; None if it is empty."""
     text = cell.strip()
     whole = re.fullmatch(r"([0-9]{1,3})(?:[.,]0+)?", text)
     return int(whole[1]) if whole else text or None
@@ -178,6 +178,7 @@ def _whole(cell: str) -> int | str | None:
 def _checked(
     where: str, batch: Batch, of_batch: Any, rater: Any, item: Any, score: Any, on_topic: Any
 ) -> Answer:
+    """The answer in a row, as `_rows` yields it; AnnotationError if it does not fit the batch."""
     if of_batch is not None and of_batch != batch.id:
         raise AnnotationError(f"{where}: answers batch {of_batch}, not {batch.id}; give that one's folder")
     if not isinstance(rater, str) or rater not in batch.sheets:

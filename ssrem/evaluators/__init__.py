@@ -1,4 +1,4 @@
-"""The registry of evaluators, (context, response, reference) → score."""
+"""The registry of evaluators, which give a response a score from its context, its reference or both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ssrem.registry import did_you_mean, object_at, with_installed
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
 
-_OWN = {  # the signatures of these say what computes them; add yours to EVALUATORS
+_OWN = {  # evaluators that come with ssrem: their signatures need no `source_hash`; add others to EVALUATORS
     "ssrem": "ssrem.evaluators.bilinear:SSREM",
     "ssrem-minilm": "ssrem.evaluators.bilinear:SSREMMiniLM",
     "ssrem-base": "ssrem.evaluators.bilinear:SSREMBase",
@@ -64,10 +64,10 @@ _OWN = {  # the signatures of these say what computes them; add yours to EVALUAT
     "length": "ssrem.evaluators.baselines:Length",
 }
 EVALUATORS: dict[str, str] = with_installed("ssrem.evaluators", _OWN)
-"""Name → module:class. The module is imported when the evaluator is first used."""
+"""Name of each evaluator → module:class. The module is imported when the evaluator is first used."""
 
 MANIFEST = "evaluator.json"
-"""The file of a saved evaluator's folder that names and describes it."""
+"""Name of the file in a saved evaluator's folder that names and describes the evaluator."""
 
 PARTS = ("f", "g", "h")
 """The parts of a score: f unreferenced, g referenced, h mixed."""
@@ -91,14 +91,17 @@ DEFAULT_EVALUATORS = ("ssrem", "rsrem")
 
 
 def check_name(name: str) -> None:
-    """Raise EvaluatorError with similar names, or all, for one that is no evaluator's; no evaluator is imported."""
+    """Raise EvaluatorError if no evaluator has this name, with similar names or else all; no evaluator is imported."""
     if name not in EVALUATORS:
         hint = did_you_mean(name, EVALUATORS) or f"; the evaluators are {', '.join(EVALUATORS)}"
         raise EvaluatorError(f"no evaluator {name!r}{hint}")
 
 
 def evaluator_class(name: str) -> type[Evaluator]:
-    """The class registered under `name`; raises as `check_name` does."""
+    """The class registered under `name`.
+
+    EvaluatorError for an unknown name; SsremError if a module that the class needs is not installed.
+    """
     check_name(name)
     try:
         evaluator: type[Evaluator] = object_at(EVALUATORS[name])
@@ -111,10 +114,10 @@ def evaluator_class(name: str) -> type[Evaluator]:
 
 @cache
 def source_hash(kind: type[Evaluator]) -> str:
-    """`|source:HASH` for an evaluator that does not come with ssrem, "" for one that does: the end of its signature, so
-    that its scores are computed anew after an edit.
+    """The end of an evaluator's signature: `|source:HASH`, or "" for an evaluator that comes with ssrem.
 
-    Hashed are the files of its class and of its bases outside ssrem.
+    The hash covers the source files of the class and of its base classes outside ssrem. After an edit of one of them
+    the signature differs, so the scores are computed anew.
     """
     if _OWN.get(kind.name) == f"{kind.__module__}:{kind.__qualname__}":
         return ""
@@ -128,7 +131,7 @@ def source_hash(kind: type[Evaluator]) -> str:
 
 
 def load_evaluator(where: Path | str) -> Evaluator:
-    """The evaluator saved in a folder, or the packaged one of that name.
+    """The packaged evaluator, if `where` is the name of one; otherwise the evaluator saved in the folder `where`.
 
     EvaluatorError if there is none, or it is damaged.
     """
@@ -142,14 +145,14 @@ def packaged() -> list[str]:
 
 
 def best_packaged() -> tuple[str, dict[str, list[str]]]:
-    """The first of BEST_PACKAGED whose modules are installed, and those before it with the modules that they lack."""
+    """The first of BEST_PACKAGED whose modules are installed, and each one before it → the modules that it lacks."""
     missing = {name: not_installed(*modules) for name, modules in BEST_PACKAGED.items()}
     best = next(name for name, lacking in missing.items() if not lacking)
     return best, dict(takewhile(lambda item: item[0] != best, missing.items()))
 
 
 def usable_baselines() -> tuple[str, ...]:
-    """Those of BASELINES whose modules are installed."""
+    """Names of those BASELINES whose modules are installed."""
     return tuple(name for name, modules in BASELINES.items() if not not_installed(*modules))
 
 
@@ -161,10 +164,10 @@ def comes_packaged(name: str, signature: str) -> bool:
 
 
 def overall_part(counts: Mapping[str, int]) -> str:
-    """The part that is an evaluator's score: h if no fewer samples have it than f, else f.
+    """The part that is an evaluator's score: h if at least as many samples have h as have f, else f.
 
-    It is g for an evaluator that has neither. counts: part → number of samples that have it: a sample without a
-    reference has no h and g, a blank one has no part.
+    It is g for an evaluator that has neither. counts: part → number of samples that have it. A sample without a
+    reference has no h and g; a blank sample has no part.
     """
     h, f = counts.get("h", 0), counts.get("f", 0)
     if not (h or f):
@@ -173,7 +176,7 @@ def overall_part(counts: Mapping[str, int]) -> str:
 
 
 def route(names: Sequence[str], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Evaluator → those of the `settings` that it has, checked.
+    """Map each evaluator to those of the `settings` that it has; their values are checked.
 
     EvaluatorError for an unknown evaluator, for a setting that none of them has (except seed, which evaluators that
     draw nothing ignore) and for a value that a setting cannot have.

@@ -34,7 +34,8 @@ class AdemSettings(EvaluatorSettings):
     turn_words: Count = 50
     """number of known words of a turn that are read, the first ones, with vhred alone"""
     utterance: Count = 128
-    """this and the next three: units of the recurrent networks and of the Gaussian variable of a turn"""
+    """utterance, context, decoder: units of the three recurrent networks; latent: dimensions of a turn's Gaussian
+    variable"""
     context: Count = 256
     decoder: Count = 128
     latent: Count = 32
@@ -56,15 +57,16 @@ class AdemSettings(EvaluatorSettings):
     """epochs without a lower validation loss before training stops, from the epoch in which the KL divergence has its
     full weight"""
     components: Count = 50
-    """of the principal component analysis"""
+    """number of principal components that vectors are projected on"""
     pca_rows: Count = 2_000
-    """responses of the training split that it is fitted on, with their contexts"""
+    """responses of the training split that, with their contexts, give the principal components"""
     gamma: Annotated[float, Field(ge=0, le=1e9)] = 0.075
-    """weight of ‖M‖ + ‖N‖ in the loss on human scores; this and the rest are for learning from those"""
+    """weight of ‖M‖ + ‖N‖ in the loss on human scores; this and the settings that follow, except seed, are for learning
+    from human scores"""
     length_bins: Count = 4
     """bins of response length that are over-sampled to one size within each human score"""
     held_out: Annotated[float, Field(gt=0, lt=1)] = 0.15
-    """share of the contexts that chooses the epoch"""
+    """share of the contexts that is held out to choose the epoch"""
     tune_epochs: Count = 60
     tune_batch_size: Count = 32
     tune_learning_rate: Positive = 0.01
@@ -73,11 +75,12 @@ class AdemSettings(EvaluatorSettings):
 
 
 class Adem(Trained):
-    """score = (cᵀMr̂ + rᵀNr̂ - α) / β of context c, response r̂ and reference r (eq. 1).
+    """score = (cᵀMr̂ + rᵀNr̂ - α) / β, with the vectors of context c, response r̂ and reference r (eq. 1).
 
-    The vectors are 50 principal components of the last states of a hierarchical recurrent encoder, which `fit`
-    pretrains as a dialogue model (VHRED) over the encoder's frozen word vectors, or of the encoder's own vectors of
-    texts. M and N are the identity until `tuned_on` learns them, which leaves the recurrent encoder as it is.
+    The vectors are projected on principal components, 50 by default. Before that they are the last states of a
+    hierarchical recurrent encoder, which `fit` pretrains as a dialogue model (VHRED) over the encoder's frozen word
+    vectors, or with pretrained=encoder the encoder's own vectors of texts. M and N are the identity until `tuned_on`
+    learns them; it leaves the recurrent encoder as it is.
 
     h is this score, NaN without a reference; f = cᵀMr̂ / β and g = rᵀNr̂ / β, so h = f + g - α / β. Scores are on the
     paper's scale, 1 to 5, but can lie beyond it. A context, response or reference without a known word has the mean
@@ -102,7 +105,7 @@ class Adem(Trained):
 
     @property
     def pieces(self) -> list[str]:
-        """The parts with a matrix: "f", "g" or both."""
+        """The parts of the score that have a matrix, M or N: "f", "g" or both."""
         return [part for part in self.parts if part in MATRICES]
 
     def _about(self) -> str:

@@ -15,9 +15,9 @@ from ssrem.errors import EvaluatorError
 from ssrem.samples import Candidates, Floats, Rows, Sample
 
 LOWEST, HIGHEST = 1.0, 5.0
-"""The scale of the paper's human scores, which ADEM's scores are on."""
+"""Ends of the scale of human scores in the paper; ADEM's scores are on the same scale."""
 MATRICES = {"f": "M", "g": "N"}
-"""Which matrix a part has."""
+"""Part of the score → name of its matrix."""
 PREFIX = "encoder."
 """Prefix of the recurrent encoder's weights among the tensors."""
 
@@ -30,7 +30,7 @@ _DIALOGUES = 2_048
 class Dialogues:
     """Dialogues to encode: contexts, and responses or references as dialogues of one turn.
 
-    texts: distinct. turns: int64 (n, t), rows of `texts` in order, -1 after the last turn.
+    texts: the distinct turns. turns: int64 (n, t), rows of `texts`, the oldest turn first, -1 after the last turn.
     """
 
     texts: Sequence[str]
@@ -38,7 +38,7 @@ class Dialogues:
 
     @classmethod
     def of(cls, dialogues: Sequence[tuple[str, ...]]) -> Dialogues:
-        """From dialogues as tuples of turns."""
+        """Build it from dialogues that are tuples of turns."""
         places: dict[str, int] = {}
         turns = np.full((len(dialogues), max(map(len, dialogues), default=1) or 1), -1, dtype=np.int64)
         for row, dialogue in enumerate(dialogues):
@@ -48,21 +48,24 @@ class Dialogues:
 
     @classmethod
     def among(cls, texts: Sequence[str], turns: Rows) -> Dialogues:
-        """From rows of `texts`, int64 (n, t), -1 where there is no turn; texts that no row uses are left out."""
+        """Build it from rows of `texts`, int64 (n, t), -1 where there is no turn; unused texts are left out."""
         used, places = np.unique(turns[turns >= 0], return_inverse=True)
         renamed = np.full_like(turns, -1)
         renamed[turns >= 0] = places
         return cls([texts[row] for row in used.tolist()], renamed)
 
     def mask(self, true: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """`true`, bool (texts,), of each turn's text; bool (n, t), False where there is no turn."""
+        """The value of `true`, bool (texts,), for each turn; bool (n, t), False where there is no turn."""
         result = np.zeros(self.turns.shape, dtype=bool)
         result[self.turns >= 0] = true[self.turns[self.turns >= 0]]
         return result
 
 
 def context_rows(candidates: Candidates, rows: Rows, turns: int) -> Rows:
-    """The last `turns` turns before each response, rows of the candidates' texts, int64 (n, turns), -1 after them."""
+    """The last `turns` turns before each response at `rows`, as rows of the candidates' texts, int64 (n, turns).
+
+    The oldest turn comes first; -1 fills the places behind the last one.
+    """
     stop = candidates.context_stop[rows]
     at = np.maximum(candidates.context_start[rows], stop - turns)[:, None] + np.arange(turns)
     return np.where(at < stop[:, None], at, -1)
@@ -72,8 +75,8 @@ def context_rows(candidates: Candidates, rows: Rows, turns: int) -> Rows:
 class Encoded:
     """Dialogues as vectors, float64 (n, h).
 
-    known: bool (n,), whether there is a known word; otherwise the vector is zero. cut: bool (n,), whether
-    known words were cut off.
+    known: bool (n,), whether the dialogue has a known word; otherwise its vector is zero. cut: bool (n,), whether known
+    words were cut off.
     """
 
     vectors: Floats
@@ -82,10 +85,11 @@ class Encoded:
 
     @classmethod
     def of(cls, dialogues: Dialogues, encoder: Encoder, net: Any, turn_words: int) -> Encoded:
-        """The last states of `net`, a GruNetwork over the encoder's words; for None the means of the turns' vectors.
+        """Encode the dialogues: the last state of `net`, a GruNetwork over the vectors of their words.
 
-        The network reads the first `turn_words` known words of each turn. A turn without a known word is skipped. No
-        dialogue's vector depends on the others: each text is read once, in batches of about equal length.
+        If `net` is None, a dialogue's vector is the mean of the encoder's vectors of its turns. The network reads the
+        first `turn_words` known words of each turn. A turn without a known word is skipped. No dialogue's vector
+        depends on the others. Each text is read once, in batches of about equal length.
         """
         turns, texts = dialogues.turns, list(dialogues.texts) or [""]
         if net is None:
@@ -121,7 +125,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Vectors:
-    """The vectors on both sides of M and N, float64 (n, k) each.
+    """Vectors of n samples on both sides of M and N, float64 (n, k) each.
 
     left: part → vectors of contexts ("f") or references ("g"). right: of responses. cut: bool (n,), truncated samples.
     """
@@ -140,8 +144,9 @@ class Vectors:
 class Space:
     """What is learned besides the recurrent encoder: principal components, matrices, and constants.
 
-    mean float32 (h,), axes float32 (h, k): of the principal components, orthonormal columns, the widest first.
-    matrices: part → M or N, float32 (k, k). alpha, beta: of score = (cᵀMr̂ + rᵀNr̂ - α) / β (eq. 1).
+    mean: float32 (h,), mean of the vectors. axes: float32 (h, k), the principal components as orthonormal columns, that
+    of the largest variance first. matrices: part → M or N, float32 (k, k). alpha, beta: the constants α and β of
+    score = (cᵀMr̂ + rᵀNr̂ - α) / β (eq. 1).
     """
 
     mean: NDArray[np.float32]
@@ -152,9 +157,9 @@ class Space:
 
     @classmethod
     def around(cls, vectors: Floats, components: int, parts: Sequence[str]) -> Self:
-        """The principal components of vectors (n, h), and M = N = I; k is the least of `components`, n and h.
+        """The principal components of vectors (n, h), with M = N = I; k is the least of `components`, n and h.
 
-        The sign of an axis is arbitrary: it is chosen so that the largest entry is positive.
+        The sign of an axis is arbitrary: it is chosen so that the entry of largest absolute value is positive.
         """
         mean = vectors.mean(axis=0)
         _, _, rows = np.linalg.svd(vectors - mean, full_matrices=False)
@@ -166,7 +171,7 @@ class Space:
 
     @classmethod
     def of(cls, tensors: Mapping[str, NDArray[Any]], parts: Sequence[str], size: int) -> Self:
-        """From saved tensors, for vectors of `size` dimensions; EvaluatorError for shapes that do not fit."""
+        """The space in saved tensors, for vectors of `size` dimensions; EvaluatorError for shapes that do not fit."""
         axes = tensors["pca.axes"]
         k = axes.shape[-1]
         wanted = {"pca.axes": (size, k), "pca.mean": (size,), "constants": (2,)}
@@ -179,25 +184,25 @@ class Space:
 
     @property
     def tensors(self) -> dict[str, NDArray[Any]]:
-        """Everything, by name."""
+        """All tensors of the space to save, by name; `of` reads them."""
         matrices = {MATRICES[part]: matrix for part, matrix in self.matrices.items()}
         constants = np.array([self.alpha, self.beta])
         return {"pca.mean": self.mean, "pca.axes": self.axes, **matrices, "constants": constants}
 
     def project(self, encoded: Encoded) -> Floats:
-        """Float64 (n, k); zero, the mean of all vectors, for a dialogue without a known word."""
+        """Project the dialogues' vectors, float64 (n, k); zero, the mean, for a dialogue without a known word."""
         projected: Floats = (encoded.vectors - self.mean.astype(np.float64)) @ self.axes.astype(np.float64)
         return np.where(encoded.known[:, None], projected, 0.0)
 
     def unexplained(self, encoded: Encoded) -> float:
-        """Share of the variance around the mean that the principal components leave out."""
+        """Share of the variance around the mean that the principal components do not explain."""
         centred = (encoded.vectors - self.mean.astype(np.float64))[encoded.known]
         total = float((centred**2).sum())
         projected = float(((centred @ self.axes.astype(np.float64)) ** 2).sum())
         return max(0.0, 1 - projected / total) if total > 0 else 0.0
 
     def read(self, samples: Sequence[Sample], encoder: Encoder, net: Any, settings: Any) -> Vectors:
-        """The vectors that the parts with a matrix need; a missing reference is read as an empty text."""
+        """The vectors of the samples that the matrices need; a missing reference is read as an empty text."""
         read: dict[str, list[tuple[str, ...]]] = {"right": [(sample.response,) for sample in samples]}
         if "f" in self.matrices:
             read["f"] = [sample.context[-settings.context_turns :] for sample in samples]
@@ -215,7 +220,7 @@ class Space:
         return Vectors({side: projected[at] for side, at in rows.items()}, right, np.asarray(cut))
 
     def products(self, vectors: Vectors) -> dict[str, Floats]:
-        """cᵀMr̂ and rᵀNr̂ of each row, float64 (n,) a part."""
+        """Part → its product for each sample, cᵀMr̂ for f and rᵀNr̂ for g, float64 (n,)."""
         return {
             part: np.einsum("nk,nk->n", vectors.left[part] @ matrix.astype(np.float64), vectors.right)
             for part, matrix in self.matrices.items()
@@ -227,18 +232,17 @@ class Space:
         return (total - self.alpha) / self.beta
 
     def shares(self, products: Mapping[str, Floats]) -> dict[str, Floats]:
-        """f = cᵀMr̂ / β and g = rᵀNr̂ / β; an evaluator with one part subtracts α / β from it."""
+        """Part → f = cᵀMr̂ / β or g = rᵀNr̂ / β; where there is only one part, α / β is subtracted from it."""
         if len(products) == 1:
             return {part: self.score({part: values}) for part, values in products.items()}
         return {part: values / self.beta for part, values in products.items()}
 
 
 def spanning(products: Floats) -> tuple[float, float]:
-    """α and β with which the 1st percentile of the finite products gets the score 1, the 99th 5; both 3 if they are
-    equal.
+    """α and β with which the 1st percentile of the finite products gets the score 1 and the 99th the score 5.
 
-    The extremes would not do: products grow with the vectors' lengths, so one long pair would squeeze all others
-    into a small range.
+    If the two percentiles are equal, both get 3. The lowest and highest product would not do: products grow with the
+    vectors' lengths, so one pair of long vectors would squeeze all others into a small range.
     """
     finite = products[np.isfinite(products)]
     low, high = (float(value) for value in np.percentile(finite, _CENTRAL)) if finite.size else (0.0, 0.0)

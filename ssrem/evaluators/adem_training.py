@@ -1,5 +1,5 @@
-"""Trains ADEM (Lowe et al. 2017, section 5.1): its recurrent encoder as the dialogue model VHRED (Serban et al. 2017),
-its space from a corpus, and M and N from human scores."""
+"""Trains ADEM (Lowe et al. 2017, section 5.1): its recurrent encoder as part of the dialogue model VHRED (Serban et al.
+2017), its principal components and constants from a corpus, and M and N from human scores."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ class GruNetwork(torch.nn.Module):
         return net
 
     def utterances(self, words: PackedSequence) -> torch.Tensor:
-        """float32 (n, utterance) of turns with at least one known word, given as `Stretches.packed`."""
+        """Encode n turns with at least one known word, given as `Stretches.packed`; float32 (n, utterance)."""
         _, last = self.words(words)
         normalised: torch.Tensor = self.norm(last[0])
         return normalised
 
     def states(self, utterances: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
-        """The state after each turn, float32 (n, t, context), from (n, t, utterance).
+        """The state after each turn, float32 (n, t, context), from the encoded turns (n, t, utterance).
 
         A turn that is not `known`, bool (n, t), is skipped: the state stays as it was.
         """
@@ -84,7 +84,11 @@ class GruNetwork(torch.nn.Module):
 
 @dataclass(frozen=True)
 class Losses:
-    """Sums over turns, nats: -log p(words given z and the turns before), and KL[posterior || prior]."""
+    """Losses of a batch, summed over its predicted turns, in nats.
+
+    words: -log p(words and ends of the turns, given z and the turns before). divergence: KL[posterior || prior]. turns,
+    tokens: the number of predicted turns, and of their words and ends.
+    """
 
     words: torch.Tensor
     divergence: torch.Tensor
@@ -95,8 +99,8 @@ class Losses:
 class Vhred(torch.nn.Module):
     """Predicts each turn from the turns before it through a Gaussian variable z (Serban et al. 2017, eq. 11).
 
-    The prior of z depends on the turns before, the posterior on the turn itself too. The turns before and z are the
-    decoder's first state and part of its input at every word.
+    The prior of z depends on the turns before, the posterior on the turn itself too. A summary of the turns before and
+    z is the decoder's first state and part of its input at every word.
     """
 
     def __init__(self, dimensions: int, log_frequencies: NDArray[np.float32], settings: Any) -> None:
@@ -110,7 +114,7 @@ class Vhred(torch.nn.Module):
         self.start = torch.nn.Parameter(torch.zeros(dimensions))
         self.dropped = torch.nn.Parameter(torch.zeros(dimensions))
         self.output = torch.nn.Linear(hidden, len(log_frequencies))
-        # Starting at the words' frequencies spares the steps that would learn them.
+        # The bias starts at the words' log frequencies, so that no steps are spent on learning them.
         self.output.bias.data = torch.from_numpy(log_frequencies.copy())
 
     @classmethod
@@ -123,7 +127,7 @@ class Vhred(torch.nn.Module):
     def forward(
         self, batch: StretchBatch, classes: torch.Tensor, generator: torch.Generator, word_drop: float
     ) -> Losses:
-        """Losses of one sample of z a turn.
+        """Losses with one sample of z for each predicted turn.
 
         classes: int64 (v + 1,), the decoder's class of each row of the words' vectors. word_drop: share of the
         decoder's input words that are hidden from it.
@@ -153,7 +157,7 @@ class Vhred(torch.nn.Module):
         generator: torch.Generator,
         word_drop: float,
     ) -> torch.Tensor:
-        """-log p of the texts' words and their ends, summed."""
+        """-log p of the words and ends of the texts, summed over all texts."""
         ids = torch.from_numpy(texts.padded(words.ids))
         hidden = torch.rand(ids.shape, generator=generator) < word_drop
         shown = hide(torch.from_numpy(words.vectors)[ids], hidden, self.dropped)
@@ -171,7 +175,7 @@ class Vhred(torch.nn.Module):
 
 @dataclass(frozen=True)
 class StretchBatch:
-    """Stretches of conversation. turns: int64 (b, t), rows of `texts`, -1 after the last turn."""
+    """b stretches of conversation. turns: int64 (b, t), rows of `texts`, -1 where there is no turn."""
 
     words: Words
     texts: Stretches
@@ -183,12 +187,12 @@ class StretchBatch:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Turns with a known word, bool (b, t)."""
+        """Whether each turn has a known word, bool (b, t)."""
         return np.asarray((self.turns >= 0) & (self.texts.lengths[self.turns] > 0))
 
     @property
     def predicted(self) -> NDArray[np.bool_]:
-        """Turns to predict, bool (b, t): known turns that follow a known one."""
+        """Whether each turn is to be predicted, bool (b, t): it is known, and so is a turn before it."""
         known = self.known
         return known & (np.cumsum(known, axis=1) > known)
 
@@ -208,7 +212,7 @@ def divergence(posterior: tuple[torch.Tensor, ...], prior: tuple[torch.Tensor, .
 
 
 def kl_weight(step: int, anneal_steps: int) -> float:
-    """Weight of the KL divergence in batch `step`, from 0: linear from 0 to 1 over the first `anneal_steps`."""
+    """Weight of the KL divergence in batch `step`, from 0: rises linearly from 0 to 1 over `anneal_steps` batches."""
     return 1.0 if step >= anneal_steps else step / anneal_steps
 
 
@@ -219,7 +223,7 @@ def _feed_forward(inputs: int, hidden: int, outputs: int) -> torch.nn.Sequential
 
 
 class VhredObjective:
-    """The dialogue model, learned from stretches of conversation and judged on others.
+    """Trains the dialogue model on stretches of conversation and validates it on others.
 
     The validation loss has the KL divergence with its full weight and no word drop; its noise is the same in every
     epoch.
@@ -234,7 +238,7 @@ class VhredObjective:
         self.steps = -(-self.taken // settings.batch_size)
 
     def learn(self, progress: Progress | None, checkpoint: Path | None) -> Curve:
-        """Adam, gradients clipped to norm 1; early stopping once the KL divergence has its full weight."""
+        """Train with Adam, gradients clipped to norm 1; stop early once the KL divergence has its full weight."""
         settings = self.settings
         annealed = max(0, settings.anneal_steps - 1) // self.steps
         plan = Schedule(settings.epochs, settings.seed, patience=settings.patience, patience_from=annealed)
@@ -245,7 +249,7 @@ class VhredObjective:
         return train(self, plan, progress=progress, checkpoint=unfinished)
 
     def untrained_loss(self) -> float:
-        """The validation loss of the network as it is before training."""
+        """The validation loss of the network in its present state; call it before `learn`."""
         with torch.no_grad(), one_thread():
             return self.validate(0)["valid_loss"]
 
@@ -257,14 +261,14 @@ class VhredObjective:
         return shuffled_epochs(n, self.settings.batch_size, seed, taken=self.taken)
 
     def loss(self, rows: Rows, step: Step) -> Loss:
-        """-ELBO per word with the weighted KL divergence; the learning curve has it per turn and unweighted."""
+        """-ELBO per word, with the KL divergence weighted; the learning curve shows it per turn and unweighted."""
         losses = self.net(self.learned.part(rows), self.classes, step.noise, self.settings.word_drop)
         weight = kl_weight(step.number, self.settings.anneal_steps)
         mean = (losses.words + weight * losses.divergence) / losses.tokens
         return Loss(mean, float((losses.words + losses.divergence).detach()), losses.turns)
 
     def validate(self, epoch: int) -> dict[str, float]:
-        """Mean -ELBO and KL divergence per turn and -log p per word, nats; the weight of the KL divergence."""
+        """Mean -ELBO and KL divergence per turn and -log p per word, in nats, and the KL divergence's weight."""
         words = kl = 0.0
         turns = tokens = 0
         noise = torch.Generator().manual_seed(self.settings.seed)
@@ -286,7 +290,8 @@ def decoder_classes(
 ) -> tuple[torch.Tensor, NDArray[np.float32]]:
     """The decoder's class of each row of the words' vectors, int64 (v + 1,), and the log frequencies of the classes.
 
-    The most frequent words of the training stretches have a class each, ties in the order of first use.
+    Each of the `vocabulary` most frequent words of the training stretches has a class of its own; of equally frequent
+    words the one used first comes first.
     """
     used = np.unique(train[train >= 0])
     ids = texts.of(used).padded(words.ids)
@@ -298,14 +303,17 @@ def decoder_classes(
     classes[frequent] = np.arange(len(frequent)) + 2
     sums = np.bincount(classes, weights=counts, minlength=len(frequent) + 2)
     sums[END] = len(used)
-    # Add-one: no class is impossible.
+    # Add-one smoothing, so that every class has a frequency above 0.
     return torch.from_numpy(classes), np.log((sums + 1) / (sums + 1).sum()).astype(np.float32)
 
 
 def fit(
     evaluator: Any, candidates: Candidates, progress: Progress | None, checkpoint: Path | None
 ) -> Training:
-    """M and N are the identity. The validation split chooses the encoder's epoch and gives α, β and the bounds."""
+    """Train the recurrent encoder, if there is one, and fit the principal components; M and N are the identity.
+
+    The validation split chooses the encoder's epoch and gives α, β and the bounds.
+    """
     began, name, settings = time.perf_counter(), evaluator.name, evaluator.settings
     with_context = candidates.context_stop > candidates.context_start
     learned, valid, notes = learned_and_valid(name, candidates, with_context, "a context", settings)
@@ -369,15 +377,15 @@ def _vhred(evaluator: Any, candidates: Candidates, learned: Rows, valid: Rows) -
 def _calibrated(
     evaluator: Any, candidates: Candidates, learned: Rows, valid: Rows, net: GruNetwork | None
 ) -> tuple[Space, dict[str, Bounds], dict[str, float]]:
-    """The projection from the training split; α, β and the bounds from the validation split.
+    """The space with its projection from the training split and α, β from the validation split; bounds; figures.
 
-    Figures: the share of the variance that the projection leaves out, and how often the true response's f is above that
-    of a negative.
+    The bounds are from the validation split too. The figures are the share of the variance that the projection leaves
+    out, and the share of negatives whose f is below that of the true response.
     """
     settings = evaluator.settings
 
     def read(turns: Rows) -> Encoded:
-        """Dialogues given as rows of the candidates' texts, int64 (n, t); -1 is no turn."""
+        """Encode dialogues that are rows of the candidates' texts, int64 (n, t); -1 stands for no turn."""
         dialogues = Dialogues.among(candidates.texts, turns)
         return Encoded.of(dialogues, evaluator.encoder, net, settings.turn_words)
 
@@ -403,7 +411,7 @@ def _calibrated(
     left = {part: np.repeat(sides[part], rows.shape[1], axis=0) for part in space.matrices}
     flat = space.products(Vectors(left, vectors.reshape(rows.size, -1), np.zeros(rows.size, dtype=bool)))
     products = {part: np.where(rows >= 0, each.reshape(rows.shape), np.nan) for part, each in flat.items()}
-    # Most responses that will be scored are not the true one: with negatives, they alone give the constants.
+    # Most responses that will be scored are not the true one: if there are negatives, they alone give the constants.
     measured = slice(1 if (rows[:, 1:] >= 0).any() else 0, None)
     alpha, beta = spanning(np.sum(list(products.values()), axis=0)[:, measured])
     space = replace(space, alpha=alpha, beta=beta)
@@ -429,17 +437,17 @@ class Labelled:
         return Labelled(self.vectors.part(rows), self.targets[rows])
 
     def error(self, space: Space) -> float:
-        """Mean squared error of the scores."""
+        """Mean squared error of the scores that `space` gives against the human scores."""
         scores = space.score(space.products(self.vectors))
         return float(((scores - self.targets) ** 2).mean())
 
 
 def tune(evaluator: Any, labels: Labels, progress: Progress | None) -> Training:
-    """Mean squared error + γ(‖M‖ + ‖N‖) on human scores, laid linearly on 1 to 5 and over-sampled by length and score
-    (Lowe et al. 2017, eq. 2, section 5.1 and appendix D).
+    """Learn M and N from human scores: minimise the mean squared error + γ(‖M‖ + ‖N‖).
 
-    α and β are set so that learning starts at the mean of the human scores. Held-out contexts choose the epoch. Samples
-    without a reference are left out if N is learned.
+    The human scores are mapped linearly to 1 to 5, and samples are repeated to balance their lengths and scores (Lowe
+    et al. 2017, eq. 2, section 5.1 and appendix D). α and β are set so that the scores start with the mean of the human
+    scores. Held-out contexts choose the epoch. Samples without a reference are left out if N is learned.
     """
     began, settings, space = time.perf_counter(), evaluator.settings, evaluator.space
     referenced = "g" in space.matrices
@@ -469,11 +477,11 @@ def tune(evaluator: Any, labels: Labels, progress: Progress | None) -> Training:
 
 
 def over_sampled(lengths: Rows, scores: Floats, bins: int, seed: int) -> Rows:
-    """Rows, in order and each at least once, repeated so that all lengths are equally frequent within each score.
+    """Sorted rows, each at least once, repeated so that all length bins are equally frequent within each score.
 
-    lengths: words of the responses, int64 (n,), cut into `bins` bins of about equal size. scores: float64 (n,), rounded
-    to whole numbers. Within a score, every bin that has a response is filled up to the size of the largest; how often
-    two rows of a bin are repeated differs by at most one.
+    lengths: number of words of each response, int64 (n,), cut into `bins` bins of about equal size. scores: float64
+    (n,), rounded to whole numbers. Within a score, rows of every bin that has some are repeated up to the size of the
+    largest bin; how often two rows of a bin occur differs by at most one.
     """
     generator = np.random.default_rng([seed, 8])
     edges = np.quantile(lengths, np.linspace(0, 1, bins + 1)[1:-1])
@@ -493,9 +501,10 @@ def over_sampled(lengths: Rows, scores: Floats, bins: int, seed: int) -> Rows:
 def learn(
     space: Space, learned: Labelled, valid: Labelled, settings: Any, progress: Progress | None
 ) -> tuple[Space, Curve]:
-    """The space with M and N of the epoch with the lowest mean squared error on `valid`; epoch 0 has those of `space`.
+    """The space with M and N of the epoch with the lowest mean squared error on `valid`, and the learning curve.
 
-    Adam; training stops after `tune_patience` epochs without a lower error.
+    Epoch 0 has the M and N of `space`. The optimiser is Adam. Training stops after `tune_patience` epochs without a
+    lower error.
     """
     objective = MatricesObjective(space, learned, valid, settings)
     plan = Schedule(
@@ -506,7 +515,7 @@ def learn(
 
 
 class MatricesObjective:
-    """M and N as the trainer sees them: learned in float64."""
+    """Objective for `train` that learns M and N in float64 from human scores."""
 
     def __init__(self, space: Space, learned: Labelled, valid: Labelled, settings: Any) -> None:
         self.space, self.valid, self.settings = space, valid, settings
@@ -539,5 +548,5 @@ class MatricesObjective:
         return {"valid_loss": self.valid.error(replace(self.space, matrices=self.matrices()))}
 
     def matrices(self) -> dict[str, NDArray[np.float32]]:
-        """M and N, float32 (k, k), as in the state."""
+        """Part → M or N as it is now, float32 (k, k), the type in which it is saved."""
         return {part: matrix.detach().numpy().astype(np.float32) for part, matrix in self.parameters.items()}

@@ -1,7 +1,7 @@
-"""Metrics that recognise one fault of a response each: words of its context, its speaker's own turn again, word order.
+"""Metrics that each recognise one fault of a response: copied words, a repeated turn, or words in a wrong order.
 
-A natural response repeats some words of its context and stays with its topic, so what counts of repetition is the
-excess: `novelty` and `own-turn` are 0 up to ALLOWED, which is half, `repetition` up to .8.
+A natural response repeats some words of its context and stays with its topic, so only an excess of repetition lowers
+the score: `novelty` and `own-turn` are 0 up to ALLOWED, which is half, `repetition` is 0 up to .8.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ ALLOWED = 0.5
 
 COUNTS = PACKAGED / "word-counts"
 """Counts of words in the default corpus's training split; `python -m benchmarks.blend counts` makes it."""
-# Words, and pairs of neighbours, that occur less often are left out.
+# Words and pairs of neighbouring words that occur less often than this are left out.
 _FEWEST = 2
-# A word of this character stands for the start and the end of a turn; no word contains a blank.
+# Stands for the start and the end of a turn, as a word beside the others; no other word contains a blank.
 _EDGE = " "
 _CARD, _TENSORS = "card.json", "counts.safetensors"
 
@@ -39,7 +39,8 @@ _CARD, _TENSORS = "card.json", "counts.safetensors"
 class Novelty(Metric):
     """Minus the share of the response's word bigrams that a turn of the context has too, as far as it is above half.
 
-    A response of a single word counts as copied if a turn consists of that word. 0 is new, -0.5 is a copy.
+    A response of a single word counts as copied if a turn consists of that word. 0 is the score of a response with at
+    most half of its bigrams copied, -0.5 that of a copy.
     """
 
     name: ClassVar[str] = "novelty"
@@ -52,15 +53,15 @@ class Novelty(Metric):
 
 
 class OwnTurn(EncodedMetric):
-    """Minus the cosine of the response with the speaker's own turn before, as far as it is above half.
+    """Minus the cosine of the response with the previous turn of its own speaker, as far as it is above half.
 
-    With two people in turn that is the turn before the last one; 0 where the context has no such turn. A low score
-    means that the response says again what its speaker has just said, or answers it.
+    Two people are assumed to take turns, so that this is the turn before the last one; the score is 0 where the context
+    has no such turn. A low score means that the response says again what its speaker has just said, or answers it.
     """
 
     name: ClassVar[str] = "own-turn"
     allowed: ClassVar[float] = ALLOWED
-    """The cosine up to which nothing is lost."""
+    """The cosine up to which the score is 0."""
     range: ClassVar[tuple[float, float]] = (ALLOWED - 1, 0.0)
     source: ClassVar[str] = "ssrem: self-repetition as in See et al. 2019"
 
@@ -69,7 +70,7 @@ class OwnTurn(EncodedMetric):
         return f"{super().engine}|allowed:{self.allowed:g}"
 
     def _compared(self, context: Sequence[str]) -> Sequence[str]:
-        """The turns with which the response is compared; the nearest one counts."""
+        """The turns with which the response is compared; the one with the highest cosine counts."""
         return context[-2:-1]
 
     def values(self, samples: Sequence[Sample]) -> MetricScores:
@@ -92,8 +93,8 @@ class OwnTurn(EncodedMetric):
 class Repetition(OwnTurn):
     """Minus the highest cosine of the response with one of the last three turns, as far as it is above .8.
 
-    A response of the same topic stays below that; a copy or a paraphrase of a turn does not. Up to there nothing is
-    lost, as people punish closeness to the context only where it is repetition.
+    A response on the same topic stays below .8; a copy or a paraphrase of a turn does not. Up to .8 the score is 0,
+    because people punish closeness to the context only where it is repetition.
     """
 
     name: ClassVar[str] = "repetition"
@@ -106,11 +107,11 @@ class Repetition(OwnTurn):
 
 
 class Fluency(Metric):
-    """How well the words' order fits: the mean association of neighbouring words, start and end of a turn included.
+    """How natural the order of words is: mean association of neighbouring words, with the start and end of the turn.
 
-    It is the score SLOR, the log-probability of a sentence less that of its words, per word, under a model of word
-    pairs. So neither the length nor rare words count, and the same words in another order score differently. The pairs
-    are counted in chitchat: texts of other kinds or languages get lower scores, and unknown words count as neutral.
+    It is the score SLOR under a model of word pairs: the log-probability of a sentence minus that of its single words,
+    per word. So neither length nor rare words change it, but the order of the words does. The pairs are counted in
+    chitchat: texts of other kinds or languages get lower scores, and unknown words count as neutral.
     """
 
     name: ClassVar[str] = "fluency"
@@ -128,8 +129,9 @@ class Fluency(Metric):
 
 @dataclass(frozen=True)
 class WordCounts:
-    """Counts in a corpus. texts: how many turns it has. occurrences: word → how often it occurs, edges of turns among
-    them. pairs: neighbouring words → how often, the edges included."""
+    """Counts of words in a corpus. texts: number of turns. occurrences: word → how often it occurs; the edge of a turn
+    counts as a word, once a turn. pairs: (left, right) → how often these words, or a word and an edge, are neighbours.
+    digest: start of the sha256 of the saved counts, for signatures."""
 
     texts: int
     occurrences: Mapping[str, int]
@@ -138,12 +140,12 @@ class WordCounts:
 
     @cached_property
     def total(self) -> int:
-        """How many words the corpus has, with one edge a turn."""
+        """Sum of `occurrences`: the words of the corpus without the rare ones, and one edge a turn."""
         return sum(self.occurrences.values())
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Self:
-        """Of these turns."""
+        """Count the words and pairs of these turns, without those that occur less than `_FEWEST` times."""
         number, occurrences, pairs = 0, Counter[str](), Counter[tuple[str, str]]()
         for text in texts:
             chain = _chain(text)
@@ -155,7 +157,7 @@ class WordCounts:
         return cls(number, frequent, neighbours)
 
     def save(self, folder: Path, corpus: str) -> None:
-        """Write it into `folder`; corpus: what was counted, for the card."""
+        """Write the counts into `folder`. corpus: what was counted, a text for card.json."""
         folder.mkdir(parents=True, exist_ok=True)
         order = sorted(self.occurrences, key=lambda word: (-self.occurrences[word], word))
         row = {word: at for at, word in enumerate(order)}
@@ -171,7 +173,7 @@ class WordCounts:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """What `save` wrote; EvaluatorError if it is missing or damaged."""
+        """The counts that `save` wrote; EvaluatorError if they are missing or damaged."""
         card = read_json(folder / _CARD, ("texts", "sha256"))
         tensors = read_tensors(folder / _TENSORS, card["sha256"], ("words", "occurrences", "pairs"))
         order = bytes(tensors["words"]).decode().split("\n")
@@ -183,8 +185,9 @@ class WordCounts:
         )
 
     def association(self, text: str) -> float:
-        """Mean over neighbouring words, the edges included, of log((observed + 1) / (expected + 1)), where expected is
-        how often they would stand side by side if words were in random order."""
+        """Mean over the text's neighbouring words, edges included, of log((observed + 1) / (expected + 1)).
+
+        observed: how often the two are neighbours in the corpus. expected: how often, if its words were shuffled."""
         chain = _chain(text)
         logs = [
             np.log1p(self.pairs.get(pair, 0))
@@ -196,12 +199,12 @@ class WordCounts:
 
 @lru_cache(maxsize=1)
 def packaged_counts() -> WordCounts:
-    """Those that come with the package, read once."""
+    """The counts that come with the package; they are read once."""
     return WordCounts.load(COUNTS)
 
 
 def _copied(sample: Sample) -> float:
-    """The share of the response's bigrams that one of the turns has too."""
+    """Share of the response's bigrams that some turn has too; a response of one word is compared with whole turns."""
     response, turns = words(sample.response), [words(turn) for turn in sample.context]
     if len(response) < 2:
         return float(response in turns) if response else 0.0
@@ -210,5 +213,5 @@ def _copied(sample: Sample) -> float:
 
 
 def _chain(text: str) -> list[str]:
-    """The words of a turn between its edges."""
+    """The words of a turn with an edge before and after them."""
     return [_EDGE, *words(text), _EDGE]

@@ -1,4 +1,4 @@
-"""The contract of evaluators, (context, response, reference) → score, and of those that learn."""
+"""Base classes of all evaluators, which score a response by its context and reference, and of those that learn."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WEIGHTS = "weights.safetensors"
 OWN_FOLDERS = ("encoder", "members", "transformer")
 """Subfolders that a saved evaluator may have."""
 _KEYS = ("config", "bounds", "encoder", "sha256", "signature", "tuned")
-# How many candidates are scored at a time.
+# Number of candidates that are scored at a time.
 _CANDIDATES = 16_384
 
 
@@ -48,21 +48,21 @@ class EvaluatorSettings(Settings, strict=True):
 
     @property
     def tuning(self) -> Self:
-        """These settings, those named tune_NAME in place of NAME: as `tuned_on` learns."""
+        """The settings with which `tuned_on` learns: each tune_NAME takes the place of NAME."""
         values = {name.removeprefix("tune_"): value for name, value in self if name.startswith("tune_")}
         return self.model_copy(update=values)
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The lowest and highest value at training; saved with the model."""
+    """The lowest and highest value of a part in training; saved with the model."""
 
     low: float
     high: float
 
     @classmethod
     def of(cls, values: Floats) -> Bounds:
-        """Of the finite values; 0 and 1 if there are none."""
+        """The bounds of the finite values; 0 and 1 if there are none."""
         finite = values[np.isfinite(values)]
         return cls(float(finite.min()), float(finite.max())) if finite.size else cls(0.0, 1.0)
 
@@ -95,7 +95,7 @@ class Scores:
 
     @classmethod
     def of(cls, truncated: NDArray[np.bool_], reasons: Sequence[str] = (), /, **parts: Floats) -> Scores:
-        """With these parts; the others are NaN."""
+        """Scores with the given parts; the others are NaN."""
         n = len(truncated)
         values = {name: parts.get(name, np.full(n, np.nan)) for name in ("f", "g", "h", "f_unit", "g_unit")}
         return cls(**values, truncated=truncated, reasons=np.array(list(reasons) or [""] * n, dtype=str))
@@ -111,7 +111,7 @@ class Scores:
         return scores
 
     def placed(self, rows: Sequence[int], reasons: Sequence[str]) -> Scores:
-        """These scores as those of `rows` among len(reasons) samples; the others have none, for these reasons."""
+        """Scores of len(reasons) samples: these at `rows`, NaN elsewhere. reasons: why a sample has no score, or ""."""
         whole = Scores.of(np.zeros(len(reasons), dtype=bool), reasons)
         columns = {}
         for field in fields(self):
@@ -135,17 +135,17 @@ class Provider(Protocol):
 
 
 class Evaluator(ABC):
-    """(context, response, reference) → score. A subclass states the facts below and gives what is abstract."""
+    """Base of all evaluators. A subclass sets the class variables below and implements the abstract methods."""
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset({"context"})
-    """What it reads besides the response, of "context" and "reference"; `lacks` says what a sample must have."""
+    """Which of "context" and "reference" it reads besides the response; `lacks` says what a sample must have."""
     range: ClassVar[tuple[float, float]]
     """The lowest and the highest possible `score`; may be infinite."""
     source: ClassVar[str]
     """The publication that describes it: authors, year, section."""
     parts: ClassVar[tuple[str, ...]] = ("f",)
-    """The parts that `components` returns, of f, g and h; g and h only for samples with a reference."""
+    """Which of the parts f, g and h `components` returns; g and h only for samples with a reference."""
     settings_model: ClassVar[type[EvaluatorSettings]] = EvaluatorSettings
     """The class of its settings."""
     learns_from: ClassVar[frozenset[str]] = frozenset()
@@ -172,7 +172,7 @@ class Evaluator(ABC):
 
     @abstractmethod
     def compute(self, samples: Sequence[Sample]) -> Scores:
-        """The parts of the score of samples that lack nothing, in order; a part without reference is NaN."""
+        """The parts of the score of samples that lack nothing, in order; NaN for a part whose reference is missing."""
 
     def f_unit(self, f: Floats) -> Floats:
         """f scaled to the unit range by the bounds of the last training; NaN without one."""
@@ -185,12 +185,13 @@ class Evaluator(ABC):
     @classmethod
     @abstractmethod
     def load(cls, folder: Path) -> Self:
-        """The evaluator that `save` wrote; EvaluatorError for another's folder and for missing or changed files."""
+        """The evaluator that `save` wrote; EvaluatorError if it is another one or files are missing or changed."""
 
     def score(self, samples: Sequence[Sample]) -> Floats:
         """`Scores.score` of the samples, in order, float64 (n,); NaN where a sample lacks what is needed.
 
-        All have the same part: h where each sample that has a score has a reference, else f, with a warning if some do.
+        The scores of all samples are the same part: h if each sample that has f also has h, else f (g if the evaluator
+        has neither). It warns if only some samples have h.
         """
         scores = self.components(samples)
         referenced, scored = (int(np.isfinite(part).sum()) for part in (scores.h, scores.f))
@@ -216,7 +217,7 @@ class Evaluator(ABC):
 
     @classmethod
     def lacks(cls, sample: Sample) -> str:
-        """Why the sample has no score: what it lacks; empty if it has one."""
+        """What the sample lacks, so that it has no score; empty if it lacks nothing."""
         if not sample.response.strip():
             return EMPTY_RESPONSE
         if "context" in cls.needs and not any(turn.strip() for turn in sample.context):
@@ -224,9 +225,10 @@ class Evaluator(ABC):
         return "" if "f" in cls.parts or (sample.reference or "").strip() else NO_REFERENCE
 
     def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
-        """Kind → f (n, k) of a split's responses in order, of all for None; NaN for a missing negative.
+        """Kind of candidate → f (n, k) for each response of the split, in order; NaN for a missing candidate.
 
-        The kinds are GT, those of `candidates.negatives`, and Context (the last turn as the response).
+        The kinds are GT (the true response), those of `candidates.negatives`, and Context (the last turn as the
+        response). split: None takes the responses of all splits.
         """
         columns = CandidateColumns.of(candidates, split)
         contexts = [
@@ -249,22 +251,25 @@ def _without_blank_reference(sample: Sample) -> Sample:
 
 
 class Trained(Evaluator):
-    """An evaluator that learns. Settings, encoder, tensors and bounds are all that it is, and are all that is saved.
+    """An evaluator that learns. Its settings, encoder, tensors and bounds determine its scores, and are saved.
 
-    A family gives `compute`, `_about`, and `_fit`, `_tune` or both, which end with `take`. What it builds from the
-    tensors, such as a network, it builds in `_check`.
+    A subclass implements `compute`, `_about`, and `_fit`, `_tune` or both, which end with `take`. What it
+    derives from the tensors, such as a network, it builds in `_check`; what else it consists of, it saves in
+    `_save_more`.
     """
 
     form: ClassVar[str]
-    """Name of the format in which it is saved; another name for every change of the tensors or the settings."""
+    """Name of the format in which it is saved; it changes with every change of the tensors or the settings."""
     learned_by: ClassVar[str] = ""
-    """The module with the functions `fit` and `tune` of a family that gives no `_fit` and `_tune`, imported late."""
+    """The module whose functions `fit` and `tune` are used by classes without own `_fit` and `_tune`; imported late."""
     judged: ClassVar[int] = 500
-    """Responses of the valid split, at most, that tell after a training whether it is above chance; 0: none do."""
+    """The largest number of responses of the valid split on which `fit` checks that f is above chance; 0: no check."""
 
     def __init__(self, settings: Any = None, encoder: Encoder | None = None) -> None:
-        """settings: of `settings_model`. EvaluatorError without the encoder that it needs, or with one that it does
-        not take."""
+        """settings: an instance of `settings_model`, whose fields must include `seed`; None: the defaults.
+
+        EvaluatorError if the encoder that it needs is missing, or if it takes no encoder and gets one.
+        """
         if "seed" not in self.settings_model.model_fields:
             raise EvaluatorError(f"{self.name}: {self.settings_model.__name__} lacks the field seed: int = 0")
         if (encoder is None) != (self.default_encoder is None):
@@ -298,12 +303,12 @@ class Trained(Evaluator):
         return self.training
 
     def tuned_on(self, sets: Mapping[str, Labels], *, progress: Progress | None = None) -> Self:
-        """A copy that has learned from the human scores of annotated sets, by name; this evaluator does not change.
+        """A copy that has learned from the human scores of annotated sets; this evaluator does not change.
 
-        Some of the contexts, with all of their responses, are held out and choose the epoch. The bounds of f become
-        those of the annotated samples. Samples that it gives no score are left out. EvaluatorError for scores beyond
-        the scale, for fewer than 10 samples or 5 contexts, for several sets where it learns from one, and from an
-        evaluator that cannot learn from human scores.
+        sets: name → annotated set. Some of the contexts, with all of their responses, are held out and choose the
+        epoch. The bounds of f become those of the annotated samples. Samples that lack something (`lacks`) are left
+        out. EvaluatorError for scores beyond the scale, for fewer than 10 samples or 5 contexts, for several sets if
+        the evaluator learns from one, and if it cannot learn from human scores.
         """
         if len(sets) != 1 and "sets" not in self.learns_from:
             raise EvaluatorError(f"{self.name} learns from one annotated set at a time, not from {len(sets)}")
@@ -323,9 +328,9 @@ class Trained(Evaluator):
         return tuned
 
     def take(self, tensors: Mapping[str, NDArray[Any]], bounds: Mapping[str, Bounds], tuned: int = 0) -> None:
-        """Make these what was learned; EvaluatorError if they do not fit the settings and the encoder.
+        """Store the result of a training; EvaluatorError if it does not fit the settings and the encoder.
 
-        bounds: part → its lowest and highest value. tuned: the number of human scores behind it.
+        bounds: part → its lowest and highest value. tuned: the number of human scores that it was learned from.
         """
         self.tensors, self.bounds, self.tuned = tensors, bounds, tuned
         self._check()
@@ -416,17 +421,17 @@ class Trained(Evaluator):
 
     @abstractmethod
     def _about(self) -> str:
-        """The middle of the signature: the settings that change a score, and what was learned from."""
+        """The middle of the signature: the settings that change a score, and what the evaluator learned from."""
 
     def _fit(self, candidates: Candidates, progress: Progress | None, checkpoint: Path | None) -> Training:
-        """What `fit` does; ends with `take`."""
+        """Learn from the candidates and store the result with `take`; `fit` calls it."""
         if not self.learned_by:
             raise EvaluatorError(f"{self.name} learns from human scores alone; call tuned_on")
         training: Training = object_at(f"{self.learned_by}:fit")(self, candidates, progress, checkpoint)
         return training
 
     def _tune(self, sets: Mapping[str, Labels], progress: Progress | None) -> Training:
-        """What `tuned_on` does, on the copy; ends with `take`."""
+        """Learn from human scores and store the result with `take`; `tuned_on` calls it on the copy."""
         if not self.learned_by or self.learns_from == {"candidates"}:
             raise EvaluatorError(f"{self.name} does not learn from human scores")
         (labels,) = sets.values()
@@ -434,14 +439,14 @@ class Trained(Evaluator):
         return training
 
     def _check(self) -> None:
-        """Build what scores by the tensors, such as a network; EvaluatorError or KeyError if they do not fit."""
+        """Build what scores need from the tensors, such as a network; EvaluatorError or KeyError if they do not fit."""
 
     def _save_more(self, folder: Path) -> None:
-        """Write what belongs to the evaluator besides weights and encoder, into one of OWN_FOLDERS."""
+        """Write what else the evaluator consists of, besides weights and encoder, into one of OWN_FOLDERS."""
 
     @classmethod
     def _untrained(cls, folder: Path, settings: Any, encoder: Encoder | None) -> Self:
-        """The evaluator saved in the folder before its tensors are read."""
+        """The evaluator saved in the folder, as it is before its tensors are read."""
         return cls(settings, encoder)
 
     def _check_trained(self) -> None:
@@ -454,8 +459,10 @@ class Trained(Evaluator):
             )
 
     def _no_better_than_chance(self, candidates: Candidates) -> str:
-        """A sentence, if the true responses of the valid split, at most `judged`, are not above half of their negatives
-        by the 95% interval over responses; otherwise empty."""
+        """A warning if f does not tell true responses from their negatives better than chance; otherwise empty.
+
+        It does if true responses of the valid split, at most `judged`, are above more than half of their negatives: the
+        95% interval of the share, over responses, must lie above 50%."""
         if "f" not in self.parts or not self.judged:
             return ""
         rows = candidates.sampled(VALID, self.judged).rows(VALID)

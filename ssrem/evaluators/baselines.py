@@ -1,4 +1,4 @@
-"""Baselines that learn nothing: the similarity of a response to the last turns, and its length."""
+"""Baselines that learn nothing: the similarity of a response to the last turns, and the length of a response."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class CosineSettings(EncoderSettings):
 class Cosine(EncodedMetric):
     """Cosine of the vectors of the last turns and of the response.
 
-    A response answers the last turn, but if that is "yes, I do", only the turn before shows the topic: the default,
-    'mean' of 2 turns, uses both, and was not tuned. Blank turns are skipped. The score is 0 if no turn is left, or the
-    encoder knows nothing in a text. A sample is `truncated` if one of its texts is longer than the encoder reads; its
-    end is left out.
+    A response answers the last turn, but if that is "yes, I do", only the turn before shows the topic. So the default,
+    'mean' of 2 turns, uses both; it was not tuned. Blank turns are skipped. The score is 0 if no turn is left, or if
+    one of the vectors is zero because the encoder knows no word of the text. A sample is `truncated` if one of its
+    texts is longer than the encoder reads; the end of that text is left out.
     """
 
     name: ClassVar[str] = "cosine"
@@ -58,7 +58,7 @@ class Cosine(EncodedMetric):
         return MetricScores(totals / np.maximum(counts, 1), cut)
 
     def _queries(self, context: Sequence[str]) -> list[str]:
-        """The texts to compare the response with; none if there is no turn."""
+        """The texts to compare the response with; none if all turns are blank."""
         turns = [turn for turn in context if turn.strip()][-self.settings.context_turns :]
         if not turns:
             return []
@@ -67,10 +67,11 @@ class Cosine(EncodedMetric):
 
 
 class Length(Metric):
-    """log(1 + number of words, split at blanks): shows how well length alone agrees with human ratings.
+    """log(1 + number of words of the response): shows how well length alone agrees with human ratings.
 
     Whether raters prefer long or short responses differs between annotated sets, even in sign, so an evaluator that
     depends on the length agrees with some sets and not with others. A blend uses `length` as a control, see `Blend`.
+    Words are separated by blanks.
     """
 
     name: ClassVar[str] = "length"

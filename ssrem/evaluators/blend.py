@@ -1,4 +1,4 @@
-"""Evaluators combined: a weighted sum of their standardised scores, its weights learned and shown."""
+"""Blends: evaluators combined as a weighted sum of their standardised scores, with weights that are learned."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from ssrem.settings import LARGEST, Count, Positive, Seed
 from ssrem.training import Training
 
 MEMBERS = "members"
-"""The folder of a saved blend in which parts lie that learned and do not come with the package."""
-# How many samples are scored at a time, and of how many of the latest the parts' scores are remembered.
+"""Subfolder of a saved blend for parts that were loaded from a folder, or trained and do not come with the package."""
+# Number of samples that are scored at a time, and number of latest samples whose parts' scores are remembered.
 _CHUNK, _REMEMBERED = 8_192, 20_000
-# Of how many texts the vectors of an encoder are remembered: 150 MB of 384 dimensions.
+# Number of texts whose vectors are remembered for each encoder: 150 MB with 384 dimensions.
 _TEXTS = 100_000
 
 Products = Literal["float32", "int8"]
@@ -47,20 +47,20 @@ class Part(EvaluatorSettings):
     name: str = Field("", pattern=r"^([a-z0-9][a-z0-9-]*)?$")
     """the part's own name (default: the evaluator's)"""
     settings: dict[str, Any] = Field({})
-    """of the evaluator, if it learns nothing"""
+    """settings of the evaluator, if it needs no training and has no folder"""
     folder: str = ""
-    """where a saved evaluator of that name lies"""
+    """folder with a saved evaluator of that name"""
     weight: float = Field(1.0, ge=0, le=1e9)
-    """before learning, relative to the other parts'; a part with 0 is a control: it has no weight until human scores
-    give it one, as `length` always"""
+    """weight before learning, relative to the other parts; a part with 0 is a control, which has no weight until human
+    scores give it one; `length` is always a control"""
 
     @property
     def key(self) -> str:
-        """What the part is called."""
+        """The name of the part in the blend: its own or, without one, its evaluator's."""
         return self.name or self.evaluator
 
     def check(self) -> None:
-        """EvaluatorError for an evaluator that there is not, or settings that it cannot have; loads none."""
+        """Raise EvaluatorError if the evaluator is unknown or a blend, or cannot have the settings; loads none."""
         check_name(self.evaluator)
         if issubclass(evaluator_class(self.evaluator), Blend):
             raise EvaluatorError("parts: a blend is no part of a blend; name its parts")
@@ -73,7 +73,7 @@ class Part(EvaluatorSettings):
             evaluator_class(self.evaluator).settings_model(**self.settings)
 
     def build(self) -> Evaluator:
-        """Its evaluator, made by the settings or loaded; EvaluatorError where that is impossible."""
+        """The part's evaluator, loaded or created with the settings; EvaluatorError if that is impossible."""
         kind: Any = evaluator_class(self.evaluator)
         if self.folder:
             trusted_sources.check(self.folder)
@@ -97,8 +97,8 @@ _LENGTH = Part(evaluator="length", weight=0)
 
 
 def _mostly_cosine(*more: Part, encoder: str = MPNET) -> tuple[Part, ...]:
-    """The parts of the packaged blends. more: those that read context and response together; encoder: of `cosine` and
-    `repetition`."""
+    """The parts that `blend`, `blend-base` and `blend-fast` have in common, and `more`: those that read context and
+    response together. encoder: the encoder of `cosine` and `repetition`."""
     settings = {"encoder": encoder}
     return (
         Part(evaluator="cosine", settings={**settings, "join": "mean"}, weight=6),
@@ -111,8 +111,8 @@ def _mostly_cosine(*more: Part, encoder: str = MPNET) -> tuple[Part, ...]:
 
 
 class BlendSettings(EvaluatorSettings):
-    """Settings of `blend`. The default controls follow length and wording, of which only human scores tell whether much
-    is good."""
+    """Settings of `blend`. The default controls follow the response's length and wording; only human scores can tell
+    whether a high value of these is good."""
 
     parts: tuple[Part, ...] = Field(
         _mostly_cosine(
@@ -125,26 +125,26 @@ class BlendSettings(EvaluatorSettings):
     )
     """a list of parts, each a name or a table of `Part`; or @FILE, a TOML file with a table [[parts]] each"""
     negatives: str = "drawn+copied+own+generic+shuffle-golden+other-question"
-    """what true responses are told from, as `ssrem negatives` names it; drawn: all negatives of the speaker tables"""
+    """negatives to tell true responses from, named as by `ssrem negatives`; drawn: all those of the speaker tables"""
     generator_settings: dict[str, Any] = Field({})
-    """of the generator of negatives, such as mask-and-fill's model"""
+    """settings of the generator of negatives, such as mask-and-fill's model"""
     contexts: Count = 160
     """responses of the training split that are drawn and scored"""
     valid_contexts: Count = 60
     """responses of the validation split that are drawn and scored"""
     l2: float = Field(1.0, ge=0, le=1e9)
-    """regularisation towards the weights before learning: which negatives there are, and how many of each kind, is
-    arbitrary, and weaker regularisation follows the kind that is easiest to tell"""
+    """regularisation towards the weights before learning; which kinds of negatives there are, and how many of
+    each, is arbitrary, and with less regularisation the weights follow the kind that is easiest to tell"""
     clip: Positive = 8.0
-    """the most standard deviations of true responses below their mean by which a part's score counts"""
+    """how far below the mean of true responses a part's score counts at most, in their standard deviations"""
     cap: Positive = 2.0
-    """the same above their mean; low, since a response that is closer to its context, or likelier after it, than nearly
-    all true ones is no better for that: it may be a copy"""
+    """the same above the mean; low, since a response that is closer to its context, or likelier after it, than
+    nearly all true ones is no better for that: it may be a copy"""
     products: Products = "int8"
-    """of the parts' cross-encoders, and of their sentence encoders unless their name says it; int8: whole numbers on
-    the CPU, in half to three quarters of the time"""
+    """numbers that the parts' cross-encoders multiply, and their sentence encoders unless their name sets it; int8:
+    whole numbers on the CPU, in half to three quarters of the time"""
     folds: int = Field(5, ge=2, le=LARGEST)
-    """of the inner cross-validation where human scores are learned"""
+    """folds of the cross-validation by context when learning from the human scores of one set"""
     seed: Seed = 0
 
     @field_validator("parts", mode="before")
@@ -177,7 +177,7 @@ class BlendSettings(EvaluatorSettings):
 
     @property
     def prior(self) -> Floats:
-        """The weights that learning starts from, float64 (m,), of sum 1."""
+        """The weights before learning, float64 (m,), with sum 1."""
         shares: Floats = np.array(_shares(self.parts))
         return shares / sum(shares)
 
@@ -188,10 +188,10 @@ def _shares(parts: Iterable[Part]) -> list[float]:
 
 
 class BlendFastSettings(BlendSettings):
-    """Settings of `blend-fast`: without a language model, it can learn from more responses.
+    """Settings of `blend-fast`, which can learn from more responses because it has no language model.
 
-    Learning to tell responses apart takes a sentence encoder's vectors away from what holds for other conversations, so
-    that most of the weight is the cosine's by an encoder that did not learn it.
+    A sentence encoder that is trained to tell responses apart fits other conversations less well. Most of the weight
+    therefore lies on `cosine` and `repetition`, whose encoder was not trained for that.
     """
 
     parts: tuple[Part, ...] = Field(_mostly_cosine(encoder=MOVED), min_length=1)
@@ -200,14 +200,14 @@ class BlendFastSettings(BlendSettings):
 
 
 class BlendBaseSettings(BlendFastSettings):
-    """Settings of `blend-base`: those of `blend-fast`, with all-mpnet-base-v2."""
+    """Settings of `blend-base`: those of `blend-fast`, with all-mpnet-base-v2 and the part `retrieval`."""
 
     parts: tuple[Part, ...] = Field(_mostly_cosine(_RETRIEVAL), min_length=1)
 
 
 class BlendRefSettings(BlendSettings):
-    """Settings of `blend-ref`; those that concern negatives have no effect. No true responses say how close to the
-    reference is close enough, so the cap is high."""
+    """Settings of `blend-ref`; those that concern negatives have no effect. The cap is high, because no scores of true
+    responses show how close to the reference is close enough."""
 
     parts: tuple[Part, ...] = Field(
         (
@@ -226,7 +226,7 @@ class BlendRefSettings(BlendSettings):
 
 
 class LmSumSettings(BlendSettings):
-    """Settings of `lm-sum`, whose parts count however far they lie from the mean."""
+    """Settings of `lm-sum`, whose parts' scores are not limited: both limits are practically infinite."""
 
     parts: tuple[Part, ...] = Field((Part(evaluator="lm-coherence"), Part(evaluator="lm-pmi")), min_length=1)
     clip: Positive = 1e9
@@ -235,18 +235,18 @@ class LmSumSettings(BlendSettings):
 
 
 class Blend(Trained):
-    """f = offset + Σ weight · z over other evaluators' f, each standardised by its scores of true responses in the fit.
+    """f = offset + Σ weight · z, where z is another evaluator's f, standardised by its scores of true responses.
 
-    `fit` learns the weights without human scores: Σ |weight| = 1, and f lies from -`clip` to `cap`. `tuned_on` learns
-    them from human scores: of one set f predicts the score on the unit range, and may exceed it. Among the default
-    parts is `lm-pmi`, how much likelier the context makes the response, as a mean over its tokens, which favours short
-    responses, and as their sum, which favours long ones. The mean log-probability itself, `lm-coherence`, follows
-    wording and length; like `length` it is a control.
+    `fit` learns the weights without human scores; then Σ |weight| = 1, and f lies from -`clip` to `cap`. `tuned_on`
+    learns them from human scores; with one set, f predicts the score on the unit range, and may exceed it. Two default
+    parts measure how much likelier the context makes the response: `lm-pmi` as the mean over the response's tokens,
+    which favours short responses, and `lm-pmi-sum` as the sum, which favours long ones. `lm-coherence`, the mean
+    log-probability itself, follows wording and length; like `length` it is a control.
 
-    members: part → evaluator, in order. A sample's reference is not read. Parts with one encoder share its vectors,
-    parts with one language model its passes, and what the parts gave for the latest samples is remembered in `known`,
-    so that a cross-validation scores each sample once. Saved are weights, centre and spread, float64 (m,), and offset
-    (1,).
+    members: part → evaluator, in order. A sample's reference is not read. Parts with the same encoder share its
+    vectors, and parts with the same language model its passes. `known` remembers the parts' scores of the latest
+    samples, so that a cross-validation scores each sample once. The saved tensors are weights, centre and spread,
+    float64 (m,), and offset (1,).
     """
 
     name: ClassVar[str] = "blend"
@@ -257,19 +257,20 @@ class Blend(Trained):
     form: ClassVar[str] = "ssrem-blend-3"
     judged: ClassVar[int] = 0
     referenced: ClassVar[bool] = False
-    """Whether a part gives its score with the reference, or f."""
+    """Whether the parts give their overall score, which may read the reference; otherwise they give f."""
 
     def __init__(
         self, settings: BlendSettings | None = None, *, members: Mapping[str, Evaluator] | None = None
     ) -> None:
-        """members: evaluators that are ready to score, by part. Those that are no parts of the settings replace these;
-        without members the parts are built. EvaluatorError for a part that cannot be used."""
+        """members: evaluators that are ready to score, by part. If their names are not those of the parts in the
+        settings, in order, they replace these, each with weight 1. Without members the parts of the settings are built.
+        EvaluatorError for a part that cannot be used."""
         super().__init__(settings)
         if members and list(members) != [part.key for part in self.settings.parts]:
             named = [Part(evaluator=one.name, name=part) for part, one in members.items()]
             self.settings = self.settings.model_copy(update={"parts": tuple(named)})
         self.members: dict[str, Evaluator] = dict(members or _built(self.settings))
-        # All settings of a part are saved with it, so that a default or a file may change.
+        # Parts are saved with all of their settings, so that a later change of a default or a file has no effect.
         parts = [_in_full(part, self.members[part.key]) for part in self.settings.parts]
         self.settings = self.settings.model_copy(update={"parts": tuple(parts)})
         for part, member in self.members.items():
@@ -284,7 +285,7 @@ class Blend(Trained):
 
     @classmethod
     def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
-        """With the provider's evaluators for the parts that have to be trained first."""
+        """A blend with these settings; parts that have to be trained first come from the provider."""
         chosen: Any = cls.settings_model(**settings)
         trained = {
             part.key: provider.evaluator(part.evaluator)
@@ -295,7 +296,7 @@ class Blend(Trained):
 
     @property
     def weights(self) -> dict[str, float]:
-        """Part → its weight, as a share of the sum of absolute weights."""
+        """Map each part to its weight, as a share of the sum of absolute weights."""
         self._check_trained()
         weights = self.tensors["weights"]
         shares = weights / (np.abs(weights).sum() or 1.0)
@@ -316,7 +317,7 @@ class Blend(Trained):
         return Scores.of(truncated, reasons, f=total, f_unit=self.f_unit(total))
 
     def standardised(self, values: Floats, centre: Floats, spread: Floats) -> Floats:
-        """z of the parts' scores (n, m), within `clip` and `cap`."""
+        """The parts' scores (n, m), standardised and limited to the range from -`clip` to `cap`."""
         z: Floats = np.clip((values - centre) / spread, -self.settings.clip, self.settings.cap)
         return z
 
@@ -328,7 +329,7 @@ class Blend(Trained):
         rows: list[tuple[Floats, bool, str]] = []
         for first in range(0, len(visible), _CHUNK):
             chunk = visible[first : first + _CHUNK]
-            # Other threads may forget what is known meanwhile.
+            # Copied, because other threads may remove scores from `self.known` meanwhile.
             known = {one: row for one in dict.fromkeys(chunk) if (row := self.known.get(one))}
             known |= self._scored([one for one in dict.fromkeys(chunk) if one not in known])
             rows += [known[sample] for sample in chunk]
@@ -339,7 +340,7 @@ class Blend(Trained):
         return values, np.array([row[1] for row in rows], dtype=bool), [row[2] for row in rows]
 
     def _scored(self, samples: Sequence[Sample]) -> dict[Sample, tuple[Floats, bool, str]]:
-        """Sample → its row of `part_scores`. EvaluatorError where a score is not finite and the part says no reason."""
+        """Map each sample to its row of `part_scores`; EvaluatorError if a score is not finite without a reason."""
         if not samples:
             return {}
         columns: dict[str, Floats] = {}
@@ -360,7 +361,7 @@ class Blend(Trained):
         return dict(zip(samples, zip(values, truncated.tolist(), reasons, strict=True), strict=True))
 
     def _fit(self, candidates: Candidates, progress: Progress | None, checkpoint: Path | None) -> Training:
-        """There is no checkpoint, as most of the time goes into the parts' scores."""
+        """Learn from pairs; `checkpoint` is not used, as most of the time goes into the parts' scores."""
         from ssrem.evaluators.blend_learning import learn_pairs
 
         return learn_pairs(self, candidates, progress)
@@ -373,8 +374,8 @@ class Blend(Trained):
     def learned(
         self, weights: Floats, scales: tuple[Floats, Floats], offset: float, z: Floats, tuned: int
     ) -> None:
-        """Take these weights. scales: centre and spread of the parts; z (n, m): standardised scores, which give the
-        bounds; tuned: number of human scores behind it."""
+        """Make these the learned weights. scales: centre and spread of the parts; z (n, m): standardised scores, which
+        give the bounds; tuned: number of human scores that the weights were learned from."""
         tensors = dict(zip(("weights", "centre", "spread"), (weights, *scales), strict=True))
         tensors["offset"] = np.array([offset])
         self.take(tensors, {self.parts[0]: Bounds.of(offset + z @ weights)}, tuned)
@@ -390,7 +391,7 @@ class Blend(Trained):
             member = self.members[part.key]
             if part.folder or (member.learns_from and not comes_packaged(member.name, member.signature)):
                 member.save(folder / MEMBERS / part.key)
-            else:  # of what was saved there before
+            else:  # left by an earlier save
                 shutil.rmtree(folder / MEMBERS / part.key, ignore_errors=True)
 
     @classmethod
@@ -403,8 +404,8 @@ class Blend(Trained):
 class BlendFast(Blend):
     """A `Blend` without a language model.
 
-    Its parts: the cosine of a sentence encoder with the last turns, `ssrem-minilm`, and two that recognise faults:
-    `repetition` (a turn of the context again) and `fluency` (word order). `length` is a control.
+    Its parts: `cosine`, the similarity to the last turns by a sentence encoder; `ssrem-minilm`; and two that recognise
+    faults, `repetition` (of a turn of the context) and `fluency` (word order). `length` is a control.
     """
 
     name: ClassVar[str] = "blend-fast"
@@ -412,7 +413,7 @@ class BlendFast(Blend):
 
 
 class BlendBase(Blend):
-    """`BlendFast` with a sentence encoder of base size, all-mpnet-base-v2, for `cosine` and `repetition`."""
+    """`BlendFast` with `retrieval`, and with the larger encoder all-mpnet-base-v2 for `cosine` and `repetition`."""
 
     name: ClassVar[str] = "blend-base"
     settings_model: ClassVar[type[EvaluatorSettings]] = BlendBaseSettings
@@ -427,10 +428,10 @@ class LmSum(Blend):
 
 
 class BlendRef(Blend):
-    """h: a weighted sum over evaluators that may read the reference, its weights learned from human scores alone.
+    """h = a weighted sum over evaluators that may read the reference, with weights learned from human scores alone.
 
-    A part gives h where it has one, else g, else f. The true response is its own reference, so telling it from
-    negatives teaches nothing here: `fit` refuses. h is NaN without a reference.
+    Each part gives its overall score: h if it has one, else f, else g. The true response is its own reference, so
+    telling it from negatives teaches nothing here, and `fit` raises EvaluatorError. h is NaN without a reference.
     """
 
     name: ClassVar[str] = "blend-ref"
@@ -446,13 +447,13 @@ class BlendRef(Blend):
 
 
 def _built(settings: Any, at_hand: Mapping[str, Evaluator] | None = None) -> dict[str, Evaluator]:
-    """Part → its evaluator, in order; those not at hand are built."""
+    """Map each part, in order, to its evaluator; those that are not at hand are built."""
     known = at_hand or {}
     return {part.key: known.get(part.key) or part.build() for part in settings.parts}
 
 
 def _in_full(part: Part, member: Any) -> Part:
-    """The part with all settings of its evaluator; one that learned or lies in a folder has none here."""
+    """The part with all settings of its evaluator; unchanged for a trained evaluator and for one from a folder."""
     if member.learns_from or part.folder:
         return part
     return part.model_copy(update={"settings": member.settings.model_dump(mode="json")})
@@ -461,8 +462,8 @@ def _in_full(part: Part, member: Any) -> Part:
 class Memory:
     """An encoder's cache: each text is encoded once for all parts that read it through this encoder.
 
-    given: the parts' encoder; int8: a transformer on the CPU computes by products of whole numbers, unless its name
-    asks for others.
+    given: the parts' encoder. int8: whether a transformer on the CPU multiplies whole numbers, unless its name asks for
+    other numbers.
     """
 
     def __init__(self, given: Encoder, *, int8: bool) -> None:
@@ -471,7 +472,7 @@ class Memory:
 
     @cached_property
     def encoder(self) -> Encoder:
-        """What computes the vectors, made for the first text."""
+        """The encoder that computes the vectors, made when it is first needed."""
         given = self.given
         if not self.int8 or not isinstance(given, Transformer | AdaptedTransformer):
             return given
@@ -479,7 +480,7 @@ class Memory:
         return given if start.form or start.model.device.type != "cpu" else given.in_int8()
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
-        known = self.known  # which another thread may replace, but not empty
+        known = self.known  # another thread may replace the dict, but never empties it
         new = [text for text in dict.fromkeys(texts) if text not in known]
         known |= zip(new, self.encoder.compute(new), strict=True)
         if len(known) > _TEXTS:

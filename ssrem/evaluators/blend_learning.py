@@ -38,7 +38,7 @@ from ssrem.samples import (
 from ssrem.training import Training
 
 Blend = Any
-"""A `ssrem.evaluators.blend.Blend`, which imports this module."""
+"""Stands for `ssrem.evaluators.blend.Blend`, whose module imports this one."""
 
 _BLOCK = 256
 _TAIL = 1.0
@@ -49,10 +49,10 @@ _STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 
 @dataclass(frozen=True)
 class Trials:
-    """Scored true responses and their negatives of a split, one after another.
+    """The true responses of a split, each followed by its negatives, with their scores; r responses in all.
 
-    values (r, m): of the parts. words (r,): log(1 + number of words). true (r,): the row of the true response of each
-    row, its own for a true response.
+    values (r, m): scores by the parts. words (r,): log(1 + number of words). true (r,): for a negative the row of its
+    true response, for a true response its own row.
     """
 
     values: Floats
@@ -65,13 +65,13 @@ class Trials:
         return np.equal(self.true, np.arange(len(self.true)))
 
     def apart(self, scores: Floats) -> Floats:
-        """How far each negative's true response lies above it by scores (r, …)."""
+        """For each negative, the score of its true response minus its own, by scores (r, …)."""
         negatives = np.flatnonzero(~self.is_true)
         return scores[self.true[negatives]] - scores[negatives]
 
     @property
     def shares(self) -> Floats:
-        """The share of each negative in the mean over responses of the mean over their negatives."""
+        """The weight of each negative in a mean over each response's negatives and then over responses; sum 1."""
         true = self.true[~self.is_true]
         return 1 / np.bincount(true)[true] / len(np.unique(true))
 
@@ -81,13 +81,13 @@ class Trials:
 
 
 def learn_pairs(blend: Blend, candidates: Candidates, progress: Progress | None) -> Training:
-    """Weights by pairwise logistic regression: each true response against each of its own negatives.
+    """Learn weights by pairwise logistic regression of each true response against each of its own negatives.
 
-    Minimises the mean of -log σ(f(true) - f(negative)) + l2 Σ (w - p Σ w)², w ≥ 0, where f = Σ w z + β log(1 + words),
-    a mean over a response's negatives and then over responses: regularisation draws the weights to the prior p, not to
-    zero. z is a part's score, standardised by the true responses of the train split, so that its scale does not depend
-    on the kinds of negatives; by all responses only where the true ones hardly differ. A control has weight 0. The
-    weights that are kept sum to 1, without β; the valid split gives figures and bounds.
+    Minimises the mean of -log σ(f(true) - f(negative)) + l2 Σ (w - p Σ w)², w ≥ 0, where f = Σ w z + β log(1 + words).
+    The mean is over a response's negatives and then over responses. Regularisation draws the weights to the prior p,
+    not to zero. z is a part's score, standardised by the true responses of the train split, so that its scale does not
+    depend on the kinds of negatives, or by all responses where the true ones hardly differ. A control has weight 0.
+    Finally β is dropped and the weights are scaled to sum 1. The valid split gives figures and bounds.
     """
     from scipy.optimize import minimize
 
@@ -147,10 +147,10 @@ def learn_pairs(blend: Blend, candidates: Candidates, progress: Progress | None)
 def _trials(
     blend: Blend, candidates: Candidates, progress: Progress | None
 ) -> tuple[dict[int, Trials], list[str]]:
-    """Split → drawn true responses and their negatives with the parts' scores, and notes.
+    """Map each split to its drawn true responses and their negatives, scored by the parts; and notes on omissions.
 
-    Left out are those that a part has no score of, and true responses that are left without a negative. EvaluatorError
-    if nothing is left of a split.
+    A response without a score by every part is left out, and so are negatives whose true response is left out and true
+    responses without a remaining negative. EvaluatorError if nothing of a split remains.
     """
     samples: list[Sample] = []
     true, split = [], []
@@ -185,7 +185,7 @@ def _trials(
 
 
 def _groups(blend: Blend, candidates: Candidates, split: int) -> list[tuple[Sample, list[str]]]:
-    """Drawn true responses, each with its negatives: of those of a generator the one nearest in number of words."""
+    """Drawn true responses, each with one negative of each generator: the one nearest to it in number of words."""
     settings = blend.settings
     drawn = ((kind, candidates.negatives.get(KIND_OF[kind])) for kind in KIND_OF)
     listed = "+".join(f"{kind}-{rows.shape[1]}" for kind, rows in drawn if rows is not None and rows.size)
@@ -211,17 +211,17 @@ def _groups(blend: Blend, candidates: Candidates, split: int) -> list[tuple[Samp
 
 
 def learn_scores(blend: Blend, sets: Mapping[str, Labels], progress: Progress | None) -> Training:
-    """Weights by ridge regression on human scores, in closed form; a weight may be negative.
+    """Learn weights by ridge regression on human scores, in closed form; a weight may be negative.
 
-    w = a w₀ + d, where w₀ are the weights learned before (without them, the prior): a is free, and l2 Σ d² is added to
-    the mean squared error. Without weights before, the parts are standardised by the annotated samples.
+    w = a w₀ + d, where w₀ are the weights learned before or, if there are none, the prior; a is free, and l2 Σ d² is
+    added to the mean squared error. If no weights were learned before, the annotated samples standardise the parts.
 
-    Of one set f learns (score - low) / (high - low). l2 is chosen by cross-validation by context. Figures:
-    `out_of_fold`, Spearman where each context is scored by weights and an l2 that were learned from the other folds,
-    and `unlearned`, by the weights before. Of several sets, which count equally, scores are standardised within a set,
-    and the parts centred there, so that neither its scale nor its mean teaches anything; f predicts how many standard
-    deviations of a set a score lies above its mean. l2 is chosen by leaving one set out. Figures: `left_out SET` and
-    `unlearned SET`, and their means.
+    With one set, f learns (score - low) / (high - low), and l2 is chosen by cross-validation by context. Figures:
+    `out_of_fold`, Spearman's correlation where each context is scored by weights and an l2 that were learned from the
+    other folds, and `unlearned`, that of scores by w₀. With several sets, which count equally, scores are standardised
+    and parts centred within each set, so that neither its scale nor its mean has an effect; f predicts how many
+    standard deviations of a set a score lies above its mean, and l2 is chosen by leaving one set out. Figures:
+    `left_out SET` and `unlearned SET`, and their means.
     """
     began, several, settings = time.perf_counter(), len(sets) > 1, blend.settings
     samples, human, notes = list[Sample](), list[Floats](), list[str]()
@@ -237,13 +237,13 @@ def learn_scores(blend: Blend, sets: Mapping[str, Labels], progress: Progress | 
     z = blend.standardised(values, centre, spread)
     middles = np.array([z[of == one].mean(axis=0) for one in range(len(sets))])
     target = np.concatenate([(one - one.mean()) / one.std() if several else one for one in human])
-    # Rows of a set weigh as much together as those of another.
+    # The rows of each set have the same weight in all.
     weight = np.sqrt(len(of) / (len(sets) * np.bincount(of)[of]))
     design = (z - middles[of]) * weight[:, None] if several else z
     wanted = target * weight if several else target
 
     def folds(rows: Rows) -> Rows:
-        """Folds of the rows (k,): their sets, or folds by context of what is of one set, or of the only other."""
+        """The fold of each of the rows, (k,): its set or, if all are of one set, a fold by context."""
         if len(np.unique(of[rows])) > 1:
             return of[rows]
         some = [samples[row] for row in rows.tolist()]
@@ -286,7 +286,7 @@ def _scored(name: str, blend: Blend, labels: Labels) -> tuple[list[Sample], Floa
     """The samples that every part scores, their human scores on the unit range, and a note on the others."""
     low, high = labels.scale
     scores = (on_scale(name, labels.pairs, labels.scale) - low) / (high - low)
-    check_enough(name, labels.samples)  # before an endpoint is asked
+    check_enough(name, labels.samples)  # before a judge sends requests
     reasons = blend.part_scores(labels.samples)[2]
     usable, notes = [not reason for reason in reasons], left_out(reasons)
     samples = [*compress(labels.samples, usable)]
@@ -297,9 +297,9 @@ def _scored(name: str, blend: Blend, labels: Labels) -> tuple[list[Sample], Floa
 def ridge_path(
     z: Floats, target: Floats, fold: Rows, prior: Floats, progress: Progress | None = None
 ) -> list[dict[str, float]]:
-    """The losses of `ridge` of each strength, weakest first: over all rows, and of each row by the other folds.
+    """The losses of `ridge` with each strength, weakest first: when learning from all rows, and out of fold.
 
-    fold (n,): the fold that holds each row out.
+    Out of fold, each row is predicted from the rows of other folds. fold (n,): the fold of each row.
     """
     path = []
     for at, strength in enumerate(_STRENGTHS, 1):
@@ -336,10 +336,10 @@ def ridge(z: Floats, target: Floats, prior: Floats, strength: float) -> tuple[Fl
 
 
 def scales(values: Floats, others: Floats) -> tuple[Floats, Floats]:
-    """Centre and spread (m,): mean and deviation of `values` (n, m) without the outer percent at each end.
+    """Centre and spread (m,): mean and standard deviation of `values` (n, m), clipped at percentiles 1 and 99.
 
-    Where that deviation is less than a tenth of that of `others` (k, m), as of a part that recognises something rare,
-    the spread is that of these, without their outer percent if they differ then too; it is 1 if none differ.
+    Where that deviation is less than a tenth of that of `others` (k, m), as for a part that recognises something rare,
+    the spread is the deviation of `others`, clipped alike unless they are constant then; 1 if they are all the same.
     """
     inner, wider = (
         np.clip(rows, *np.percentile(rows, [_TAIL, 100 - _TAIL], axis=0)) for rows in (values, others)
@@ -353,5 +353,5 @@ def scales(values: Floats, others: Floats) -> tuple[Floats, Floats]:
 
 
 def _rho(one: Floats, other: Floats) -> float:
-    """Spearman's, 0 where it is undefined, as one side is the same for all."""
+    """Spearman's correlation; 0 where it is undefined because one side is constant."""
     return spearman(one, other).statistic or 0.0

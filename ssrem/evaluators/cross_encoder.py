@@ -46,7 +46,7 @@ class CrossEncoderSettings(EvaluatorSettings):
     context_turns: Count = 3
     """number of last turns that are read"""
     max_tokens: Count = 96
-    """of context and response together"""
+    """tokens of context and response together, at most"""
     contexts: Count = 800
     """responses to learn from, drawn once; the default takes minutes on two processor cores: with a GPU use all
     responses, freeze 0 and 3 epochs"""
@@ -54,22 +54,22 @@ class CrossEncoderSettings(EvaluatorSettings):
     """responses that choose the epoch, drawn once"""
     epochs: Count = 2
     batch_size: Count = 16
-    """in responses, each with its negatives"""
+    """responses in a batch, each with its negatives"""
     loss: Literal["binary", "softmax"] = "binary"
-    """binary: cross-entropy of each response, as in the papers; softmax: of the true one among its negatives"""
+    """binary: cross-entropy of each response, as in the papers; softmax: of the true response among its negatives"""
     learning_rate: _Rate = 2e-5
-    """of the transformer; this and the next rise over the share `warmup` of the steps and then fall to 0"""
+    """learning rate of the transformer; this and the next rise over the share `warmup` of the steps, then fall to 0"""
     head_learning_rate: Positive = 5e-4
-    """of the head"""
+    """learning rate of the head"""
     warmup: Annotated[float, Field(ge=0, le=1)] = 0.1
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    """before the head"""
+    """dropout before the head"""
     freeze: Natural = 4
     """number of lowest layers that do not learn, nor do the embeddings; their output is computed once per training if
     it fits into 1 GiB; 0: everything learns"""
     rank: Natural = 0
-    """of adapters that learn in place of the layers from `freeze` on, so that a saved evaluator takes a few MB; 0: the
-    layers themselves learn"""
+    """rank of adapters that learn in place of the layers from `freeze` on, so that a saved evaluator takes a few MB; 0:
+    the layers themselves learn"""
     patience: Count = 2
     """epochs without a lower validation loss before training stops"""
     seed: Seed = 0
@@ -82,9 +82,9 @@ class CrossEncoderSettings(EvaluatorSettings):
 class CrossEncoder(Trained):
     """f = sigmoid(logit) in (0, 1), computed in float32 on any device.
 
-    Unknown texts are scored like others. A sample is `truncated` if it has more than `max_tokens` tokens, or one of its
-    texts more than the prior's encoder reads. Training gives equal weights for equal seed, device, precision and number
-    of threads.
+    Texts without a known word are scored like others. A sample is `truncated` if it has more than `max_tokens` tokens,
+    or one of its texts has more than the prior's encoder reads. Training gives equal weights for equal seed, device,
+    precision and number of threads.
     """
 
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
@@ -96,7 +96,7 @@ class CrossEncoder(Trained):
     net: Any = None
     """The network with the learned weights."""
     int8: bool = False
-    """Whether products are of whole numbers when the CPU scores, as in a blend."""
+    """Whether scoring on the CPU multiplies whole numbers; a blend sets it."""
 
     @cached_property
     def base(self) -> Base:
@@ -113,7 +113,7 @@ class CrossEncoder(Trained):
 
     @abstractmethod
     def negatives(self) -> Generator:
-        """What makes the negatives that `fit` learns from."""
+        """The generator of the negatives that `fit` learns from."""
 
     def _about(self) -> str:
         chosen = self.settings
@@ -149,7 +149,7 @@ class CrossEncoder(Trained):
         return Scores.of(truncated, f=f, f_unit=self.f_unit(f))
 
     def _save_more(self, folder: Path) -> None:
-        """The transformer, unless it can be loaded by name: no pickled weights, code or other runtimes' files."""
+        """Copy a transformer that cannot be loaded by name, without pickled weights, code and other runtimes' files."""
         source, target = self.base.folder, folder / _TRANSFORMER
         # An evaluator may be saved to the folder that it was loaded from.
         if not self.base.named and target.exists() and target.samefile(source):
@@ -175,7 +175,7 @@ class CrossEncoder(Trained):
 
 
 class RetrievalSettings(CrossEncoderSettings):
-    """CrossEncoderSettings and the negatives.
+    """Settings of `retrieval`: those of every cross-encoder, and the negatives.
 
     The paper fine-tunes all of BERT-base: prior 'none', pooling 'cls', freeze 0, epochs 3, both learning rates 2e-5;
     its batches of 64 count pairs of context and response.
@@ -198,11 +198,11 @@ class Retrieval(CrossEncoder):
 
     def __init__(self, settings: RetrievalSettings | None = None, encoder: Encoder | None = None) -> None:
         super().__init__(settings, encoder)
-        self.negatives()  # an unknown name is an error at once
+        self.negatives()  # raises EvaluatorError for an unknown name at once
 
     @classmethod
     def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
-        """With the provider's masked language model if the negatives need one and none is set."""
+        """An evaluator with the provider's masked language model if the negatives need one and none is set."""
         chosen = RetrievalSettings(**settings)
         if not chosen.negatives_model and needs_model(chosen.negatives):
             chosen = chosen.model_copy(update={"negatives_model": str(provider.masked_lm())})
@@ -224,7 +224,7 @@ class Retrieval(CrossEncoder):
 
 
 class RobertaEvalSettings(CrossEncoderSettings):
-    """CrossEncoderSettings and the settings of `tuned_on`, tune_*.
+    """Settings of `roberta-eval`: those of every cross-encoder, and tune_* for `tuned_on`.
 
     The paper fine-tunes all of RoBERTa-large: prior 'none', pooling 'cls', freeze 0, all rates 3e-6, batches of 3,
     2 epochs of `fit` and 50 of `tuned_on`.

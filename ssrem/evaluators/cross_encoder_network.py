@@ -1,4 +1,4 @@
-"""The network of a cross-encoder: what its transformer reads of a sample, its layers, and its logits."""
+"""The network of a cross-encoder: how a sample is turned into tokens, the layers, and the logits."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _TOKENS_AT_ONCE = {"cpu": 2_048, "mps": 8_192, "cuda": 65_536}
 class Inputs:
     """n samples as the network reads them.
 
-    ids: tokens. first (n,): number of tokens before the response. prior, float32 (n,): cosines, 0 without a prior.
+    ids: token ids. first (n,): number of tokens before the response. prior, float32 (n,): cosines, 0 without a prior.
     truncated (n,): whether tokens were left out. states: the frozen layers' output for each sample, float32 (tokens, d)
-    on the CPU; None: it is computed whenever it is needed.
+    on the CPU; None: it is computed for every batch.
     """
 
     ids: tuple[tuple[int, ...], ...]
@@ -48,7 +48,7 @@ class Inputs:
 
     @cached_property
     def lengths(self) -> Rows:
-        """Tokens of each sample, int64 (n,)."""
+        """Number of tokens of each sample, int64 (n,)."""
         return np.array([len(row) for row in self.ids], dtype=np.int64)
 
     def part(self, rows: Rows) -> Inputs:
@@ -61,8 +61,8 @@ class Inputs:
 class Base:
     """A transformer before training: tokenizer, weights, and the cosine of its sentence vectors.
 
-    folder: its folder; None: as `settings.model` says. named: whether it can be loaded again by name. Training does not
-    change it.
+    folder: its folder; None: `settings.model` names it. named: whether it can be loaded again by name. Training leaves
+    it unchanged.
     """
 
     def __init__(self, name: str, settings: Any, folder: Path | None = None) -> None:
@@ -77,7 +77,7 @@ class Base:
             self.tokenizer, self.model = encoder.tokenizer, encoder.model
             self.model.to(pretrained.pick_device(settings.device))
         else:
-            # Kept, since it is shared only with what uses it at the same time.
+            # Kept, because `shared` loads the model again once nothing holds it.
             self._held = SentenceModel.shared(
                 str(self.folder), None if settings.device == "auto" else settings.device
             )
@@ -109,10 +109,10 @@ class Base:
         return f"{pretrained.weights_hash(self.model)}+{pretrained.tokenizer_hash(self.tokenizer)}"
 
     def read(self, samples: Sequence[Sample], progress: Progress | None = None) -> Inputs:
-        """[CLS] turn [SEP] … turn [SEP] response [SEP] with the last turns that are not blank.
+        """Turn each sample into [CLS] turn [SEP] … turn [SEP] response [SEP], with the last turns that are not blank.
 
-        Of a sample that is too long, the oldest tokens of the context are dropped first, then the response's last ones.
-        progress: called with the cosines that are computed and all of them.
+        If a sample is too long, the oldest tokens of the context are dropped first, then the response's last ones.
+        progress: called with the number of cosines that are computed so far, and in all.
         """
         before, between, after = self.frame
         room = self.max_tokens - len(before) - len(between) - len(after)
@@ -219,7 +219,7 @@ class CrossNet(torch.nn.Module):
     ) -> torch.Tensor:
         """Logits (b,) of tokens (b, t), their mask, the cosines (b,) and segments (b, t).
 
-        states: the output of `held`, float32 (b, t, d), which replaces tokens and segments.
+        states: the frozen layers' output, float32 (b, t, d), which replaces tokens and segments.
         """
         if states is None or self._parts is None:
             arguments = {"input_ids": ids} if types is None else {"input_ids": ids, "token_type_ids": types}
@@ -236,7 +236,7 @@ class CrossNet(torch.nn.Module):
         return {name: value for name, value in self.named_parameters() if value.requires_grad}
 
     def with_frozen_output(self, inputs: Inputs) -> Inputs:
-        """The inputs with the frozen layers' output; unchanged if there is no such layer or too little memory."""
+        """The inputs with the frozen layers' output; unchanged if it cannot be computed apart or exceeds _MOST_HELD."""
         size = int(self.model.config.hidden_size)
         if self._parts is None or int(inputs.lengths.sum()) * size * 4 > _MOST_HELD:
             return inputs
@@ -261,7 +261,7 @@ class CrossNet(torch.nn.Module):
         }
 
     def take(self, weights: Mapping[str, NDArray[Any]]) -> None:
-        """Load learned weights; EvaluatorError if names or shapes are not those of this network."""
+        """Load learned weights; EvaluatorError if their names or shapes are not those of this network."""
         trained = self.trained
         if {name: tuple(value.shape) for name, value in trained.items()} != {
             name: array.shape for name, array in weights.items()
@@ -274,8 +274,8 @@ class CrossNet(torch.nn.Module):
                 trained[name].copy_(torch.from_numpy(np.ascontiguousarray(array)))
 
     def use_int8(self) -> None:
-        """On the CPU, multiply whole numbers from now on (`layers.use_int8`): what adapters learned becomes a part of
-        the weights, so that this network is for scoring alone."""
+        """On the CPU, multiply whole numbers from now on (`layers.use_int8`). Adapters are merged into the weights, so
+        that this network can then score, but not learn."""
         if not self._int8 and self.base.device.type == "cpu":
             self._int8 = True
             merge_adapters(self.model)
@@ -290,7 +290,7 @@ class CrossNet(torch.nn.Module):
 
 
 def logits(net: CrossNet, inputs: Inputs) -> Floats:
-    """Logits of all inputs, float64 (n,), computed in float32; batches are of about one length."""
+    """Logits of all inputs, float64 (n,), computed in float32, in batches of inputs of similar length."""
     output = np.zeros(len(inputs))
     net.eval()
     with torch.inference_mode():

@@ -1,4 +1,4 @@
-"""Trains a cross-encoder: on a corpus' responses and their negatives, or on human scores."""
+"""Trains a cross-encoder, on a corpus' responses and their negatives or on human scores."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def fit(
     progress: Progress | None,
     checkpoint: Path | None,
 ) -> Training:
-    """Next-utterance prediction (Park et al. 2021, section 4.1.2; Zhao et al. 2020, section 5.2).
+    """Train by next-utterance prediction (Park et al. 2021, section 4.1.2; Zhao et al. 2020, section 5.2).
 
     With a prior, its slope and offset are fitted first; that is epoch 0, which can be the best one.
     """
@@ -42,7 +42,7 @@ def fit(
     counts = {TRAIN: settings.contexts, VALID: settings.valid_contexts}
     encoder: Any = net.base.cosine and net.base.cosine.encoder
     if encoder and checkpoint:
-        # With a large encoder the cosines take a third of the time; a training that goes on does not repeat them.
+        # With a large encoder the cosines take a third of the time; a resumed training does not repeat them.
         encoder.cache = partial(VectorStore(checkpoint / "vectors").encode, encoder)
     try:
         learned, valid = (
@@ -80,9 +80,9 @@ def fit(
 
 
 def tune(evaluator: Any, labels: Labels, progress: Progress | None) -> Training:
-    """Mean squared error of f on human scores scaled to the unit range (Zhao et al. 2020, eq. 6).
+    """Train by the mean squared error of f on human scores scaled to the unit range (Zhao et al. 2020, eq. 6).
 
-    A tenth of the contexts is held out. After a fit, or with a prior, slope and offset of the logit are fitted to the
+    A tenth of the contexts is held out. After `fit`, or with a prior, slope and offset of the logit are fitted to the
     scores first; that is epoch 0, which can be the best one.
     """
     began, net, chosen = time.perf_counter(), evaluator.fresh_net(), evaluator.settings
@@ -107,7 +107,7 @@ def tune(evaluator: Any, labels: Labels, progress: Progress | None) -> Training:
 
 
 def _learned(evaluator: Any, net: CrossNet, inputs: Inputs, tuned: int = 0) -> None:
-    """Give the evaluator the network's weights, and the bounds of its scores of `inputs`."""
+    """Give the evaluator the network's weights, and the bounds of its scores of the inputs."""
     weights = net.weights()
     net.take(weights)
     evaluator.take(weights, {"f": Bounds.of(sigmoid(logits(net, inputs)))}, tuned=tuned)
@@ -129,20 +129,20 @@ class Groups:
 
     @cached_property
     def sizes(self) -> Rows:
-        """Samples of each group, int64 (n,)."""
+        """Number of samples in each group, int64 (n,)."""
         return np.diff(self.starts, append=len(self))
 
     def data(self) -> list[NDArray[Any]]:
-        """Tokens, targets and groups."""
+        """What a checkpoint recognises the data by: all token ids; lengths, first and targets (m,); starts (n,)."""
         tokens = np.concatenate([np.array(ids, dtype=np.int64) for ids in self.inputs.ids])
         return [tokens, self.inputs.lengths, self.inputs.first, self.targets, self.starts]
 
 
 @dataclass(frozen=True)
 class CrossObjective:
-    """`net`, learned from `learned` and judged on `valid`. kind: of the loss, 'binary', 'softmax' or 'squared'.
+    """The training of `net` on `learned`, validated on `valid`. kind: the loss, 'binary', 'softmax' or 'squared'.
 
-    settings: its epochs, batch size (in groups) and rates.
+    settings: epochs, batch size (in groups), learning rates, warm-up, patience, seed and precision.
     """
 
     net: CrossNet
@@ -152,7 +152,7 @@ class CrossObjective:
     kind: str
 
     def learn(self, progress: Progress | None, checkpoint: Checkpoint | None, *, from_0: bool) -> Curve:
-        """Warm-up and decay, gradients clipped to norm 1; `net` ends in the state of the best epoch."""
+        """Train with warm-up, decay and gradients clipped to norm 1; `net` ends in the state of the best epoch."""
         plan = Schedule(
             self.settings.epochs,
             self.settings.seed,
@@ -175,7 +175,7 @@ class CrossObjective:
     def epochs(self) -> Iterator[Sequence[Rows]]:
         lengths = np.maximum.reduceat(
             self.learned.inputs.lengths, self.learned.starts
-        )  # of each group's longest
+        )  # of the longest sample in each group
         seed = [self.settings.seed, 3]
         return shuffled_epochs(len(lengths), self.settings.batch_size, seed, lengths=lengths)
 
@@ -188,9 +188,9 @@ class CrossObjective:
         return Loss.averaged(losses(self.kind, z.float(), targets, sizes).mean(), len(rows))
 
     def validate(self, epoch: int) -> dict[str, float]:
-        """Mean loss and, with negatives, the share of them that score below the true response.
+        """Mean loss and, if there are negatives, the share of them that score below their true response.
 
-        In epoch 0 the training loss too, which the trainer measures while it learns.
+        In epoch 0 also the training loss; in later epochs the trainer measures it during training.
         """
         z, examples = logits(self.net, self.valid.inputs), self.valid
         figures = {"valid_loss": self._mean_loss(z, examples)}
@@ -229,7 +229,7 @@ def calibrate(net: CrossNet, values: Floats, targets: NDArray[np.float32]) -> No
     def loss(line: Floats) -> tuple[float, Floats]:
         z = line[0] * values + line[1]
         error = (sigmoid(z) - wanted) / len(z)
-        # The penalty bounds the slope if the values separate the targets without an error.
+        # The penalty keeps the slope finite if the values separate the targets without an error.
         total = float(np.mean(np.logaddexp(0, z) - wanted * z)) + 5e-6 * float(line[0]) ** 2
         return total, np.array([error @ values + 1e-5 * line[0], error.sum()])
 
@@ -250,8 +250,8 @@ def _examples(
 ) -> Groups:
     """`count` responses of the split, drawn once, each with its negatives; responses without one are left out.
 
-    progress: of the negatives, and then of the prior's cosines; folder: for `negatives_by_response`. Either can take as
-    long as the training.
+    progress: called for the negatives, then for the prior's cosines; either can take as long as the training. folder:
+    where `negatives_by_response` keeps the negatives.
     """
     rows, seed = candidates.rows(split), net.settings.seed
     rows = rows[candidates.context_stop[rows] > candidates.context_start[rows]]

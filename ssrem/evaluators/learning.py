@@ -1,4 +1,4 @@
-"""What evaluators learn from: responses of the candidates with their negatives, and human scores."""
+"""Data that evaluators learn from: responses with their negatives, and human scores."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ _FEWEST_SAMPLES, _FEWEST_CONTEXTS = 10, 5
 
 @dataclass(frozen=True)
 class CandidateColumns:
-    """The candidates of a split's responses. rows (n,): the responses. start, stop (n,): their contexts.
+    """The candidates of n responses, in columns. rows (n,): positions of the responses in the `Candidates`.
 
-    joined (n, m): rows of the texts, kind by kind, -1 for a missing candidate. widths: kind → number of its columns.
+    start, stop (n,): the range of texts that is the context. joined (n, m): the candidates of all kinds, kind by kind,
+    as rows of the texts, -1 for a missing one. widths: kind → number of its columns.
     """
 
     rows: Rows
@@ -47,7 +48,7 @@ class CandidateColumns:
 
     @classmethod
     def of(cls, candidates: Candidates, split: int | None) -> CandidateColumns:
-        """Of a split's responses, in order: GT, the kinds of `candidates.negatives` and Context (the last turn)."""
+        """Columns of a split's responses: GT, the kinds of `candidates.negatives`, and Context (the last turn)."""
         rows = candidates.rows(split)
         start, stop = candidates.context_start[rows], candidates.context_stop[rows]
         wanted = {"GT": candidates.response[rows, None]}
@@ -57,7 +58,7 @@ class CandidateColumns:
         return cls(rows, start, stop, joined, {kind: column.shape[1] for kind, column in wanted.items()})
 
     def by_kind(self, values: Floats) -> dict[str, Floats]:
-        """Kind → its columns of `values` (n, m)."""
+        """Split `values` (n, m), which has the columns of `joined`, into kind → its columns."""
         edges = np.cumsum(list(self.widths.values()))[:-1]
         return dict(zip(self.widths, np.split(values, edges, axis=1), strict=True))
 
@@ -65,9 +66,9 @@ class CandidateColumns:
 def usable_rows(
     name: str, candidates: Candidates, split: int, usable: NDArray[np.bool_], lacking: str
 ) -> Rows:
-    """Positions of the split's responses that are `usable`, bool (all responses,).
+    """Positions of those responses of the split that are usable; EvaluatorError if there are none.
 
-    lacking: what the others lack, for the EvaluatorError if none is usable.
+    usable: bool, one for each of all responses. lacking: what unusable ones lack, for the error message.
     """
     rows = candidates.rows(split)
     rows = rows[usable[rows]]
@@ -81,7 +82,7 @@ def usable_rows(
 def learned_and_valid(
     name: str, candidates: Candidates, usable: NDArray[np.bool_], lacking: str, config: Any
 ) -> tuple[Rows, Rows, list[str]]:
-    """Usable responses of the training split, and `config.max_valid` of the validation split's; notes on the latter."""
+    """Usable responses of the training split, and at most `config.max_valid` of the validation split; notes."""
     learned, valid = (usable_rows(name, candidates, split, usable, lacking) for split in (TRAIN, VALID))
     drawn = draw(valid, config.max_valid, [config.seed, 5])
     note = f"validation takes {len(drawn)} of {len(valid)} responses, drawn once (max_valid)"
@@ -89,7 +90,7 @@ def learned_and_valid(
 
 
 def contents(texts: Sequence[str]) -> Rows:
-    """For each text the number of the first that differs from it in no more than case and spaces, int64 (n,)."""
+    """For each text the position of the first text that is equal up to case and spaces, int64 (n,)."""
     same: dict[str, int] = {}
     return np.array([same.setdefault(" ".join(text.lower().split()), at) for at, text in enumerate(texts)])
 
@@ -105,10 +106,10 @@ def negatives_by_response(
     progress: Progress | None = None,
     folder: Path | None = None,
 ) -> list[tuple[Sample, list[Negative]]]:
-    """True response and negatives of those `rows` of a split that have a negative; EvaluatorError if none has.
+    """True response and negatives for each of `rows` that has a negative; EvaluatorError if none has.
 
-    progress: called with the rows that are done and all rows. folder: where the negatives are kept, so that a training
-    that is resumed does not generate them again.
+    split: which split the rows are from, for the error. progress: called with the number of rows done and of all rows.
+    folder: where the negatives are kept, so that a resumed training does not generate them again.
     """
     by_row: dict[int, list[Negative]] = {int(row): [] for row in rows}
     for done, batch in enumerate(_batches(candidates, rows, generator, seed, folder), 1):
@@ -127,7 +128,7 @@ def negatives_by_response(
 def _batches(
     candidates: Candidates, rows: Rows, generator: Generator, seed: int, folder: Path | None
 ) -> Iterator[list[Negative]]:
-    """The generator's batches. With a folder, a file there has a line for each, and these are not made again."""
+    """The generator's batches. With a folder, a file there keeps one line a batch, and these are not made again."""
     if folder is None:
         yield from generator.generate(candidates, rows, seed=seed)
         return
@@ -138,7 +139,7 @@ def _batches(
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"negatives-{digest.hexdigest()[:16]}.jsonl").open("a+", encoding="utf-8") as file:
         file.seek(0)
-        # A line that a kill cut off has no end, and is made again.
+        # If writing was interrupted, the last line has no end; its batch is made again.
         lines = [line for line in file if line.endswith("\n")]
         file.seek(0)
         file.truncate(sum(len(line.encode()) for line in lines))
@@ -152,10 +153,10 @@ def _batches(
 
 @dataclass(frozen=True)
 class HeldOutSplit:
-    """Annotated samples, of which some are held out; sorted, so that their order in a file has no effect.
+    """Annotated samples, some of which are held out; they are sorted, so that their order in a file has no effect.
 
     unit: float64 (n,), the human scores scaled to the unit range. held_out: bool (n,), the samples that choose the
-    epoch, with contexts that no other sample has. note: a remark for the record of the training.
+    epoch; they share no context with the others. note: a remark for the record of the training.
     """
 
     samples: Sequence[Sample]
@@ -174,9 +175,10 @@ class HeldOutSplit:
         seed: Sequence[int],
         kind: str = "annotated responses",
     ) -> HeldOutSplit:
-        """The annotated samples, of whose contexts a share is held out, one at least. kind: names them in messages.
+        """Hold out the samples of a random share of the contexts, of one context at least.
 
-        EvaluatorError for scores beyond the scale, or fewer than 10 samples or 5 contexts.
+        kind: what messages call the samples. EvaluatorError for scores beyond the scale, or if there are fewer than 10
+        samples or 5 contexts.
         """
         low, high = scale
         ordered = sorted(
@@ -195,12 +197,12 @@ class HeldOutSplit:
 
     @property
     def split(self) -> tuple[Rows, Rows]:
-        """Positions of the samples that are learned from, and of those held out."""
+        """Positions of the samples that are learned from, and of those that are held out."""
         return np.flatnonzero(~self.held_out), np.flatnonzero(self.held_out)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of samples that are learned from and held out, and of all contexts."""
+        """Numbers of the samples that are learned from ("train"), of those held out ("valid"), and of contexts."""
         valid = int(self.held_out.sum())
         contexts = number_of_contexts(self.samples)
         return {"train": len(self.samples) - valid, "valid": valid, "contexts": contexts}
@@ -219,7 +221,7 @@ def on_scale(name: str, annotated: Sequence[tuple[Sample, float]], scale: tuple[
 
 
 def number_of_contexts(samples: Sequence[Sample]) -> int:
-    """How many contexts the samples have; those that continue one another are one (`dialogue_units`)."""
+    """Number of contexts of the samples; contexts of one dialogue count as one (`dialogue_units`)."""
     return len({*dialogue_units(sample.context for sample in samples)})
 
 
@@ -230,7 +232,7 @@ def enough(samples: Sequence[Sample]) -> bool:
 
 
 def check_enough(name: str, samples: Sequence[Sample], kind: str = "annotated responses") -> None:
-    """EvaluatorError unless there are `enough`."""
+    """Raise EvaluatorError if the samples are not `enough`. kind: what the message calls them."""
     if not enough(samples):
         contexts = number_of_contexts(samples)
         raise EvaluatorError(
@@ -240,7 +242,9 @@ def check_enough(name: str, samples: Sequence[Sample], kind: str = "annotated re
 
 
 def left_out(reasons: Sequence[str]) -> list[str]:
-    """How many responses have no score by every part, and why; empty if all have one."""
+    """One line that says how many responses are left out and why; an empty list if none is.
+
+    reasons: one for each response, "" if it is kept."""
     counts = Counter(filter(None, reasons))
     listed = ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
     return [f"{counts.total():,} of {len(reasons):,} responses are left out, {listed}"] if counts else []

@@ -1,4 +1,4 @@
-"""Evaluators that learn nothing: settings and samples in, scores out."""
+"""Base classes of evaluators that learn nothing: their settings and the samples alone determine the scores."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from ssrem.evaluators.base import Evaluator, EvaluatorSettings, Provider, Scores
 from ssrem.files import read_json, write_json
 from ssrem.samples import Floats, Sample
 
-# How far a score may lie outside of its range, relative to its bounds: sums of float32 are off by about as much.
+# How far a score may lie outside its range, relative to the bounds: about the rounding error of sums of float32.
 _ROUNDING = 1e-5
 
 
 @dataclass(frozen=True)
 class MetricScores:
-    """What a metric gives: values float64 (n,), and whether it left out some of a sample's text, bool (n,).
+    """Result of a metric for n samples. values: float64 (n,). truncated: whether some text was not read, bool (n,).
 
-    reasons: of each sample why its value is NaN, "" where it is a number; empty where all are numbers.
+    reasons: for each sample why its value is NaN, "" if it is a number; empty if all values are numbers.
     """
 
     values: Floats
@@ -38,16 +38,16 @@ class MetricScores:
 
 
 class Metric(Evaluator):
-    """An evaluator without training: f where it reads the context, g where it reads the reference.
+    """An evaluator without training. It has one part: g if it reads the reference, otherwise f.
 
     Its settings, the keyword arguments, determine its scores; they are saved and part of the signature.
     """
 
     batch_samples: ClassVar[int] = 20_000
     batch_characters: ClassVar[float] = math.inf
-    """How many samples, and characters of their responses and references, a batch holds; one sample may be longer."""
+    """The most samples, and characters of their responses and references, in a batch; one sample may have more."""
     in_engine: ClassVar[frozenset[str]] = frozenset()
-    """Settings that `engine` stands for in the signature."""
+    """Names of the settings that the signature does not list, because `engine` covers them."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -61,8 +61,9 @@ class Metric(Evaluator):
         return cls(**settings)
 
     def settings_of_run(self, options: Mapping[str, Any]) -> Any:
-        """Its settings, with those of the options that it has but does not save, such as a device: no score depends on
-        them."""
+        """Its settings, changed by those options that are settings excluded from saving, such as a device.
+
+        No score depends on such settings."""
         known = self.settings_model.model_fields
         own = {name: value for name, value in options.items() if name in known and known[name].exclude}
         return self.settings.model_copy(update=own)
@@ -70,14 +71,14 @@ class Metric(Evaluator):
     @property
     @abstractmethod
     def engine(self) -> str:
-        """What computes it, with its version or weights' hash: the part of the signature that settings do not hold."""
+        """What computes the scores, with its version or a hash of its weights; it is part of the signature."""
 
     @abstractmethod
     def values(self, samples: Sequence[Sample]) -> MetricScores:
-        """Scores of one batch of samples that have what is needed, in order, independent of one another: finite, or NaN
-        with a reason.
+        """Scores of a batch of samples that lack nothing, in order; each is finite, or NaN with a reason.
 
-        A context may be empty. EvaluatorError from `compute` for one outside `range` by more than rounding.
+        No score may depend on the other samples. A context may be empty. `compute` raises EvaluatorError for a score
+        that is outside `range` by more than rounding.
         """
 
     @property
@@ -92,7 +93,7 @@ class Metric(Evaluator):
         for rows in self._batches(samples):
             scored = self.values([samples[row] for row in rows])
             values[rows], truncated[rows] = self._in_range(scored.values), scored.truncated
-            for row, reason in zip(rows, scored.reasons, strict=False):  # there may be none
+            for row, reason in zip(rows, scored.reasons, strict=False):  # empty if all values are numbers
                 reasons[row] = reason
         return Scores.of(truncated, reasons, **{self.parts[0]: values})
 
@@ -119,7 +120,7 @@ class Metric(Evaluator):
         return metric
 
     def _in_range(self, values: Floats) -> Floats:
-        """The values, those that rounding took beyond `range` at its bound; EvaluatorError for one farther outside."""
+        """The values, moved to the bound if rounding took them beyond it; EvaluatorError for one farther outside."""
         low, high = self.range
         allowed = _ROUNDING * max(1.0, *(abs(bound) for bound in self.range if math.isfinite(bound)), 0.0)
         outside = (values < low - allowed) | (values > high + allowed)
@@ -131,7 +132,7 @@ class Metric(Evaluator):
         return np.clip(values, low, high)
 
     def _batches(self, samples: Sequence[Sample]) -> Iterator[list[int]]:
-        """Positions of the samples that have the reference, where one is needed, a batch at a time."""
+        """Positions of the samples, a batch at a time; without those that lack a reference that is needed."""
         rows: list[int] = []
         characters = 0
         for row, sample in enumerate(samples):
@@ -148,14 +149,14 @@ class Metric(Evaluator):
 
 
 class EncoderSettings(EvaluatorSettings):
-    """Settings of a metric over an encoder's vectors."""
+    """Settings of a metric that uses an encoder's vectors."""
 
     encoder: str = Field(MINILM, min_length=1)
     """a spec for `load_encoder`"""
 
 
 class EncodedMetric(Metric):
-    """A metric over the vectors of one encoder, which a setting names and whose vectors may be cached."""
+    """A metric that uses the vectors of the encoder that a setting names; these vectors may be cached."""
 
     batch_samples: ClassVar[int] = 16_384
     settings_model: ClassVar[type[EvaluatorSettings]] = EncoderSettings

@@ -23,7 +23,7 @@ COMBINATIONS: dict[str, Callable[[Floats, Floats], Floats]] = {
     "arithmetic": lambda f, g: (f + g) / 2,
     "geometric": lambda f, g: np.sqrt(f * g),
 }
-"""Ways to mix two parts on the unit range, float64 (n,); NaN if one of them is."""
+"""Ways to mix two parts on the unit range, float64 (n,); the result is NaN where a part is NaN."""
 
 
 class RuberSettings(EvaluatorSettings):
@@ -50,21 +50,21 @@ class RuberSettings(EvaluatorSettings):
     max_valid: Count = 4_000
     """responses of the validation split that the loss is computed on"""
     decay_patience: Natural = 2
-    """epochs without a lower validation loss before the learning rate falls to a tenth"""
+    """epochs without a lower validation loss that are tolerated; after one more the learning rate falls to a tenth"""
     patience: Count = 5
     """epochs without a lower validation loss before training stops"""
     combine: Literal["min", "max", "arithmetic", "geometric"] = "arithmetic"
     """how `ruber` mixes its parts: minimum, maximum, arithmetic or geometric mean"""
     tune_epochs: Count = 50
-    """this and the next two: of learning from human scores"""
+    """epochs of learning from human scores; the next two settings are for that, too"""
     tune_batch_size: Count = 30
     tune_learning_rate: Positive = 0.0001
     seed: Seed = 0
 
 
 class RuberUnref(Trained):
-    """f = sigmoid(MLP([q; qᵀMr; r])), learned by telling true responses from random ones: a negative of kind Rand and
-    the other responses of the batch.
+    """f = sigmoid(MLP([q; qᵀMr; r])), learned by telling true responses from random ones, which are a negative of kind
+    Rand and the other responses of the batch.
 
     q and r are the last states of two bidirectional GRUs over frozen word vectors, the encoder's `units`. The first
     reads the last `context_turns` turns as one text, the second reads the response. f lies in (0, 1); it is 0.5 if the
@@ -128,7 +128,7 @@ class RuberUnref(Trained):
 
 
 class Ruber(RuberUnref):
-    """h: minimum, maximum, arithmetic or geometric mean of f and g on the unit range, as the setting `combine` says.
+    """h = minimum, maximum, arithmetic or geometric mean of f and g on the unit range, as the setting `combine` says.
 
     f is that of `RuberUnref`, g that of `RuberRef` with this evaluator's encoder. Each is scaled by its lowest and
     highest value on the validation split of the fit.
@@ -148,9 +148,9 @@ class RuberRefSettings(EncoderSettings):
 
 
 class RuberRef(EncodedMetric):
-    """g: cosine of response and reference, each pooled to the maximum and the minimum of its words' vectors.
+    """g = cosine of response and reference, each pooled to the maximum and the minimum of its words' vectors.
 
-    In [-1, 1]; 0 if either has no known word. Nothing is truncated or padded.
+    g lies in [-1, 1]; it is 0 if either has no known word. Nothing is truncated or padded.
     """
 
     name: ClassVar[str] = "ruber-ref"

@@ -1,5 +1,5 @@
-"""RUBER's unreferenced part (Tao et al. 2018): the texts as it reads them, its network, and how it learns: from a
-corpus by a margin loss, from human scores by the squared error."""
+"""RUBER's unreferenced part (Tao et al. 2018): the layout of its texts, its network, and its training, on a corpus by a
+margin loss or on human scores by the squared error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SCORED = 20_000
 
 @dataclass(frozen=True)
 class Laid:
-    """Words, and the contexts and responses as stretches of them."""
+    """The words of all texts, and contexts and responses as stretches of these words."""
 
     words: Words
     contexts: Stretches
@@ -45,7 +45,7 @@ class Laid:
         encoder: Encoder,
         settings: Any,
     ) -> Laid:
-        """Of contexts, of which the last turns and of these the last words are read, and responses."""
+        """The layout of these texts: of a context the last words of its last turns, of a response the first words."""
         turns = [context[-settings.context_turns :] for context in contexts]
         words = Words.of([*responses, *(turn for context in turns for turn in context)], encoder)
         edges = words.ends[len(responses) + np.cumsum([0, *map(len, turns)])]
@@ -55,12 +55,12 @@ class Laid:
         return cls(words, Stretches(begin, last, begin > first), read)
 
     def known(self, contexts: Rows, responses: Rows) -> NDArray[np.bool_]:
-        """Whether context and response of each pair have a known word, bool (n,)."""
+        """Whether context and response of each pair both have a known word, bool, in the shape of the pairs."""
         return np.asarray((self.contexts.lengths[contexts] > 0) & (self.responses.lengths[responses] > 0))
 
 
 def lay_samples(samples: Sequence[Sample], encoder: Encoder, settings: Any) -> tuple[Laid, Rows]:
-    """Distinct contexts and responses, and each sample's context and response among them, int64 (n, 2)."""
+    """The distinct contexts and responses, and the positions of each sample's two among them, int64 (n, 2)."""
     contexts: dict[tuple[str, ...], int] = {}
     responses: dict[str, int] = {}
     pairs = [
@@ -100,12 +100,12 @@ class RuberNet(torch.nn.Module):
         return torch.cat([last[0], last[1]], dim=1)
 
     def forward(self, q: torch.Tensor, r: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
-        """Scores in (0, 1), float32 (b,), of states (b, 2 · hidden) each; 0.5 where `known` is false."""
+        """Scores in (0, 1), float32 (b,), of pairs of states q and r, (b, 2 · hidden); 0.5 where `known` is false."""
         quadratic = ((q @ self.matrix) * r).sum(dim=1, keepdim=True)
         return self._score(self.inner(torch.cat([q, quadratic, r], dim=1)), known)
 
     def every_pair(self, q: torch.Tensor, r: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
-        """As `forward`, of each of q, (b, 2 · hidden), with each of r, (c, 2 · hidden): float32 (b, c)."""
+        """Scores as by `forward` of each q, (b, 2 · hidden), paired with each r, (c, 2 · hidden): float32 (b, c)."""
         sizes = [2 * self.hidden, 1, 2 * self.hidden]
         of_q, of_quadratic, of_r = torch.split(self.inner.weight, sizes, dim=1)
         quadratic = (q @ self.matrix) @ r.T
@@ -117,7 +117,7 @@ class RuberNet(torch.nn.Module):
 
 
 def scores(net: RuberNet, laid: Laid, pairs: Rows) -> Floats:
-    """f, float64 (n,), of `pairs`, int64 (n, 2): rows of the contexts and responses. Each text is read once."""
+    """f, float64 (n,), of `pairs`, int64 (n, 2): rows of contexts and responses. Each text is encoded once."""
 
     def states(side: str, texts: Stretches, rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
         """States of the distinct texts among `rows`, and the position of each row's state among them."""
@@ -143,8 +143,8 @@ def scores(net: RuberNet, laid: Laid, pairs: Rows) -> Floats:
 def fit(
     evaluator: Any, candidates: Candidates, progress: Progress | None, checkpoint: Path | None
 ) -> Training:
-    """Margin ranking loss against random negatives (Tao et al. 2018): the one drawn for each response, and all other
-    responses of its batch."""
+    """Train by a margin ranking loss against random negatives (Tao et al. 2018): the one drawn for each response, and
+    all other responses of its batch."""
     began, name, settings = time.perf_counter(), evaluator.name, evaluator.settings
     random = candidates.negatives.get("Rand")
     if random is None or random.shape[1] < 1:
@@ -154,7 +154,7 @@ def fit(
     usable = np.any(random >= 0, axis=1)
     learned, valid, notes = learned_and_valid(name, candidates, usable, "a negative of kind Rand", settings)
     rows, texts = np.concatenate([learned, valid]), candidates.texts
-    # Equal texts are one response.
+    # Equal texts count as one response.
     wanted = np.column_stack([candidates.response[rows], random[rows]])
     used, place = np.unique(contents(texts)[wanted[wanted >= 0]], return_inverse=True)
     wanted[wanted >= 0] = place
@@ -169,7 +169,7 @@ def fit(
     curve = objective.learn(progress, unfinished)
     present = second.response >= 0
     pairs = np.column_stack([second.context[np.nonzero(present)[0]], second.response[present]])
-    # g of each true response and its first random negative: few scored responses are true ones.
+    # The bounds of g are those of random negatives, because few of the responses to be scored are true ones.
     negative = random[valid, (random[valid] >= 0).argmax(axis=1)]
     drawn, true = ([texts[row] for row in side.tolist()] for side in (negative, candidates.response[valid]))
     g = pooled_cosine(drawn, true, evaluator.encoder)
@@ -184,7 +184,7 @@ def fit(
 
 
 def tune(evaluator: Any, labels: Labels, progress: Progress | None) -> Training:
-    """Mean squared error of f on human scores scaled to the unit range; all weights learn (Zhao et al. 2020, 5.2).
+    """Train all weights by the mean squared error of f on human scores on the unit range (Zhao et al. 2020, 5.2).
 
     A tenth of the contexts is held out. The bounds of g stay as they are.
     """
@@ -223,7 +223,7 @@ class LabelledPairs:
         return LabelledPairs(self.context[rows], self.response[rows], targets)
 
     def negative(self, rows: Rows, turn: int) -> Rows:
-        """One negative of each row: the turn-th one that is not missing, starting again after the last."""
+        """One negative of each row: the one at `turn` among those that are not missing, counted cyclically."""
         present = self.response[rows, 1:] >= 0
         wanted = turn % present.sum(axis=1)
         column = (np.cumsum(present, axis=1) == (wanted + 1)[:, None]).argmax(axis=1)
@@ -232,7 +232,7 @@ class LabelledPairs:
 
 @dataclass(frozen=True)
 class RuberObjective:
-    """`net`, learned from `train` and judged on `valid`; an epoch takes `taken` examples, or `settings.max_train`."""
+    """The training of `net` on `train`, validated on `valid`; taken: examples an epoch, None: `settings.max_train`."""
 
     net: RuberNet
     laid: Laid
@@ -242,7 +242,7 @@ class RuberObjective:
     taken: int | None = None
 
     def learn(self, progress: Progress | None, checkpoint: Checkpoint | None = None) -> Curve:
-        """Adam, gradients clipped to norm 1, learning rate × 0.1 on a plateau."""
+        """Train with Adam, gradients clipped to norm 1, and a learning rate that falls to a tenth on a plateau."""
         chosen = self.settings
         plan = Schedule(
             chosen.epochs, chosen.seed, patience=chosen.patience, decay_patience=chosen.decay_patience
@@ -273,7 +273,7 @@ class RuberObjective:
         return {name: value for name, value in figures.items() if name == "valid_loss" or not np.isnan(value)}
 
     def data(self) -> list[NDArray[Any]]:
-        """Everything that is learned from."""
+        """The arrays that a checkpoint recognises the data by."""
         words, contexts = self.laid.words, self.laid.contexts
         laid: list[NDArray[Any]] = [words.ids, words.ends, words.vectors, contexts.start, contexts.stop]
         return [*laid, self.train.response, self.valid.response]
@@ -284,8 +284,8 @@ def losses(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Loss of each row, (b,), and whether its response scores above its negative: 1, 0, 0.5 (tie) or NaN (none).
 
-    The margin loss is the mean over all other responses of the batch, true and negative ones: they are random for this
-    context, too, and have been read already.
+    The margin loss is the mean over all other responses of the batch, true ones and negatives: they are random for this
+    context, too, and have been encoded already.
     """
     context, response = examples.context[rows], examples.response[rows, 0]
     q = net.encode("context", laid.words, laid.contexts.of(context))

@@ -16,7 +16,7 @@ from ssrem.samples import Floats
 def similarity(
     metric: str, encoder: Encoder, responses: Sequence[str], references: Sequence[str | None]
 ) -> Floats:
-    """g(r̂, r) of each pair by one of METRICS, float64 (n,); NaN where the reference is None."""
+    """g(r̂, r) of each pair of response and reference by one of METRICS, float64 (n,); NaN without a reference."""
     result = np.full(len(responses), np.nan)
     pairs = [(response, ref) for response, ref in zip(responses, references, strict=True) if ref is not None]
     if pairs:
@@ -27,7 +27,7 @@ def similarity(
 
 
 def row_cosines(left: NDArray[Any], right: NDArray[Any]) -> Floats:
-    """Cosine of each row of left and right, (n, d) each, float64 (n,); 0 where one of them is zero."""
+    """Cosine of each row of `left` with the same row of `right`, (n, d) each, float64 (n,); 0 if a row is zero."""
     a, b = left.astype(np.float64), right.astype(np.float64)
     norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     cosines: Floats = np.divide(np.einsum("nd,nd->n", a, b), norms, out=np.zeros(len(a)), where=norms > 0)
@@ -39,15 +39,16 @@ def average_similarity(encoder: Encoder, responses: Sequence[str], references: S
     row = {text: at for at, text in enumerate(dict.fromkeys((*responses, *references)))}
     vectors = encoder.encode(list(row))
     left, right = ([row[text] for text in texts] for texts in (responses, references))
-    return np.clip(row_cosines(vectors[left], vectors[right]), -1, 1)  # of equal texts it may be 1 + 2e-16
+    return np.clip(row_cosines(vectors[left], vectors[right]), -1, 1)  # equal texts may give 1 + 2e-16
 
 
 def movers_similarity(encoder: Encoder, responses: Sequence[str], references: Sequence[str]) -> Floats:
-    """Sentence mover's similarity in [0, 1]: exp(-d), d the exact cost of moving one text's words and sentences.
+    """Sentence mover's similarity in [0, 1]: exp(-d), d the least cost of moving one text's units to the other's.
 
-    Words weigh as often as they occur, a sentence as many words as it has, each text 1 in all (Clark et al. 2019).
-    Vectors are brought to unit length first, so that d lies in [0, 2] with any encoder and exp(-d) neither vanishes
-    nor depends on the scale of the vectors. 0 where a text has no known word.
+    The units are words and sentences, see `Encoder.bag`. A word's weight is its number of occurrences, a sentence's its
+    number of words; then the weights of each text are scaled to sum to 1 (Clark et al. 2019). Vectors are brought to
+    unit length first, so that d lies in [0, 2] with any encoder and exp(-d) neither vanishes nor depends on the scale
+    of the vectors. The similarity is 0 if a text has no known word.
     """
     bags: dict[str, tuple[Floats, Floats]] = {}
     for text in dict.fromkeys((*responses, *references)):
@@ -73,13 +74,14 @@ def movers_similarity(encoder: Encoder, responses: Sequence[str], references: Se
 
 
 FLOWS_AT_ONCE = 5_000
-"""About how many flows, from a word of the response to a word of the reference, one linear program has. A program for
-each pair of texts takes four times as long; larger programs gain nothing."""
+"""Approximate number of flows, from a unit of the response to a unit of the reference, in one linear program. A program
+for each pair of texts takes four times as long; larger programs gain nothing."""
 
 
 def moving_costs(moves: Sequence[tuple[Floats, Floats, Floats]]) -> Floats:
-    """The least cost of moving all weight (earth mover's distance), float64, of each (weights (n,), weights (m,), costs
-    (n, m)); the weights of either side sum to 1."""
+    """The least cost of moving all weight (earth mover's distance) for each of `moves`, float64.
+
+    moves: weights of the one side (n,) and of the other side (m,), of sum 1 each, and costs of moving (n, m)."""
     from scipy.optimize import linprog
     from scipy.sparse import coo_array
 
@@ -88,7 +90,7 @@ def moving_costs(moves: Sequence[tuple[Floats, Floats, Floats]]) -> Floats:
     for left, right, cost in moves:
         n, m = cost.shape
         flow = np.arange(n * m)
-        received = flow % m < m - 1  # the last sum follows from the others
+        received = flow % m < m - 1  # without the last sum, which follows from the others
         rows += [row + flow // m, (row + n + flow % m)[received]]
         columns += [starts[-1] + flow, (starts[-1] + flow)[received]]
         totals += [left, right[:-1]]
@@ -99,7 +101,7 @@ def moving_costs(moves: Sequence[tuple[Floats, Floats, Floats]]) -> Floats:
     solved = linprog(costs, A_eq=sums, b_eq=np.concatenate(totals), method="highs-ds")
     assert solved.status == 0, solved.message  # weights that sum to 1 can always be moved
     least: Floats = np.add.reduceat(solved.x * costs, starts[:-1])
-    return least.round(12)  # so that a cost does not depend on the other pairs of the program
+    return least.round(12)  # rounded, so that a cost does not depend on other pairs in its program
 
 
 METRICS: dict[str, Callable[[Encoder, Sequence[str], Sequence[str]], Floats]] = {
@@ -109,9 +111,9 @@ METRICS: dict[str, Callable[[Encoder, Sequence[str], Sequence[str]], Floats]] = 
 
 
 def pooled_cosine(responses: Sequence[str], references: Sequence[str], encoder: Encoder) -> Floats:
-    """Cosine of [max; min] over the word vectors of each response and reference, float64 (n,) in [-1, 1].
+    """Cosine of response and reference, each as [max; min] over its word vectors, float64 (n,) in [-1, 1].
 
-    0 if a text has no known word (Tao et al. 2018, referenced metric).
+    It is 0 if a text has no known word (Tao et al. 2018, referenced metric).
     """
     texts = list(dict.fromkeys([*responses, *references]))
     place = {text: row for row, text in enumerate(texts)}

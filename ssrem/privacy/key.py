@@ -18,7 +18,7 @@ SHORTEST_KEY = 32
 WAY_OUT = 'make one with: python -c "import secrets; print(secrets.token_hex(32))"'
 
 SPEAKER, CONVERSATION, UTTERANCE = "p", "c", "u"
-"""Kinds of id: the first letter of its pseudonym, and part of what is hashed."""
+"""Kinds of id: of a person, a conversation, a message. The kind begins the pseudonym, and is hashed with the id."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Streams of raw record batches without certain people, or with pseudonyms for their ids and masked text."""
+"""Removes people from streams of raw record batches, or replaces ids by pseudonyms and masks text in them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from ssrem.privacy.text import USER, Mentions, is_telling, mask, mask_texts
 from ssrem.readers.people import DELETED_ACCOUNTS
 
 FORGOTTEN = "forgotten"
+"""The problem that is given for the messages of excluded people."""
 
 SHORTEST_WORDS = 4
-"""Minimum length of a message that is searched inside unreadable rows; shorter ones occur in anyone's."""
+"""Minimum length of a message that is looked for in unreadable rows; shorter ones occur in anyone's rows."""
 
 _THEIRS = ("speaker", "addressee", "reply_to", "text", "time", "metadata")
-"""Columns of an excluded message that are emptied. Ids of conversation and message stay, so that replies to the message
-are accounted for."""
+"""Columns that are emptied in messages of excluded people. The ids of conversation and message stay, so that replies to
+the message are accounted for."""
 
 _KINDS = {
     "speaker": SPEAKER,
@@ -37,22 +38,22 @@ _KINDS = {
 """Column of the raw schema → the kind of its ids; equal ids of one kind get the same pseudonym."""
 
 _REMOVED = object()
-"""Stands for a value that was one of the ids."""
+"""Stands for a JSON value that was one of the ids and is left out."""
 
 _ESCAPES = re.compile(r'(?:\\u[0-9a-fA-F]{4})+|\\["\\/bfnrt]')
-"""Escapes of JSON; those of one character may be two in a row."""
+"""Escapes of JSON. Unicode escapes in a row are one match, since two of them may be one character."""
 
 
 def digest(id: str, salt: bytes) -> str:
-    """32 hex digits of a salted hash, by which a forgotten id is recognised but not readable."""
+    """32 hex digits of a salted hash of an id, which recognise a forgotten id without revealing it."""
     return hmac.digest(salt, id.encode("utf-8", "surrogatepass"), "sha256").hex()[:32]
 
 
 class Traces:
-    """The ids of one or several people, in clear, and how they are removed from what mentions them.
+    """The ids of one or several people, in clear, with methods that find and remove them in texts, other ids and JSON.
 
     An id that may be an ordinary word or number (see `is_telling`) is recognised only as a whole value. words: messages
-    of theirs, by which an unreadable row is recognised that names nobody.
+    that these people wrote, by which unreadable rows that name nobody are recognised as theirs.
     """
 
     def __init__(self, ids: Collection[str], words: Collection[str] = ()) -> None:
@@ -89,10 +90,10 @@ class Traces:
         return _REMOVED if number and str(value) in self.ids and is_telling(str(value)) else value
 
     def in_bytes(self, raw: bytes) -> bool:
-        """Whether an unreadable row names one of the ids or repeats their words, also where it writes them as JSON does
-        in ASCII."""
+        """Whether an unreadable row contains one of the ids or one of the messages in `words`, also if it is written
+        with JSON escapes."""
         plain, before = (text := raw.decode("utf-8", "replace")), ""
-        while plain != before:  # JSON may be a text within JSON
+        while plain != before:  # a string in JSON may itself be JSON
             plain, before = _ESCAPES.sub(lambda match: str(json.loads(f'"{match[0]}"')), plain), plain
         if self.mentions(plain) or any(word in plain for word in self.words):
             return True
@@ -114,8 +115,8 @@ def speakers_of(batches: Iterable[pa.RecordBatch], *, seats: bool = False) -> se
 
 
 def without(batches: Iterable[pa.RecordBatch], traces: Traces) -> Iterator[pa.RecordBatch]:
-    """The batches of RAW_SCHEMA with the messages of these people emptied, with problem `forgotten`, and their ids
-    removed from the rows of others."""
+    """Yield the batches of RAW_SCHEMA without these people: their messages are emptied and get the problem `forgotten`,
+    and their ids are removed from the rows of others."""
     ids = pa.array(sorted(traces.ids), pa.string())
     for batch in batches:
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -138,7 +139,7 @@ def without(batches: Iterable[pa.RecordBatch], traces: Traces) -> Iterator[pa.Re
 def pseudonymised(
     batches: Iterable[pa.RecordBatch], key: PseudonymKey, known: Iterable[str] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of RAW_SCHEMA with every id replaced by its pseudonym and text masked.
+    """Yield the batches of RAW_SCHEMA with every id replaced by its pseudonym and text masked.
 
     known: ids that are masked in text where they occur as words. Metadata of messages are removed, since their fields
     may hold anything; of a conversation's metadata only the ratings stay (criteria and numbers), and of an unreadable
@@ -159,8 +160,8 @@ def pseudonymised(
 
 
 def _pseudonym(key: PseudonymKey, kind: str, id: str) -> str:
-    """A blank id stays: it names nobody, and why its row is rejected depends on it. So does that of deleted accounts,
-    whose messages are never taken for those of one person."""
+    """The pseudonym of an id. A blank id stays: it names nobody, and the reason why its row is rejected depends on it.
+    The id of deleted accounts stays, too: their messages are never taken for those of one person."""
     nobody = not id.strip() or (kind == SPEAKER and id.lower() in DELETED_ACCOUNTS)
     return id if nobody else key.pseudonym(id, kind)
 
@@ -188,7 +189,7 @@ def _is_plain(criterion: str) -> bool:
 
 
 def _seats(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """CONVERSATION/SPEAKER for every row."""
+    """CONVERSATION/PERSON for every row. name: the column of the person, `speaker` or `addressee`."""
     return pc.binary_join_element_wise(batch.column("conversation_id"), batch.column(name), "/")
 
 

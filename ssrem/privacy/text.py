@@ -25,7 +25,7 @@ _PLACEHOLDERS = {"email", "user", "phone"}
 _NAME = r"[\w][\w.-]*"
 _SITES = "twitter|x|instagram|facebook|fb|tiktok|snapchat|linkedin|github|youtube|twitch|t|discord|vk|threads"
 
-# Not after a digit with a decimal point, a letter or a currency sign, as part of a number, a word or a price.
+# What may precede a phone number; after a letter, a decimal point or a currency sign it is a word, a number or a price.
 _BEFORE_NUMBER = r"(^|[^\w.,$€£¥+]|[^\d][.,+])"
 _GAP = r"[ .\x{a0}‑–-]"
 
@@ -67,11 +67,12 @@ RULES: tuple[tuple[str, str, str], ...] = (
     # ten or eleven digits in a row
     (PHONE, "0123456789", rf"{_BEFORE_NUMBER}\d{{10,11}}\b"),
 )
-"""(placeholder, characters of which a text must contain one, expression whose first group is put back), in order."""
+"""The masks, applied in this order: (placeholder, characters of which a text must contain one, expression whose first
+group is put back)."""
 
 
 _CLASSES = {r"\w": r"\pL\pM\p{Nd}\p{Nl}\p{Pc}", r"\d": r"\p{Nd}"}
-"""Letters and digits of all scripts, where RE2 means those of ASCII."""
+"""RE2's classes of letters and digits, which match ASCII only → the letters and digits of all scripts."""
 
 
 def mask(texts: pa.Array) -> pa.Array:
@@ -109,8 +110,8 @@ def is_telling(id: str) -> bool:
 
 
 class Mentions:
-    """Finds ids in text. An id of letters only matches as written, capitalised or in capitals (`will` is a name and a
-    word), any other regardless of case. Time is linear in the text, independent of the number of ids."""
+    """Masks ids in text. An id of letters only matches as written, capitalised or in capitals (the id Will does not
+    match the word will), any other id in any case. Time is linear in the text, independent of the number of ids."""
 
     def __init__(self, ids: Iterable[str]) -> None:
         self._by_word: dict[str, list[str]] = {}
@@ -121,7 +122,7 @@ class Mentions:
             self._by_word.setdefault(first[0].lower(), []).append(id)
 
     def mask(self, text: str) -> str:
-        """The text with every mention replaced."""
+        """The text with [user] in place of every mention."""
         if self._by_word.keys().isdisjoint([word.lower() for word in _WORD.findall(text)]):
             return text
         pieces, done = [], 0
@@ -137,7 +138,7 @@ class Mentions:
         return "".join([*pieces, text[done:]]) if pieces else text
 
     def mask_all(self, texts: pa.Array) -> pa.Array:
-        """The texts with every mention replaced; null stays null."""
+        """The texts with [user] in place of every mention; null stays null."""
         if not self._by_word:
             return texts
         masked = [None if text is None else self.mask(text) for text in texts.to_pylist()]

@@ -35,7 +35,7 @@ TURNS = 12
 LETTERS = 700
 """The last TURNS of a context are shown, and the first LETTERS of a turn."""
 
-_CASE, _LINE = 900, 420  # bytes of markup a case, and an evaluator's line in it
+_CASE, _LINE = 900, 420  # estimated bytes of markup per case, and per evaluator's line in it
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class ExampleResponse:
 
     @property
     def reasons(self) -> dict[str, list[Score]]:
-        """Kind to the scores of the evaluators for which the case was chosen as that kind."""
+        """Kind → the scores of the evaluators for which the case was chosen as one of that kind."""
         scores = {(score.evaluator, score.version): score for score in self.scores}
         by_kind: dict[str, list[Score]] = {}
         for evaluator, version, kind in self.picks:
@@ -120,7 +120,7 @@ def chosen(points: Rows) -> list[ExampleResponse]:
 
 
 def with_texts(cases: Sequence[ExampleResponse], responses: Rows) -> list[ExampleResponse]:
-    """The cases that have texts, with them, dataset by dataset; the least clear are dropped above BYTES_A_PAGE."""
+    """Those cases that have texts, filled in, dataset by dataset; the least clear are dropped above BYTES_A_PAGE."""
     texts = {(row["dataset"], str(row["response_id"])): row for row in responses}
     by_dataset: dict[str, list[ExampleResponse]] = {case.dataset: [] for case in cases}
     size = 0
@@ -153,7 +153,7 @@ def percentiles(values: Sequence[float]) -> NDArray[np.float64]:
 
 
 def _clearness(human: NDArray[np.float64], own: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-    """Kind to how clearly each response is of that kind; not at all where 0 or less."""
+    """Kind → how clearly each response is of that kind, (n,); it is not of that kind where this is 0 or less."""
     return {
         "liked": np.minimum(human, own) - 50,
         "disliked": 50 - np.maximum(human, own),

@@ -12,9 +12,9 @@ from ssrem.evaluators import overall_part
 from ssrem.report.text import Row, Rows, is_figure
 
 Evaluator = tuple[Any, Any]
-"""Name and version."""
+"""Name and version of an evaluator."""
 Namer = Callable[[Any, Any], str]
-"""Evaluator's name and version to its label in a report."""
+"""Function from an evaluator's name and version to its label in a report."""
 
 KINDS = ("GT", "SC", "SP", "SS", "Rand", "Context")
 KIND_NAMES = {
@@ -34,7 +34,7 @@ class ReportData:
     The keys of the rows are the columns of the queries in sql/report; a figure that could not be computed is None or
     NaN. Means, intervals and correlations are floats in their own units, `gt_above` is a share from 0 to 1, `figures`
     and `parameters` are mappings or text, and times are datetimes or text. `responses` has the texts of the points that
-    may be shown as cases, `context` a list of turns, oldest first.
+    may be shown as cases; their `context` is a list of turns, oldest first.
     """
 
     generated_at: str
@@ -86,8 +86,8 @@ def learned_elsewhere(row: Row) -> bool:
 
 def headline(correlations: Rows, level: str = "segment") -> dict[Evaluator, dict[Hashable, Row]]:
     """For each evaluator and (dataset, criterion), the correlation that the report is based on: that of its
-    `overall_part` with the mean human score. Where an evaluator scored less than COVERAGE of what another did, as for
-    want of references, its correlation is of other responses, and left out.
+    `overall_part` with the mean human score. Where an evaluator scored less than COVERAGE of the responses that another
+    scored, for example for lack of references, its correlation is over different responses and is left out.
     """
     wanted = {"aggregation": "mean", "level": level, "outcome": "ok"}
     parts: dict[Evaluator, dict[Hashable, dict[str, Row]]] = {}
@@ -114,7 +114,7 @@ def headline(correlations: Rows, level: str = "segment") -> dict[Evaluator, dict
 
 
 def conditions(rows: Rows) -> dict[str, dict[str, Row]]:
-    """Condition → evaluator → row of a study, in the order of the rows; with the measure if there are several."""
+    """Condition → evaluator → row of a study, in the order of the rows; keys name the measure if there are several."""
     several = len({row["measure"] for row in rows}) > 1
     by_condition: dict[str, dict[str, Row]] = {}
     for row in rows:

@@ -75,7 +75,7 @@ def tables(data: ReportData) -> list[Table]:
 
 
 def _agreement(correlations: Rows, title: Namer) -> Table:
-    """A row a score, a column a set and criterion: Spearman's ρ with the mean of the raters, the best bold."""
+    """Table of Spearman's ρ with the mean of the raters: a row per score, a column per set and criterion, best bold."""
     rows = [row for row in correlations if row["aggregation"] == "mean" and row["level"] == "segment"]
     cells = grouped(rows, "dataset", "criterion")
     best = {

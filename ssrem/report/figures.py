@@ -53,12 +53,12 @@ COLOURS = {
 """The colours of figures, on white; in its dark scheme the page shows each in the colour of that name in page.css."""
 
 PEOPLE = "people"
-"""The evaluator of human scores among the sources."""
+"""The name that stands for the evaluator where the rows of `sources` are of human scores."""
 JITTER = 0.3
 """Standard deviation of the noise on the human score of a dot, as in Figure 2 of the SSREM paper."""
 POINTS_A_PANEL = 2_000
 POINTS_A_PAGE = 12_000
-"""With so many points, and their numbers as CSV, a page stays under 3 MB."""
+"""With at most this many points, and their numbers as CSV, a page stays under 3 MB."""
 
 _WIDTH = 3.7  # inches; a panel is shown at about 300 to 400 pixels
 _DPI, _PAGE_DPI = 300, 150  # of PNG files, and of the dots of a scatter plot in the page
@@ -80,7 +80,7 @@ class Panel:
     figure: Figure = field(repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Lay it out, once for all files; this makes the ticks, too.
+        # The layout is computed once for all files; this also creates the ticks.
         if engine := self.figure.get_layout_engine():
             engine.execute(self.figure)
         self.figure.set_layout_engine("none")
@@ -120,7 +120,7 @@ def panels(data: ReportData) -> dict[str, list[Panel]]:
 
 @contextmanager
 def styled(more: dict[str, Any] | None = None) -> Iterator[None]:
-    """Draw with the report's settings, and `more`, over matplotlib's defaults, not the user's; also a decorator."""
+    """Draw with the report's settings and `more`, on matplotlib's defaults, not the user's; context and decorator."""
     # matplotlib warns if it cannot write its cache to $HOME; the drawing is the same without.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     from matplotlib import rc_context, rcdefaults, rcParams
@@ -165,7 +165,7 @@ def _canvas(height: float) -> tuple[Figure, Axes]:
 
 
 def _lines(names: Sequence[str], axis: str, more: float = 0.0) -> tuple[Figure, Axes]:
-    """An empty figure with a line for each name, and `more` inches below; axis: label of the x axis."""
+    """An empty figure with a line for each name, and `more` inches of space below; axis: label of the x axis."""
     figure, axes = _canvas(0.8 + 0.22 * len(names) + more)
     axes.set_yticks(
         range(len(names)), [one if len(one) <= 24 else f"{one[:11]}…{one[-12:]}" for one in names]
@@ -347,7 +347,7 @@ def sources(rows: Rows, title: Namer) -> list[Panel]:
 
 @styled()
 def learning(rows: Rows, title: Namer) -> list[Panel]:
-    """Training and validation loss by epoch, a panel per evaluator version, the best epoch marked."""
+    """Training and validation loss by epoch: a panel per evaluator version, with the best epoch marked."""
     from matplotlib.ticker import MaxNLocator
 
     drawn = []
@@ -419,7 +419,7 @@ def scatter(points: Rows) -> list[Panel]:
         shown = np.sort(draw.permutation(len(rows))[:most])
         figure, axes = _canvas(2.7)
         look: dict[str, Any] = {"markersize": 3, "markeredgewidth": 0, "alpha": 0.33}
-        # As an image: a mark a point would take four times the bytes.
+        # Drawn as an image, because a vector mark for each point would take four times the bytes.
         axes.plot(
             *((human + jitter)[shown], score[shown], "o"), color=COLOURS["accent"], rasterized=True, **look
         )
@@ -444,7 +444,7 @@ def scatter(points: Rows) -> list[Panel]:
 
 @styled()
 def studies(rows: Rows) -> list[Panel]:
-    """A panel per study and dataset: a line per condition, with its name above, and a mark per evaluator."""
+    """Figures of studies: a panel per study and dataset, a line per condition under its name, a mark per evaluator."""
     drawn = []
     scaled = [row for row in rows if row["measure"] != UNSCALED]  # others would need an axis of their own
     for (study, dataset), group in grouped(scaled, "study", "dataset").items():

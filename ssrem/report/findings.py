@@ -23,7 +23,7 @@ FALSE = {
 
 
 SMALL = 200
-"""Responses below which the shares of several corpora are one sentence: of so few each one's interval is ± 7 points."""
+"""Corpora with fewer responses share one sentence: the interval of a share near one half is then ± 7 points or more."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,10 @@ class FirstSentences:
 
     ranked: evaluators with the mean of their correlations over the annotated sets that all have, weighted by responses,
     the best first; empty if no set gave a correlation or, if nothing_shared, none is common to all. rows: correlations
-    of the best; tested: its comparisons with the next; won: how many it wins significantly. failed: whether there are
-    annotated sets. conversations: the highest correlation with ratings of whole conversations. identifier: the
-    evaluator whose shares of true responses above false ones are in `shares`, by corpus and kind.
+    of the best; tested: its comparisons with the next; won: how many it wins significantly. failed: whether annotated
+    sets were compared, so that an empty `ranked` means that none gave a correlation. conversations: the highest
+    correlation with ratings of whole conversations. identifier: the evaluator that `shares` is of; shares: corpus →
+    kind → share of the true responses above false ones.
     """
 
     ranked: Sequence[tuple[str, float]]
@@ -105,11 +106,11 @@ def _ranked(
 
 
 def no_better(identification: Rows, correlations: Rows, comparisons: Rows, title: Namer) -> list[str]:
-    """The findings that an evaluator is no better than chance or than an untrained baseline, a sentence each.
+    """Sentences that each say that an evaluator is no better than chance or than an untrained baseline.
 
     Identification is no better than chance where the 95% interval of its share (Wilson 1927, responses taken as
     independent) reaches down to one half; a correlation where the lower end of its bootstrap interval is not above 0;
-    an evaluator is no better than the best baseline of a criterion if that stands above it, or is not significantly
+    an evaluator is no better than the best baseline of a criterion if that is as high or higher, or not significantly
     below it in the test of `comparisons` (p < .05 after Holm's correction). Correlations are those of the `headline`.
     The columns of the rows are those of `ReportData`.
     """
@@ -149,8 +150,8 @@ def no_better(identification: Rows, correlations: Rows, comparisons: Rows, title
 
 
 def _small_together(identification: Rows) -> Rows:
-    """The rows of `identification`, those of an evaluator's version and kind on several SMALL corpora as one, with the
-    mean share of their responses."""
+    """The rows of `identification`, but one row for all corpora with fewer than SMALL responses that are of the same
+    evaluator version and kind, with the mean share over their responses."""
     rows, groups = list[Row](), dict[tuple[Hashable, ...], list[Row]]()
     for row in identification:
         if is_figure(row["gt_above"]) and 0 < (row["n"] or 0) < SMALL:
@@ -168,7 +169,7 @@ def _small_together(identification: Rows) -> Rows:
 
 
 def _against_baselines(comparisons: Rows) -> dict[Evaluator, list[str]]:
-    """Evaluator → how it stands to the best baseline of each criterion: 'above', 'unclear' or 'below'."""
+    """Evaluator → how it compares with the best baseline on each criterion: 'above', 'unclear' or 'below'."""
     best: dict[Evaluator, dict[Hashable, tuple[float, str]]] = {}
     for row in comparisons:
         sides = [

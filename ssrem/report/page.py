@@ -16,7 +16,7 @@ from ssrem.report.findings import answer, no_better
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-# With these a page stays under 3 MB, whatever the home folder holds.
+# With at most this many rows a page stays under 3 MB, whatever the home folder holds.
 MOST_CORRELATIONS, MOST_GATES, MOST_RUNS = 800, 500, 300
 
 AGGREGATIONS = {
@@ -63,7 +63,7 @@ def render(data: ReportData) -> str:
 
 
 def render_page(template: str, shown: list[cases.ExampleResponse], *, title: Any, **values: Any) -> str:
-    """A page of a template of this folder, with cases to read. title: `ReportData.title`."""
+    """The text of a page from one of the templates, with the cases `shown`. title: `ReportData.title`."""
     labels = dict.fromkeys(title(name, version) for case in shown for name, version, _ in case.picks)
     return (
         jinja_environment()
@@ -83,7 +83,7 @@ def render_page(template: str, shown: list[cases.ExampleResponse], *, title: Any
 def jinja_environment() -> Environment:
     """The Jinja environment of all pages: texts are escaped, and the filters write figures.
 
-    One for the process, as it compiles a template when it first renders it.
+    It is made once for the process, as it keeps the templates that it has compiled.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -109,5 +109,5 @@ def jinja_environment() -> Environment:
 
 
 def template_text(name: str) -> str:
-    """Text of a file of the templates."""
+    """The text of a file in the folder of templates."""
     return files("ssrem.report").joinpath("templates", name).read_text(encoding="utf-8")

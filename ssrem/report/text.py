@@ -43,7 +43,7 @@ _LATEX = {
 
 
 def json_ready(value: Any) -> Any:
-    """The value as JSON has it: objects, lists, text, numbers and null, also for NaN."""
+    """The value in the types of JSON: objects, lists, text, numbers, and null, also in place of NaN and infinity."""
     if isinstance(value, Mapping):
         return {str(key): json_ready(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -78,7 +78,7 @@ def real(value: Any, digits: int = 3) -> str:
 
 
 def count(value: Any) -> str:
-    """A number in whole ones, thousands apart by commas."""
+    """A number without decimals, with commas between thousands."""
     return f"{value:,.0f}" if is_figure(value) else MISSING
 
 
@@ -92,12 +92,12 @@ def percent(value: Any) -> str:
 
 
 def signed(value: Any, digits: int = 0) -> str:
-    """A difference with its sign and so many decimals."""
+    """A difference with its sign and `digits` decimals."""
     return f"{value:+.{digits}f}".replace("-", MINUS) if is_figure(value) else MISSING
 
 
 def p_value(value: Any) -> str:
-    """The p-value with its sign, never 0, with no-break spaces."""
+    """The p-value as "p = 0.012", or "p < 0.001" if it is smaller, with no-break spaces."""
     if not is_figure(value):
         return "p unknown"
     return ("p < 0.001" if value < 0.001 else f"p = {value:.3f}").replace(" ", _NO_BREAK)
@@ -137,7 +137,7 @@ def no_formula(value: Any) -> Any:
 
 
 def csv_text(rows: Rows, columns: Sequence[str] | None = None, *, raw: bool = False) -> str:
-    """Columns of the rows, by default all, with a header, numbers to nine significant digits; a missing value is empty.
+    """The rows as CSV with a header: `columns` or all, numbers to nine significant digits, missing values empty.
 
     raw: text as it is, even where a spreadsheet would take it for a formula
     """
@@ -160,7 +160,7 @@ def csv_text(rows: Rows, columns: Sequence[str] | None = None, *, raw: bool = Fa
 
 
 def csv_link(rows: Rows, columns: Sequence[str] | None = None) -> str:
-    """The CSV as a data URL, so that the page itself holds the file."""
+    """The rows as a CSV file in a data URL, so that the page itself holds the file."""
     return "data:text/csv;charset=utf-8," + quote(csv_text(rows, columns), safe=",:;/ ").replace(" ", "%20")
 
 
@@ -197,7 +197,7 @@ def markdown_text(text: str) -> str:
 
 
 def markdown(table: Table) -> str:
-    """The caption and the table."""
+    """The caption and the table in Markdown."""
     right = len(table.headings) - table.left
     lines = [
         *(markdown_text(table.caption), ""),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ssrem.studies.study import Study
 
 EVERYDAY_PAIRS = "everyday-pairs"
-"""Name of the packaged pairs of responses, used like that of a corpus or annotated set."""
+"""Name of the packaged pairs of responses; it is used like the name of a corpus or annotated set."""
 
 STUDIES: dict[str, str] = {
     "behaviour": "ssrem.studies.behaviour:behaviour",

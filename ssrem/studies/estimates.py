@@ -17,7 +17,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Estimate:
-    """value with its 95% interval low to high, over n responses; None where there is none, and reason says why."""
+    """A value over n responses with its 95% interval, low to high; None where not computable, and reason says why."""
 
     value: float | None
     low: float | None = None
@@ -30,14 +30,14 @@ NOTHING = Estimate(None)
 
 
 def weighted_mean(values: Floats, of: Flags) -> Weighted:
-    """The mean of the values of some responses (n,), as a function of weights (r, n)."""
+    """Mean of the values (n,) of those responses that `of` (n,) marks, as a function of weights of responses (r, n)."""
     chosen, count = values * of, of.astype(np.float64)
     return lambda weights: ratio(weights @ chosen, weights @ count)
 
 
 def over_contexts(statistic: Weighted, clusters: Integers, of: Flags) -> Estimate:
-    """A statistic of weights (r, n) with its BCa interval from resampled contexts. clusters: the context of each
-    response (n,), as a number; of: the responses (n,) on which it rests."""
+    """Estimate of a statistic, a function of weights of responses (r, n), with a BCa interval from resampled contexts.
+    clusters: the context of each response (n,), as a number; of: which responses (n,) it is computed from."""
     value = float(statistic(np.ones((1, len(of))))[0])
     n = int(of.sum())
     if np.isnan(value):
@@ -54,10 +54,10 @@ def over_contexts(statistic: Weighted, clusters: Integers, of: Flags) -> Estimat
 
 
 def share(hits: Flags, of: Flags, clusters: Integers) -> Estimate:
-    """Share of hits among the responses `of`, in [0, 1], with its interval over contexts; all arrays (n,).
+    """Share in [0, 1] of hits among the responses that `of` marks, with its interval over contexts; all arrays (n,).
 
-    Where every resample gives the same share, as where it is 0 or 1, or where there are few contexts, the interval is
-    Wilson's (1927) of as many independent responses as there are contexts.
+    If the bootstrap has no interval, as with few contexts or where every resample gives the same share, such as 0 or 1,
+    the interval is Wilson's (1927) for as many independent responses as there are contexts.
     """
     n = int(of.sum())
     if not n:

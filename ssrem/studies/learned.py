@@ -1,4 +1,4 @@
-"""Studies of learning from human scores: how few are enough, of which systems, and of which sets."""
+"""Studies of learning from human scores: from how few, without those of a system, and tested on other sets."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ssrem.samples import Floats, Labelled, Rows, Sample, Scorer, folds_by_conte
 from ssrem.studies.study import Finding, of_correlation, study
 
 Learn = Callable[[Labelled, tuple[float, float]], Scorer]
-"""Samples with human scores, and the lowest and highest possible score, to the model that learned from them."""
+"""Function from samples with human scores, and the (lowest, highest) possible score, to the model learned from them."""
 
 FOLDS = 3
-"""Folds, one of which is tested on; all responses to a context are in one fold."""
+"""Number of folds, one of which is tested on; all responses to a context are in the same fold."""
 SIZES = (25, 50, 100, 200, 400)
 LEFT_OUT = 0.25
 """Share of the responses that the control of `leave_one_system_out` leaves out at random."""
@@ -38,7 +38,7 @@ class Human:
         return [(self.samples[row], float(self.scores[row])) for row in rows]
 
     def split(self, seed: int) -> tuple[Rows, Rows]:
-        """Rows to learn from, in drawn order, and rows to test on: a third of the contexts."""
+        """Rows to learn from, in random order, and rows to test on: those of about a third of the contexts."""
         fold = folds_by_context(self.samples, FOLDS, seed)
         train, test = np.flatnonzero(fold != 0), np.flatnonzero(fold == 0)
         return np.random.default_rng(seed).permutation(train), test
@@ -48,7 +48,7 @@ class Human:
         return np.asarray(model.score([self.samples[row] for row in rows]), dtype=np.float64)
 
     def agreement(self, condition: str, scores: Floats, rows: Rows) -> Finding:
-        """Spearman's ρ of scores of the rows, NaN for missing, with their human scores."""
+        """Spearman's ρ of the scores of the rows, NaN for missing, with the human scores of the same rows."""
         known = np.isfinite(scores)
         return of_correlation(condition, spearman(scores[known], self.scores[rows][known]))
 
@@ -61,7 +61,7 @@ class Learning:
     learn: Learn
 
     def scores(self, pairs: Labelled, rows: Rows) -> Floats:
-        """Scores of the rows by a model that learned from the pairs; NaN where those are too few to learn from."""
+        """Scores of the rows by a model that learned from the pairs; all NaN if these are too few to learn from."""
         if not enough([sample for sample, _ in pairs]):
             return np.full(len(rows), np.nan)
         return self.human.scored_by(self.learn(pairs, self.human.scale), rows)
@@ -73,7 +73,7 @@ class Learning:
 
 @dataclass(frozen=True)
 class Transfer(Learning):
-    """Learning from one set, tested on others. name: of the set that is learned from; others: by name."""
+    """Learning from one set, tested on others. name: the set that is learned from; others: name → another set."""
 
     name: str
     others: Mapping[str, Human]
@@ -84,8 +84,8 @@ class Transfer(Learning):
     "Agreement with people, Spearman’s ρ, on held-out contexts, by how many responses were learned from.",
 )
 def low_resource(data: Learning, seed: int) -> list[Finding]:
-    """Spearman's ρ on a third of the contexts, after learning from 25, 50, 100, … and all responses of the others: Zhao
-    et al. (2020), section 6.2. Each size contains the one before."""
+    """Spearman's ρ on a third of the contexts, after learning from 25, 50, 100, … and all responses of the others (Zhao
+    et al. 2020, section 6.2). Each size contains the responses of the one before."""
     train, test = data.human.split(seed)
     sizes = {f"{size} responses": size for size in SIZES if size < len(train)}
     sizes[f"all {len(train)} responses"] = len(train)
@@ -98,8 +98,8 @@ def low_resource(data: Learning, seed: int) -> list[Finding]:
 )
 def leave_one_system_out(data: Learning, seed: int) -> list[Finding]:
     """Spearman's ρ on a third of the contexts, after learning from all systems, without a random quarter of the
-    responses, and without each system in turn; the last over all test responses and over those of the system left out:
-    ADEM's Table 3 (Lowe et al. 2017). AnnotationError for fewer than two known systems."""
+    responses, and without each system in turn: this one over all test responses, and over those of the system left out
+    (ADEM's Table 3, Lowe et al. 2017). AnnotationError for fewer than two known systems."""
     human = data.human
     systems = sorted({system for system in human.systems if system})
     if len(systems) < 2:

@@ -1,4 +1,4 @@
-"""Studies of scores beside human scores: length, distribution, systems, and the order of two responses."""
+"""Studies of given scores: how they depend on length, system and the order of two responses, and are distributed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class ScoredSet:
 
 @dataclass(frozen=True)
 class RankedSet:
-    """Responses (n) with a score, a human score and a system each, None where it is not known; clusters: the number of
-    each response's context; own: systems of the evaluator's own model family."""
+    """Responses (n) with a score, a human score and a system each, None where it is not known. clusters: the context of
+    each response, as a number; own: systems of the evaluator's own model family."""
 
     scores: Floats
     human: Floats
@@ -42,8 +42,9 @@ class RankedSet:
 
 @dataclass(frozen=True)
 class ComparedSet:
-    """Of each response and both orders of it and its reference (n, 2): how much better the one that comes first is than
-    the other, in steps of the scale; NaN for no answer. clusters: as in `RankedSet`."""
+    """Responses (n) that were compared with their reference in both orders. preferred (n, 2): for each order, how much
+    better the evaluator finds the text that comes first, in steps of the scale; NaN for no answer. clusters: the
+    context of each response, as a number."""
 
     preferred: Floats
     clusters: Integers
@@ -109,8 +110,8 @@ def distribution(data: ScoredSet, seed: int) -> list[Finding]:
     "points higher",
 )
 def systems(data: RankedSet, seed: int) -> list[Finding]:
-    """The mean of the response's percentile by score minus that by human score, in [-100, 100], of each known system;
-    and where systems are of the `own` family, their mean minus that of all others."""
+    """For each known system, the mean over its responses of the percentile by score minus that by human score, in
+    [-100, 100]; and if there are systems of the `own` family, their mean minus that of all other known systems."""
     from scipy.stats import rankdata
 
     named = np.array([system or "" for system in data.systems], dtype=object)

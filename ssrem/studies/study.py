@@ -1,4 +1,4 @@
-"""What a study is: one function from data of an evaluator on a dataset to findings, which `@study` describes."""
+"""What a study is: a function from the data of an evaluator on a dataset to findings, with a title from `@study`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Data = TypeVar("Data")
 
 @dataclass(frozen=True)
 class Finding:
-    """One figure. condition: such as an attack or a bucket; measure: its name; n: number of responses it is over.
+    """One figure of a study. condition: what was tested, such as an attack; measure: its name; n: responses used.
 
     value is None unless outcome is 'ok'. low, high: its 95% interval, where the study gives one.
     """
@@ -43,19 +43,19 @@ class Study(Generic[Data]):
 
     @property
     def data(self) -> type[Data]:
-        """The class of data that the function takes; tasks/study.py loads each class."""
+        """The class of data that the function takes, which tells callers what to load."""
         kind: type[Data] = get_type_hints(self.findings)["data"]
         return kind
 
     def __call__(self, data: Data, seed: int = 0) -> list[Finding]:
-        """The findings."""
+        """Compute the findings."""
         return self.findings(data, seed)
 
 
 def study(
     title: str, note: str, axis: str = "Spearman’s ρ"
 ) -> Callable[[Callable[[Data, int], list[Finding]]], Study[Data]]:
-    """Make a study of a function of `data` and `seed`; the arguments are those of `Study`."""
+    """Decorator that makes a `Study` of a function of `data` and `seed`; its arguments are attributes of the study."""
     return lambda findings: Study(findings, title, note, axis)
 
 

@@ -1,4 +1,4 @@
-"""How far an evaluator can be trusted, from the labels that people gave: `validate` of ssrem.validation.validation."""
+"""Measures how far an evaluator can be trusted, from people's labels: see `validate` of ssrem.validation.validation."""
 
 from __future__ import annotations
 

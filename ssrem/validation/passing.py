@@ -1,6 +1,6 @@
-"""Labelled responses that pass or fail: thresholds, their error rates, and the share that passes corrected for these.
+"""Thresholds from which an evaluator's scores pass, their error rates, and the share that passes, corrected for these.
 
-The contexts are divided into halves: one chooses a threshold of the evaluator, the other tests it.
+The contexts are divided into halves: a threshold is chosen on one and tested on the other.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from ssrem.samples import Sample, dialogue_units
 from ssrem.studies.estimates import NOTHING, Estimate, Flags, over_contexts, share, weighted_mean
 
 FEWEST = 10
-"""Labelled responses; from fewer nothing can be said."""
+"""Minimum number of labelled responses; nothing can be said from fewer."""
 FEWEST_PASSING = 5
-"""Responses of the calibrating half that a threshold for a precision has to pass: of fewer the precision is chance."""
+"""Minimum number of responses of the calibrating half that a threshold for a precision passes; fewer may be chance."""
 
 
 @dataclass(frozen=True)
 class LabelledSet:
     """Responses (n) that people labelled by one criterion, without ground truth.
 
-    human (n,): mean of each response's raters. ratings (raters, n): NaN where there is none; a rater is a number in
-    `Annotated.ratings`. dialogues: each response's `Annotated.dialogue_id`. contexts: each response's `dialogue_units`.
-    systems: None where not known. excluded: ground truth that was left out. passed_from: the human score from which a
-    response passes, None where the labels have more than two values and no such score was given.
+    human (n,): mean score of each response's raters. ratings (raters, n): NaN for none; raters are numbered as in
+    `Annotated.ratings`. dialogues: each response's `Annotated.dialogue_id`. contexts: each response's dialogue, by
+    `dialogue_units`. systems: None if unknown. excluded: number of ground-truth responses that were left out.
+    passed_from: the human score from which a response passes, None if none was given and labels have more than two
+    values.
     """
 
     criterion: str
@@ -47,7 +48,7 @@ class LabelledSet:
     passed_from: float | None
 
     def part(self, rows: Flags) -> LabelledSet:
-        """The responses at rows (n,)."""
+        """The responses for which the flags `rows` (n,) are true."""
         at = np.flatnonzero(rows).tolist()
         return replace(
             self,
@@ -61,20 +62,20 @@ class LabelledSet:
 
     @cached_property
     def clusters(self) -> Integers:
-        """Number of each response's context, from 0 (n,)."""
+        """Each response's context as a number from 0 (n,), equal for equal `contexts`."""
         return numbered(self.contexts, len(self.contexts), "contexts")[1]
 
     @cached_property
     def calibrating(self) -> Flags:
-        """Which responses are of the half of the contexts on which a threshold is chosen (n,); the others test it.
+        """Which responses (n,) are of the half of the contexts on which a threshold is chosen; the others test it.
 
-        The half of a context depends on its beginning alone, so it stays when labels are added.
+        The half depends on the value in `contexts` alone, so it stays when labels of other dialogues are added.
         """
         return np.array([sha256(context.encode()).digest()[0] % 2 == 0 for context in self.contexts])
 
     @cached_property
     def passed(self) -> Flags | None:
-        """Which responses people pass (n,); None where that is not known, or the same of all."""
+        """Which responses (n,) people pass; None if that is not known, or if they pass all or none."""
         passed = self.human >= (np.inf if self.passed_from is None else self.passed_from)
         return passed if passed.any() and not passed.all() else None
 
@@ -95,9 +96,9 @@ def labelled_set(
 ) -> LabelledSet:
     """The responses with a label of the criterion, by default 'overall' or the only one.
 
-    pass_from: the human score from which a response passes; without it, labels of two values say so: the mean of a
-    response's raters has to be in the middle of the two or above. AnnotationError as `labels_of`, and below `FEWEST`
-    responses.
+    pass_from: the human score from which a response passes. Without it, if labels have two values, a response passes
+    whose raters' mean is in the middle of the two or above. AnnotationError as in `labels_of`, and for fewer than
+    `FEWEST` responses.
     """
     chosen = criterion_of(annotated, criterion)
     rows = [row for row in annotated if chosen in row.ratings and not row.ground_truth]
@@ -125,8 +126,8 @@ def labelled_set(
 
 
 def given_scores(data: LabelledSet, scored: Sequence[Annotated]) -> tuple[Floats, Floats | None]:
-    """Scores that an evaluator gave before, read like labels: those of the labelled responses (n,), NaN for none, and
-    those of the responses without a label (m,), if there are any."""
+    """Scores that an evaluator gave before, which were read from a file in the way of labels: those of the labelled
+    responses (n,), NaN for none, and those of the responses without a label (m,), None if there are none."""
     chosen = data.criterion if any(data.criterion in row.ratings for row in scored) else criterion_of(scored)
     rows = [row for row in scored if chosen in row.ratings and not row.ground_truth]
     values = {
@@ -144,11 +145,11 @@ def given_scores(data: LabelledSet, scored: Sequence[Annotated]) -> tuple[Floats
 
 @dataclass(frozen=True)
 class Threshold:
-    """Responses that score `score` or more pass; chosen on the calibrating half for `aim`, tested on the other.
+    """A score from which responses pass, chosen on the calibrating half for `aim` and tested on the other half.
 
-    calibrated: the precision on the half that chose it. Of the other half: tpr and fpr, the shares that pass of the
-    responses that people pass and of those that people fail; precision, the share that people pass of those that the
-    evaluator passes. score is None where no threshold reaches the aim, and reason says why.
+    calibrated: precision on the calibrating half. On the other half: tpr and fpr, the shares that the evaluator passes
+    of the responses that people pass and of those that people fail; precision, the share that people pass of those
+    that the evaluator passes. score is None if no threshold reaches the aim, and reason says why.
     """
 
     aim: str
@@ -162,8 +163,8 @@ class Threshold:
 
 @dataclass(frozen=True)
 class PassShare:
-    """Share of a set of responses that pass: by the evaluator alone; corrected for its error rates; and by people,
-    where they labelled the set."""
+    """Share of responses that pass. of: which responses. evaluator: the share that the evaluator passes. corrected:
+    that share corrected for the error rates. people: the share that people pass, if they labelled these responses."""
 
     of: str
     evaluator: Estimate
@@ -173,8 +174,8 @@ class PassShare:
 
 @dataclass(frozen=True)
 class Passing:
-    """Which responses pass. passed_from: the human score from which a response passes. thresholds: that of the best
-    balance, then that of the wanted precision. reason: why there is none."""
+    """Thresholds from which responses pass, and shares that pass. passed_from: the human score from which a response
+    passes. thresholds: that of the best balance, then that of the wanted precision. reason: why there are none."""
 
     passed_from: float | None
     thresholds: Sequence[Threshold] = ()
@@ -185,8 +186,9 @@ class Passing:
 def pass_or_fail(
     data: LabelledSet, scores: Floats, precision: float | None, unlabelled: Floats | None
 ) -> Passing:
-    """scores (n,), finite. unlabelled (m,): scores of responses that nobody labelled, each in a context of its own, NaN
-    for none; their share is corrected by the rates on the testing half."""
+    """Choose and test thresholds, and estimate the shares of responses that pass. scores (n,): finite. precision: the
+    one that a second threshold is to have. unlabelled (m,): scores of responses that nobody labelled, each in a context
+    of its own, NaN for none; their share is corrected by the error rates on the testing half."""
     passed, calibrating, clusters = data.passed, data.calibrating, data.clusters
     if passed is None:
         return Passing(data.passed_from, reason=data.one_class)
@@ -219,7 +221,7 @@ def pass_or_fail(
         people = share(passed, testing, clusters)
         shares = [PassShare("the testing half", share(passing, testing, clusters), corrected, people)]
         if unlabelled is not None:
-            # They are appended to the labelled responses; their labels are filled with False and never used.
+            # The unlabelled are appended to the labelled; their labels are filled with False and never used.
             more = unlabelled[~np.isnan(unlabelled)] >= best
             none, both = np.zeros(len(more), dtype=bool), np.append(passing, more)
             every = np.append(clusters, clusters.max() + 1 + np.arange(len(more)))
@@ -238,17 +240,18 @@ def pass_or_fail(
 
 
 def rogan_gladen(apparent: Floats, tpr: Floats, fpr: Floats) -> Floats:
-    """True share of passing responses from the apparent one and the error rates of what counts them: (apparent − fpr) /
-    (tpr − fpr), by chance outside [0, 1]; NaN where tpr is not above fpr (Rogan and Gladen 1978, "Estimating prevalence
-    from the results of a screening test", where tpr is the sensitivity and 1 − fpr the specificity)."""
+    """The true share of responses that pass, from the apparent share and the error rates: (apparent − fpr) /
+    (tpr − fpr), which may be outside [0, 1] by chance; NaN if tpr is not above fpr (Rogan and Gladen 1978, "Estimating
+    prevalence from the results of a screening test": tpr is the sensitivity and 1 − fpr the specificity)."""
     above = tpr - fpr
     return ratio(apparent - fpr, np.where(above > 0, above, 0.0))
 
 
 def corrected_share(passing: Flags, passed: Flags, judged: Flags, of: Flags, clusters: Integers) -> Estimate:
-    """`rogan_gladen` of the responses `of`, with the rates of the responses `judged`; its interval is over the contexts
-    of both. None where the interval of tpr − fpr reaches down to 0, or there is none: the share may then be anything.
-    passing: by the evaluator; passed: by people, only looked at where judged; all (n,)."""
+    """The share of the responses `of` that pass, in [0, 1], corrected by `rogan_gladen` with the error rates on the
+    responses `judged`; its interval is over the contexts of both. No value if the interval of tpr − fpr reaches down to
+    0, or there is no such interval: the share may then be anything. passing: which responses the evaluator passes;
+    passed: which people pass, used only for those judged; all (n,)."""
     passes = passing.astype(np.float64)
     tpr, fpr = weighted_mean(passes, judged & passed), weighted_mean(passes, judged & ~passed)
     apparent, why = weighted_mean(passes, of), ""
@@ -275,17 +278,17 @@ def corrected_share(passing: Flags, passed: Flags, judged: Flags, of: Flags, clu
 
 
 def best_threshold(scores: Floats, passed: Flags) -> float | None:
-    """The score from which responses pass so that tpr − fpr is highest (Youden 1950), the lowest of equally good ones;
-    None where no threshold is better than passing all. scores, passed: (n,), finite, of both classes."""
+    """The threshold with the highest tpr − fpr (Youden 1950), the lowest of equally good ones; None if no threshold is
+    better than passing all responses. scores (n,): finite. passed (n,): not all equal."""
     candidates, good, bad = _passing_from(scores, passed)
     gain = np.round(good / passed.sum() - bad / (~passed).sum(), 12)
     return float(candidates[int(np.argmax(gain))]) if gain.max() > 0 else None
 
 
 def threshold_for(precision: float, scores: Floats, passed: Flags) -> tuple[float | None, float]:
-    """The lowest threshold whose precision is at least `precision`, None where there is none; and the highest precision
-    of any threshold, in [0, 1]. Thresholds that pass fewer than `FEWEST_PASSING` responses do not count. scores,
-    passed: (n,), finite."""
+    """The lowest threshold whose precision is at least `precision`, None if there is none; and the highest precision
+    of any threshold, in [0, 1]. Thresholds that pass fewer than `FEWEST_PASSING` responses do not count. scores (n,):
+    finite. passed (n,): which responses people pass."""
     candidates, good, bad = _passing_from(scores, passed)
     usable, precisions = good + bad >= FEWEST_PASSING, good / (good + bad)
     reached = np.flatnonzero(usable & (precisions >= precision))
@@ -295,7 +298,7 @@ def threshold_for(precision: float, scores: Floats, passed: Flags) -> tuple[floa
 
 
 def _passing_from(scores: Floats, passed: Flags) -> tuple[Floats, Integers, Integers]:
-    """The distinct scores, ascending, and how many responses that people pass, and fail, score so high or higher."""
+    """The distinct scores, ascending; for each, how many responses that people pass, and that they fail, reach it."""
     candidates, place = np.unique(scores, return_inverse=True)
     good, bad = (
         np.cumsum(np.bincount(place[of], minlength=len(candidates))[::-1])[::-1] for of in (passed, ~passed)

@@ -1,4 +1,4 @@
-"""An evaluator beside people's labels: how well it agrees, what it gets wrong, and whether it can be used."""
+"""Validation of an evaluator by people's labels: how well it agrees, what it gets wrong, whether it can be used."""
 
 from __future__ import annotations
 
@@ -30,25 +30,27 @@ from ssrem.validation import REQUIRABLE
 from ssrem.validation.passing import LabelledSet, Passing, pass_or_fail
 
 CHANGED = 50
-"""Good responses that are changed, drawn by the seed: an evaluator may take time or money for each."""
+"""Number of good responses, drawn at random, that are changed and scored again: each may take time or money."""
 PERFECT = 1 - 1e-9
+"""A Spearman's ρ above this is 1 but for rounding."""
 NEAR = 0.1
-"""An evaluator that is shown to be below one rater by no more, in Spearman's ρ, agrees about as well."""
+"""An evaluator whose Spearman's ρ is shown to be below one rater's by no more than this agrees about as well."""
 FOOLED = 0.2
-"""Share of good responses that a copied turn may reach before the verdict warns of it."""
+"""The verdict warns if a copied turn scores as high as the response for more than this share of good responses."""
 
 
 BY_REFERENCE = "The evaluator scores by the true response, which this keeps back."
 GIVEN = "The scores were given before; changed responses have none."
-"""Why responses cannot be changed and scored again."""
+"""BY_REFERENCE and GIVEN say why responses cannot be changed and scored again."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """An evaluator under validation. scores (n,) of the labelled responses, unlabelled (m,) of others, NaN for none.
+    """An evaluator under validation, with its scores.
 
-    score: scores samples without references; a text says why that is impossible. preferred: of an evaluator that
-    compares two responses.
+    scores (n,): of the labelled responses; unlabelled (m,): of others; NaN for none. score: the function that scores
+    samples without references, or a text that says why there is none. preferred (n, 2): as in `ComparedSet`, for an
+    evaluator that compares two responses.
     """
 
     name: str
@@ -61,7 +63,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Bias:
-    """What a study found on the labelled responses: its name, title, note and axis; reason: why there is nothing."""
+    """The findings of a study on the labelled responses. name, title, note, axis: of the study. reason: why none."""
 
     name: str
     title: str
@@ -73,10 +75,12 @@ class Bias:
 
 @dataclass(frozen=True)
 class Validation:
-    """Everything that a page says. missing: responses without a score, left out. agreement: evaluator or baseline →
-    coefficient → its value over all responses. above_rater: by `above_one_rater`. against: baseline to the paired
-    difference of Spearman's ρ, the evaluator's minus the baseline's. more_labels, more_contexts: how many more would
-    halve the interval of ρ, whose width falls as 1 / √contexts; None without an interval."""
+    """All results that a page shows. labels: number of single ratings. missing: number of responses left out since they
+    have no score. excluded: number of ground-truth responses left out. agreement: evaluator or baseline → coefficient →
+    its value over all responses. against: baseline → paired difference of Spearman's ρ, the evaluator's minus the
+    baseline's. rater: how well one rater predicts the others. above_rater: by `above_one_rater`. more_labels,
+    more_contexts: how many more would halve the interval of ρ, whose width falls as 1 / √contexts; None without an
+    interval."""
 
     evaluator: str
     signature: str
@@ -97,12 +101,12 @@ class Validation:
 
     @property
     def spearman(self) -> Estimate:
-        """The evaluator's."""
+        """Spearman's ρ of the evaluator's scores with human scores."""
         return self.agreement[self.evaluator]["spearman"]
 
     def measures(self) -> dict[str, Estimate]:
-        """The measures of REQUIRABLE. precision, tpr and fpr are those of the threshold for the wanted precision, or
-        without one of the threshold with the best balance."""
+        """The measures of REQUIRABLE. precision, tpr and fpr are those of the threshold for the wanted precision or, if
+        none was wanted, of the threshold with the best balance."""
         threshold = self.passing.thresholds[-1] if self.passing.thresholds else None
         if threshold is None or threshold.score is None:
             none = Estimate(None, reason=(threshold or self.passing).reason)
@@ -127,10 +131,10 @@ def validate(
     own: Sequence[str] = (),
     changed: int = CHANGED,
 ) -> Validation:
-    """The validation of an evaluator. EvaluatorError if it scores no response.
+    """Validate an evaluator by people's labels. EvaluatorError if it scores no response.
 
-    baselines: name to scores (n,). precision: that a threshold is to have. own: systems of the evaluator's own model
-    family. changed: how many good responses are changed, to see what that does to their scores.
+    baselines: name → scores (n,). precision: the one that a second threshold is to have. own: systems of the
+    evaluator's own model family. changed: how many good responses are changed, to see how that changes their scores.
     """
     scored = ~np.isnan(judged.scores)
     if not scored.any():
@@ -177,8 +181,8 @@ def validate(
 
 
 def above_one_rater(scores: Floats, data: LabelledSet) -> Estimate:
-    """How much better than one rater the scores (n,), finite, predict the mean of the others: the difference of
-    Spearman's ρ, averaged over raters, in [-2, 2], with its interval over contexts. 0 for one more such rater."""
+    """How much better the scores (n,), finite, predict the mean of the other raters than one rater does: the difference
+    of Spearman's ρ, averaged over raters, in [-2, 2], with its interval over contexts. 0: as well as a rater."""
     pairs = []
     for own, mean, both in each_rater(data.ratings):
         contexts = data.clusters[both]
@@ -205,10 +209,10 @@ def biases(
     own: Sequence[str],
     changed: int,
 ) -> Iterator[Bias]:
-    """Each study of what else than quality the scores (n,), finite, depend on.
+    """Run the studies of what the scores (n,), finite, depend on besides quality; yield the findings of each.
 
-    The other parameters are those of `Judged` and `validate`. The responses that are changed are drawn from those that
-    people pass, or where labels have no two classes from the better half.
+    The other parameters are those of `Judged` and `validate`. The responses to change are drawn from those that people
+    pass or, if labels do not tell which pass and which fail, from the better half.
     """
     words = np.array([len(sample.response.split()) for sample in data.samples], dtype=np.float64)
     inputs: dict[Study[Any], Any] = {
@@ -238,15 +242,15 @@ def biases(
 
 
 def changed(data: LabelledSet, most: int) -> list[Sample]:
-    """The samples that `biases` scores, beside the labelled ones."""
+    """The samples that `biases` would score besides the labelled ones, if at most `most` good responses are changed."""
     samples: dict[Sample, None] = {}
     list(biases(data, data.human, noting(samples), None, (), most))
     return list(samples)
 
 
 def preferences(evaluator: Evaluator, samples: Sequence[Sample]) -> Floats | None:
-    """`ComparedSet.preferred` (n, 2) from the answers of an evaluator that was asked in both
-    orders; None of any other."""
+    """How much an evaluator that was asked in both orders prefers the first response (n, 2), as `ComparedSet.preferred`
+    describes; None for any other evaluator."""
     answers = [row for row in judgments(evaluator, samples) if row["score"] is not None]
     if not any(row["order_no"] for row in answers):
         return None
@@ -299,7 +303,7 @@ def verdict(validation: Validation) -> str:
 
 
 def unmet(validation: Validation, required: Mapping[str, float]) -> list[str]:
-    """What is not as required, in words; required: measures of REQUIRABLE to the value that they are to have."""
+    """What is not as required, in words. required: measure, a key of REQUIRABLE → the value that it has to reach."""
     measures, words = validation.measures(), []
     for name, wanted in required.items():
         value, least = measures[name].value, REQUIRABLE[name] == "at least"
@@ -319,9 +323,9 @@ def render(
     required: dict[str, float],
     generated_at: str,
 ) -> str:
-    """The page; the same arguments give the same text.
+    """The page of a validation, as HTML; the same arguments give the same text.
 
-    scores (n,): of the labelled responses, NaN for none. required: measure to the value that it has to have.
+    scores (n,): of the labelled responses, NaN for none. required: measure → the value that it has to reach.
     generated_at: as the heading prints it.
     """
     common = {"version": None, "dataset": dataset, "criterion": validation.criterion}

@@ -1,4 +1,4 @@
-"""The endpoint of a judge: OpenAI's client, which any compatible server understands, and the journal of its answers."""
+"""The client through which judges query an OpenAI-compatible endpoint, and the journal that stores the answers."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _REFUSED = {
     "response_format": "response_format|json_schema|grammar",
     "temperature": "temperature",
 }
-"""Parameter → what an error says where the endpoint does not know it, or does not take its value."""
+"""Parameter → pattern of the error by which an endpoint says that it does not know it or take its value."""
 _LONGEST = 200
 _RUN = 8
-"""So many characters of a key in a row are hidden."""
+"""So many consecutive characters of the key, or more, are hidden in stored texts and messages."""
 
 
 def _variable(name: str) -> str:
-    if not name.isidentifier():  # the message does not repeat it
+    if not name.isidentifier():  # the message does not repeat the name, which may be the key
         raise ValueError("it is the name of an environment variable, not the key itself")
     return name
 
@@ -66,7 +66,7 @@ class RequestOptions(EvaluatorSettings):
     concurrency: Count = Field(8, exclude=True)
     """requests at a time"""
     timeout: Positive = Field(60.0, exclude=True)
-    """seconds for a try, until its answer has come to the end"""
+    """seconds for a try, until its whole answer has arrived"""
     retries: Natural = Field(6, exclude=True)
     """further tries after 429, 5xx, a lost connection or no answer in time"""
 
@@ -79,7 +79,7 @@ class JudgeSettings(RequestOptions):
     model: str = ""
     """model at the endpoint"""
     prompt: Annotated[str, AfterValidator(lambda spec: load_prompt(spec).source)] = "overall"
-    """a packaged prompt or a file, see `prompt`; kept is all of a file, so that a saved judge needs none"""
+    """name of a packaged prompt, or a file with one; the text of a file is saved with the judge"""
     temperature: Annotated[int | float, Field(ge=0, le=2)] = 0
     """temperature of the answers"""
     max_tokens: Count = 32
@@ -87,9 +87,10 @@ class JudgeSettings(RequestOptions):
     context_turns: Count = 20
     """turns before the response at most"""
     max_characters: Count = 12_000
-    """characters of all texts of a sample at most: the oldest turns are dropped first, then the response's end"""
+    """characters of all texts of a sample at most: the oldest turns are dropped first, then the response's end; the
+    true response is never cut"""
     compares: ClassVar[bool] = False
-    """Whether the prompt must show the true response, or must not."""
+    """Whether the prompt must show the true response; if not, it must not show it."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -108,17 +109,18 @@ class JudgeRefSettings(JudgeSettings):
     """Settings of a judge that is shown the true response."""
 
     prompt: Annotated[str, AfterValidator(lambda spec: load_prompt(spec).source)] = "pairwise"
-    """as of `judge`"""
+    """as for `judge`"""
     compares: ClassVar[bool] = True
 
 
 @dataclass
 class Client:
-    """How a run reaches the endpoints of its judges, which share it.
+    """How the judges of a run, which share it, reach their endpoints.
 
-    max_requests: where to stop. options: settings that are not saved, in place of the evaluators' own. journal: folder
-    in which answers are kept; None keeps them in memory. advance: called with requests done and in all; say: called
-    with a sentence for the user. requests, said: number of those sent, and the sentences so far.
+    max_requests: limit of the requests of the run. options: settings that are not saved, in place of the judges' own.
+    journal: folder in which answers are kept; None: they are kept in memory. advance: called with the number of
+    requests done and in all. say: called with a sentence for the user. requests: number of requests so far. said: what
+    `say_once` was called about so far.
     """
 
     max_requests: int | None = None
@@ -130,7 +132,7 @@ class Client:
     said: set[str] = field(default_factory=set)
 
     def say_once(self, sentence: str, about: str = "") -> None:
-        """Say it unless this, or another sentence about the same, was said before."""
+        """Say the sentence, unless it was said before or, if `about` is given, another sentence about that."""
         if (about or sentence) not in self.said:
             self.said.add(about or sentence)
             self.say(sentence)
@@ -141,10 +143,10 @@ class RefusedError(Exception):
 
 
 class Endpoint:
-    """A model behind an endpoint. settings: of the judge; response_format: of its answers; say: called with what the
-    endpoint does not take, which is left out from then on.
+    """A model behind an endpoint. settings: those of the judge; response_format: form of the answers; say: called with
+    a sentence for each parameter that the endpoint does not take, which is left out from then on.
 
-    EvaluatorError, in one line, where OpenAI's client is not installed or there is no key.
+    EvaluatorError, in one line, if OpenAI's client is not installed or there is no key.
     """
 
     def __init__(
@@ -165,7 +167,7 @@ class Endpoint:
             )
         size = min(_RUN, len(key))
         runs = "|".join(re.escape(key[at : at + size]) for at in range(len(key) - size + 1))
-        # Characters at which a run of the key begins, and the last of these runs.
+        # Matches overlapping runs at once: all characters at which a run begins, and the last run.
         self._of_key = re.compile(f"(?:(?={runs}).)*(?:{runs})", re.DOTALL) if key else None
         self._parameters: dict[str, dict[str, Any]] = {
             LIMIT: {LIMIT: settings.max_tokens},
@@ -177,13 +179,13 @@ class Endpoint:
         self._pool = pool = ThreadPoolExecutor(settings.concurrency * (1 + settings.retries))
 
         class WithDeadline(openai.DefaultHttpxClient):
-            """Ends a try after `timeout` seconds in all, where the library's timeout is for each read."""
+            """Ends a try after `timeout` seconds in all; the library's own timeout applies to each read."""
 
             def send(self, request: Any, **more: Any) -> Any:
                 try:
                     return pool.submit(super().send, request, **more).result(settings.timeout)
                 except TimeoutError:
-                    # Its own error, which is tried again: of httpx2, or httpx in an older client.
+                    # The error of httpx2, or of httpx with an older client, after which the client tries again.
                     http = import_module(type(request).__module__.partition(".")[0])
                     raise http.ReadTimeout("no whole answer in time", request=request) from None
 
@@ -203,8 +205,8 @@ class Endpoint:
     def ask(self, message: str) -> Any:
         """The JSON of the reply to a message; None if no try gives JSON.
 
-        A parameter that the endpoint does not take is left out from then on, or given by its other name; that is said.
-        RefusedError where the endpoint does not take this message, EvaluatorError where it does not answer at all.
+        A parameter that the endpoint does not take is left out from then on, or given by its other name, and the user
+        is told. RefusedError if the endpoint does not take this message; EvaluatorError if it cannot be used at all.
         """
         while True:
             parameters = self._parameters
@@ -263,8 +265,8 @@ class Endpoint:
             raise EvaluatorError(f"judge: {fault}") from None
 
     def kept(self, value: object) -> str | None:
-        """A text of a reply as it may be kept: without half a pair of surrogates, which no file can hold, and without
-        any part of the key, which an endpoint may quote, also cut or within an answer; None for what is no text."""
+        """A text of a reply as it may be stored; None for what is no text. Unpaired surrogates, which no file can hold,
+        are replaced, and so are parts of the key (from _RUN characters on), which an endpoint may quote."""
         if not isinstance(value, str):
             return None
         text = value.encode("utf-8", "replace").decode()
@@ -272,8 +274,8 @@ class Endpoint:
 
 
 class Journal:
-    """Answers by the hash of all that was asked, so that nothing is asked twice. file: JSON lines, read once and then
-    appended to, as another process may do; None keeps them in memory alone.
+    """Stores answers by the hash of all that was asked, so that nothing is asked twice. file: JSON lines, read once and
+    then appended to; other processes may append at the same time. None: answers are kept in memory alone.
 
     An answer is a mapping with `key`, that hash, and `texts`, hashes of the texts of the sample that it is about.
     """
@@ -284,7 +286,7 @@ class Journal:
         self._answers = {answer["key"]: answer for line in lines if (answer := _parsed(line))}
 
     def get(self, key: str) -> Mapping[str, Any] | None:
-        """The answer; None where it was never asked."""
+        """The answer stored under `key`; None if there is none."""
         return self._answers.get(key)
 
     def add(self, answer: dict[str, Any]) -> None:
@@ -293,7 +295,7 @@ class Journal:
             self._answers[answer["key"]] = answer
             if self._file:
                 self._file.parent.mkdir(parents=True, exist_ok=True)
-                with _locked(self._file, "ab") as stream:  # a line may have been cut off by a kill
+                with _locked(self._file, "ab") as stream:  # on a new line: the last may be cut off
                     stream.write(b"\n" + json.dumps(answer).encode())
 
 

@@ -37,7 +37,7 @@ from ssrem.samples import Sample
 
 _MALFORMED = "malformed answer"
 _OF_ONE_TEXT = re.compile(r"content|context|length|long|tokens|filter|policy", re.IGNORECASE)
-"""What an endpoint says that refuses one message for what it contains, rather than all for how they are asked."""
+"""Words by which an endpoint refuses a single message for its content, not every message for its form."""
 _MOST_TOKENS = 10**9
 _KEPT = (
     *("answer", "score", "reason", "method", "prompt_tokens", "completion_tokens"),
@@ -55,11 +55,11 @@ class Question:
 
 
 class Judge(Metric):
-    """The answer of a language model, behind an OpenAI-compatible endpoint, to a prompt with context and response.
+    """Score by a language model behind an OpenAI-compatible endpoint, from its answer to a prompt with the sample.
 
-    The score is the expected step of the prompt's scale over the probabilities of its tokens, where the endpoint gives
-    them, as in G-Eval; else the number that it answers. client: what the judges of a run share; set another to keep
-    answers in a journal or to limit the requests.
+    Where the endpoint gives the probabilities of tokens, the score is the mean of the steps of the prompt's scale,
+    weighted by these, as in G-Eval; otherwise it is the number in the answer. client: shared by the judges of a run;
+    set another to keep answers in a journal or to limit the requests.
     """
 
     name: ClassVar[str] = "judge"
@@ -86,7 +86,7 @@ class Judge(Metric):
 
     @property
     def journal(self) -> Journal:
-        """The answers of this judge alone, in the folder of the client."""
+        """The journal with the answers of this judge alone, in the client's folder."""
         folder = self.client.journal
         if folder not in self._journals:
             name = hashlib.sha256(self.signature.encode()).hexdigest()[:16]
@@ -102,9 +102,9 @@ class Judge(Metric):
         return MetricScores(np.array(values, dtype=np.float64), np.array(truncated), reasons)
 
     def asked(self, samples: Sequence[Sample]) -> dict[str, int]:
-        """What scoring the samples would ask; nothing is sent. requests: still to be sent; answered_before: those whose
-        answers are stored; prompt_tokens: about how many are sent, one for four characters; completion_tokens: how many
-        come back at most."""
+        """Counts of what scoring the samples would ask; nothing is sent. requests: those still to be sent;
+        answered_before: those whose answers are stored; prompt_tokens: tokens to be sent, estimated as one for four
+        characters; completion_tokens: tokens that come back at most."""
         questions = [self._questions(sample) for sample in samples if not self.lacks(sample)]
         missing, keys = self._missing(questions), {one.key for own in questions for one in own}
         return {
@@ -115,8 +115,8 @@ class Judge(Metric):
         }
 
     def judgments(self, samples: Sequence[Sample]) -> Iterator[dict[str, Any]]:
-        """Every answer that the scores of the samples come from, as rows of the table `judgments`, with the position of
-        the sample as `row`."""
+        """Every answer that the scores of the samples come from, as a row of the table `judgments`. Its `row` is the
+        position of the sample."""
         for row, sample in enumerate(samples):
             for order, question in enumerate(() if self.lacks(sample) else self._questions(sample)):
                 if answer := self.journal.get(question.key):
@@ -129,7 +129,7 @@ class Judge(Metric):
                     }
 
     def _visible(self, sample: Sample) -> tuple[tuple[str, ...], str]:
-        """What is sent of a sample's context and response."""
+        """The parts of a sample's context and response that are sent."""
         reference = sample.reference if self.prompt.compares else None
         room = max(self.settings.max_characters - len(reference or ""), 1)
         response = sample.response[:room]
@@ -143,7 +143,7 @@ class Judge(Metric):
         return tuple(context), response
 
     def _questions(self, sample: Sample) -> list[Question]:
-        """What is asked about a sample, in each order of the responses."""
+        """The questions about a sample: one, or one for each order of response and reference."""
         context, response = self._visible(sample)
         own = self.settings.model_dump(exclude={"prompt"})
         texts = [*context, response]
@@ -157,12 +157,12 @@ class Judge(Metric):
         return questions
 
     def _missing(self, questions: Sequence[Sequence[Question]]) -> list[Question]:
-        """Those of the questions that were not answered, each once."""
+        """The questions that have no stored answer, each once."""
         found = {one.key: one for own in questions for one in own if self.journal.get(one.key) is None}
         return list(found.values())
 
     def _read(self, questions: Sequence[Question]) -> tuple[float, str]:
-        """The mean of the answers in each order; NaN, and why, where one has no score."""
+        """The mean score of the answers to a sample's questions, and ""; NaN and the reason if one has no score."""
         scores = []
         for order, question in enumerate(questions):
             answer = self.journal.get(question.key)
@@ -173,9 +173,9 @@ class Judge(Metric):
         return sum(scores) / len(scores), ""
 
     def _send(self, questions: Sequence[Question], responses: int) -> None:
-        """Ask the questions about a number of responses; each answer goes into the journal as it comes.
+        """Send the questions; each answer goes into the journal as it comes. responses: number that they are about.
 
-        EvaluatorError if the endpoint cannot be asked, or the client's limit does not allow all questions.
+        EvaluatorError if the endpoint cannot be used, or the client's limit does not allow all questions.
         """
         if not questions:
             return
@@ -192,7 +192,7 @@ class Judge(Metric):
             )
             pool = ThreadPoolExecutor(settings.concurrency)
             try:
-                for first in (True, False):  # the first one alone: it shows what the endpoint can do
+                for first in (True, False):  # the first alone shows what the endpoint takes
                     some = asked[:1] if first else asked[1:]
                     for future in as_completed([pool.submit(self._ask, endpoint, q, first) for q in some]):
                         future.result()
@@ -207,7 +207,7 @@ class Judge(Metric):
             )
 
     def _ask(self, endpoint: Endpoint, question: Question, first: bool) -> None:
-        """Keep the answer to a question, as far as a file and a table can hold it, or why there is none."""
+        """Ask a question, and store what a file and a table can hold of the answer, or why there is none."""
         started = monotonic()
         try:
             reply = endpoint.ask(question.message)
@@ -264,12 +264,12 @@ def asks(folder: Path) -> bool:
 
 
 def judgments(evaluator: Evaluator, samples: Sequence[Sample]) -> list[dict[str, Any]]:
-    """Every answer of a judge that the evaluator's scores of the samples come from; see `Judge.judgments`."""
+    """Every answer of a judge that the evaluator's scores of the samples come from, as `Judge.judgments` gives them."""
     return [row for judge in judges(evaluator) for row in judge.judgments(samples)]
 
 
 def asked(evaluator: Evaluator, samples: Sequence[Sample]) -> dict[str, int]:
-    """What scoring the samples would ask of endpoints, as `Judge.asked` counts it; zeros if it asks nothing."""
+    """Requests and tokens that scoring the samples would take, as `Judge.asked` counts them; 0 without a judge."""
     total = dict.fromkeys(("requests", "answered_before", "prompt_tokens", "completion_tokens"), 0)
     usable = [sample for sample in samples if not evaluator.lacks(sample)]
     for judge in judges(evaluator):

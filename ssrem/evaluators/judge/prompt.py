@@ -1,5 +1,5 @@
-"""Prompts of a judge: files with front matter, placeholders that take the texts of a sample as JSON, and how the answer
-becomes a score.
+"""Prompts of a judge: files with front matter, and placeholders for the texts of a sample as JSON. Also reads the score
+from the answer.
 
     ---
     criterion: relevance
@@ -46,8 +46,8 @@ _THOUGHT = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt. source: what `load_prompt` takes to give it again: the name of a packaged prompt, all of a file; low,
-    high: ends of its scale, whole numbers; both_orders: see the module."""
+    """A prompt. source: what `load_prompt` takes to load it again, the name of a packaged prompt or a file's text; low,
+    high: ends of its scale, whole numbers; both_orders: whether the file says `orders: both`, see the module."""
 
     source: str
     text: str
@@ -83,7 +83,7 @@ class Prompt:
 
     @property
     def response_format(self) -> dict[str, Any]:
-        """The schema of an answer that is a JSON object with a score of the scale, as OpenAI's interface takes it."""
+        """The schema, for OpenAI's interface, of an answer that is a JSON object with a score on the scale."""
         steps = {"enum": list(range(self.low, self.high + 1))} if self.high - self.low <= 100 else {}
         answer = {
             "type": "object",
@@ -94,11 +94,11 @@ class Prompt:
         return {"type": "json_schema", "json_schema": {"name": "judgment", "strict": True, "schema": answer}}
 
     def read(self, reply: Any) -> dict[str, Any] | None:
-        """What a chat completion says: answer, score on the prompt's scale, reason where it is None, and method; None
+        """What a chat completion says: answer, score on the prompt's scale or None, reason for None, and method; None
         for a reply of another form.
 
-        The score is the mean of the scale's steps over the log-probabilities of their tokens, where there are some
-        (method "expected": Liu et al. 2023, G-Eval, section 2), or else the number of the answer ("number").
+        If the reply has log-probabilities, the score is the mean of the scale's steps, weighted by their tokens'
+        probabilities (method "expected": Liu et al. 2023, G-Eval, section 2), or else the answer's number ("number").
         """
         try:
             choice = reply["choices"][0]
@@ -113,7 +113,7 @@ class Prompt:
         score, reason, method = None, None, "number"
         if refusal or ended == "content_filter":
             text, reason = refusal if isinstance(refusal, str) else text, "refused"
-        elif ended == "length":  # a number in it may not be the one that was to come
+        elif ended == "length":  # its number may not be the final one
             reason = "cut off by max_tokens"
         elif number is None:
             reason = "no number"
@@ -123,7 +123,7 @@ class Prompt:
             score = float(number[1])
             if (
                 number[1].isdecimal() and self.high <= 9
-            ):  # a step is one token; that of "4" says nothing on 4.5
+            ):  # so that a step is one token; "4" is not the token of 4.5
                 # There may be no log-probabilities, or malformed ones.
                 with suppress(AttributeError, KeyError, TypeError, OverflowError):
                     score = self._expected(choice["logprobs"]["content"], start + number.start(1))
@@ -131,8 +131,10 @@ class Prompt:
         return {"answer": text, "score": score, "reason": reason, "method": method}
 
     def _expected(self, tokens: Any, place: int) -> float:
-        """The mean of the scale's steps weighted by their probabilities as the token at the character `place`. KeyError
-        where there is none, another error where the log-probabilities are malformed."""
+        """The mean of the scale's steps, weighted by their probabilities as the token at the character `place`.
+
+        KeyError if there is no such token; another error if the log-probabilities are malformed or lack all steps.
+        """
         weights = dict.fromkeys(range(self.low, self.high + 1), 0.0)
         end = 0
         for token in tokens:

@@ -1,4 +1,4 @@
-"""Fine-tunes a causal language model on a corpus, by low-rank adapters that are added to its weights in the end."""
+"""Fine-tunes a causal language model on a corpus, by low-rank adapters that are finally merged into its weights."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LmSettings(EvaluatorSettings):
     steps: Count = 1000
     """updates"""
     batch_size: Count = 8
-    """responses of an update"""
+    """responses in an update"""
     rank: Count = 8
     """rank of the adapters"""
     freeze: Natural = 0
@@ -52,9 +52,9 @@ class LmSettings(EvaluatorSettings):
 
 
 class LmObjective(ResponseObjective):
-    """The adapters of a causal model; texts are laid out as `lm-pmi` reads them by default.
+    """Trains low-rank adapters of a causal model, on texts laid out as `lm-pmi` reads them by default.
 
-    The whole model is saved. Raises EvaluatorError if the model is not causal or has nothing that adapters know.
+    The whole model is saved. Raises EvaluatorError if it is not causal or has no linear maps for the adapters.
     """
 
     name: ClassVar[str] = "lm"
@@ -78,7 +78,7 @@ class LmObjective(ResponseObjective):
         return [Group(adapter_factors(self.adapters), self.settings.learning_rate)]
 
     def read(self, texts: Sequence[tuple[Sequence[str], str]], random: np.random.Generator) -> list[Tokens]:
-        """Without the responses that have no token."""
+        """The tokens of these texts; those whose response has no token are left out."""
         form = CausalSettings()
         read = self.reader.tokens(
             texts, separator=form.separator, max_length=self.settings.max_tokens,
@@ -87,7 +87,7 @@ class LmObjective(ResponseObjective):
         return [item for item in read if item.response]
 
     def summed_loss(self, batch: Sequence[Tokens]) -> tuple[torch.Tensor, int]:
-        """Of the responses' tokens."""
+        """The sum of -log p of the responses' tokens, and their number."""
         if not batch:
             return torch.zeros(()), 0
         begin = self.reader.frame[0]

@@ -41,33 +41,33 @@ def _names(speakers: str) -> str:
 
 
 Model = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value)]
-"""The name or folder of a language model; ":bf16" after it for products of bfloat16, which are other scores, in less
-time where the processor has them."""
+"""The name or folder of a language model; with ":bf16" after it the model multiplies in bfloat16, which gives other
+scores and takes less time if the processor supports it."""
 
 
 class LikelihoodSettings(EvaluatorSettings):
-    """Settings of an evaluator by a language model. What changes no score is not saved."""
+    """Settings of an evaluator that uses a language model. Settings that change no score are not saved."""
 
     model: Model = ""
     """name or folder of the language model"""
     context_turns: Count = 5
-    """how many of the last turns precede the response"""
+    """number of last turns that are put before the response"""
     separator: str = "\n"
     """text or special token of the model between turns"""
     max_length: Count | None = None
-    """tokens of a sample, with special ones; None is what the model takes, at most 512. Of a longer sample the oldest
-    tokens of the context are dropped first, then the last of the response"""
+    """tokens of a sample at most, with special ones; None is what the model takes, at most 512. Of a longer sample the
+    oldest tokens of the context are dropped first, then the last of the response"""
     aggregate: Literal["mean", "sum"] = "mean"
     """mean or sum over the response's tokens"""
     device: str | None = Field(None, exclude=True)
     """cpu, cuda, mps, or map: layers over all GPUs, for which accelerate is needed (default: the best available)"""
     batch_size: Count | None = Field(None, exclude=True)
-    """samples of 64 tokens that are read at once, and up to four times as many shorter ones (default: 8, or 16 of a
+    """samples of 64 tokens that are read at once, and up to four times as many shorter ones (default: 8, or 16 for a
     masked model; four times as many on a GPU)"""
 
 
 class CausalSettings(LikelihoodSettings):
-    """Settings of an evaluator by a causal language model."""
+    """Settings of an evaluator that uses a causal language model."""
 
     model: Model = GEMMA
     """name or folder of a causal language model; by default Gemma 3 270M (4 bits, packaged)"""
@@ -77,7 +77,7 @@ class CausalSettings(LikelihoodSettings):
 
 
 class MaskedSettings(LikelihoodSettings):
-    """Settings of an evaluator by a masked language model."""
+    """Settings of an evaluator that uses a masked language model."""
 
     model: Model = ""
     """name or folder of a masked language model with a trained head, such as bert-base-uncased"""
@@ -93,7 +93,7 @@ class MaskedSettings(LikelihoodSettings):
 
 
 class Likelihood(Metric):
-    """An evaluator by a language model: loads the model, turns samples into tokens and scores them in batches.
+    """Base of evaluators that use a language model: loads it, turns samples into tokens and scores them in batches.
 
     Blanks around turns and responses are removed, and blank turns are left out. A response without a token counts as
     one token of probability 1 / vocabulary, with and without a context. A sample that is cut is `truncated`.
@@ -132,7 +132,7 @@ class Likelihood(Metric):
         return MetricScores(self._values(tokens), np.array([sample.truncated for sample in tokens]))
 
     def _values(self, tokens: Sequence[Tokens]) -> Floats:
-        """Mean, or sum, of the log-probabilities (natural) of each response's tokens, float64 (n,)."""
+        """Mean or sum of the natural log-probabilities of each response's tokens, float64 (n,)."""
         counts = np.array([len(sample.response) for sample in tokens])
         usual = self.usual_batch * (4 if self.model.device.type == "cuda" else 1)
         sums = self.model.log_likelihoods(tokens, self.settings.batch_size or usual)
@@ -157,7 +157,7 @@ class LmCoherence(Likelihood):
 class LmPmi(LmCoherence):
     """Pointwise mutual information of response and context: log p(response | context) − log p(response).
 
-    The mean over the response's tokens, or the sum. 0 without a context.
+    The score is the mean over the response's tokens, or the sum. It is 0 without a context.
     """
 
     name: ClassVar[str] = "lm-pmi"
@@ -172,7 +172,8 @@ class LmPmi(LmCoherence):
 class MlmLikelihood(Likelihood):
     """Pseudo-log-likelihood of the response given the context (BERT-MLM): each of its tokens is masked in turn.
 
-    The model is run once a token. The mean over the tokens, or the sum, as Park et al. 2021 describe BERT-MLM.
+    The model runs once for each token. The score is the mean over the tokens, or the sum, as Park et al. 2021 describe
+    BERT-MLM.
     """
 
     name: ClassVar[str] = "mlm-likelihood"

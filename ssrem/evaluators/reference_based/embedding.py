@@ -1,4 +1,4 @@
-"""Similarity of a response to the reference by vectors of texts, sentences, words or, for BERTScore, tokens."""
+"""Similarity of a response to the reference, by vectors of texts, sentences, words or, for BERTScore, tokens."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BATCH_TOKENS = 4096
 
 
 class PairMetric(Metric):
-    """A metric of pairs (response, reference), a bounded number of characters at a time."""
+    """A metric of pairs (response, reference), in batches of a bounded number of characters."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"reference"})
     batch_samples: ClassVar[int] = 2_048
@@ -39,7 +39,7 @@ class PairMetric(Metric):
 
     @abstractmethod
     def _pairs(self, responses: list[str], references: list[str]) -> MetricScores:
-        """Scores of at least one pair, independent of one another."""
+        """The score of each pair, independent of the other pairs; there is at least one."""
 
 
 class EncoderMetricSettings(EncoderSettings):
@@ -69,7 +69,7 @@ class EncoderMetric(PairMetric, EncodedMetric):
 
     @abstractmethod
     def _similarity(self, responses: list[str], references: list[str]) -> Floats:
-        """One score a pair."""
+        """The score of each pair, float64 (n,)."""
 
 
 class EmbeddingAverage(EncoderMetric):
@@ -147,7 +147,7 @@ class EmbeddingGreedy(_WordMetric):
 
 
 class EmbeddingExtrema(_WordMetric):
-    """Cosine of the two texts' extremes: in each dimension the word's value that is farthest from 0."""
+    """Cosine of the two texts' extremes: in each dimension, the value of a text's words that is farthest from 0."""
 
     name: ClassVar[str] = "emb-extrema"
     source: ClassVar[str] = "Liu et al. 2016, section 3.2.3; Forgues et al. 2014"
@@ -162,7 +162,8 @@ class BertScoreSettings(EvaluatorSettings):
     """Settings of BERTScore."""
 
     model: Spec = hub.MINILM
-    """what `hub.model_folder` accepts: an encoder, a decoder, or a pair of which the encoder is used"""
+    """what `hub.model_folder` accepts: an encoder, a decoder, or an encoder with a decoder, of which the encoder is
+    used"""
     layer: int = -1
     """0 is the embeddings, 1 the first layer, -1 the last"""
 
@@ -224,7 +225,7 @@ class BertScore(PairMetric):
         return ids, long
 
     def _own(self, ids: Sequence[Sequence[int]]) -> list[NDArray[np.bool_]]:
-        """Which tokens come from the text, not from the tokenizer."""
+        """For each text, which of its tokens come from the text, not from the tokenizer, bool (k,)."""
         tokenizer, _ = self._loaded
         added = [number for number in tokenizer.all_special_ids if number != tokenizer.unk_token_id]
         return [~np.isin(some, added) for some in ids]

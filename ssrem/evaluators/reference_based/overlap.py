@@ -1,4 +1,4 @@
-"""Words that a response shares with the reference: BLEU, ROUGE-L, METEOR.
+"""Scores by the words that a response shares with the reference: BLEU, ROUGE-L, METEOR.
 
 Texts are split into lower-cased tokens, see `tokens`, and are never truncated; a text without tokens scores 0. None of
 the three needs a download.
@@ -64,7 +64,7 @@ class OverlapMetric(Metric):
 
 
 def _highest_bleu(order: int) -> float:
-    """Smoothing 7's score of a perfect match of five words or more: it counts the precision of 0-grams as 2."""
+    """The score of a perfect match of five tokens or more by smoothing 7, which takes the precision of 0-grams as 2."""
     smoothed = [2.0]
     for _ in range(order):
         smoothed.append((smoothed[-1] + 1 + 1) / 3)
@@ -74,12 +74,12 @@ def _highest_bleu(order: int) -> float:
 class _Bleu(OverlapMetric):
     """Sentence BLEU of n-grams up to `order`, equally weighted, with smoothing 7, by nltk.
 
-    Smoothing 7 gives an order without a match a small count that decreases with the response's length (4), then
-    averages each order's precision with those of its neighbours (5). The average raises a perfect match above 1, which
-    is why the range ends there. `counted` says for how many orders precisions are computed, those beyond `order` with
-    weight 0: with fewer, nltk averages the last precision with that of 5-grams instead of its neighbour's.
+    Smoothing 7 gives the i-th order without a match the small count log(length) / (5 · 2^i) (smoothing 4), then
+    averages each order's precision with those of its neighbours (smoothing 5). The average raises a perfect match above
+    1, so `range` ends above 1. `counted` is the number of orders whose precisions are computed, those beyond `order`
+    with weight 0; after the last of them, nltk averages with the precision of 5-grams instead of the next order's.
 
-    A response that is its reference, and shorter than `order`, counts only the orders that it has: 1 for one token.
+    If a response equals its reference and is shorter than `order`, only the orders that it has count: 1 for one token.
     """
 
     library: ClassVar[str] = "nltk"
@@ -100,7 +100,7 @@ class _Bleu(OverlapMetric):
 
     def _score(self, response: list[str], reference: list[str]) -> float:
         if set(response).isdisjoint(reference):
-            return 0.0  # as nltk has it, which counts the n-grams of every order first
+            return 0.0  # as by nltk, which would count the n-grams of every order first
         from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
         order = min(self.order, len(response)) if response == reference else self.order
@@ -126,15 +126,15 @@ class Bleu4(_Bleu, order=4):
 
 
 class Bleu1Of1(_Bleu, order=1, counted=1):
-    """BLEU-1 by nltk with the weights (1,), as it is published elsewhere."""
+    """BLEU-1 by nltk with the weights (1,), as published elsewhere."""
 
 
 class Bleu2Of2(_Bleu, order=2, counted=2):
-    """BLEU-2 by nltk with the weights (1/2, 1/2), as it is published elsewhere."""
+    """BLEU-2 by nltk with the weights (1/2, 1/2), as published elsewhere."""
 
 
 class Bleu3Of3(_Bleu, order=3, counted=3):
-    """BLEU-3 by nltk with the weights (1/3, 1/3, 1/3), as it is published elsewhere; of BLEU-4 both forms are one."""
+    """BLEU-3 by nltk with the weights (1/3, 1/3, 1/3), as published elsewhere; for BLEU-4 both forms are the same."""
 
 
 class RougeL(OverlapMetric):
@@ -150,7 +150,7 @@ class RougeL(OverlapMetric):
     library: ClassVar[str] = "rapidfuzz"
 
     def _score(self, response: list[str], reference: list[str]) -> float:
-        # Numbers, because rapidfuzz compares words by their hashes, which may collide.
+        # Numbers stand for the words, because rapidfuzz compares words by their hashes, which may collide.
         number: dict[str, int] = {}
         one, other = (
             [number.setdefault(token, len(number)) for token in text if token[0].isalnum()]
@@ -160,7 +160,7 @@ class RougeL(OverlapMetric):
 
 
 class Meteor(OverlapMetric):
-    """METEOR of two stages, exact words and then Porter stems, by nltk (α = .9, β = 3, γ = .5).
+    """METEOR with two stages, exact words and then Porter stems, by nltk (α = .9, β = 3, γ = .5).
 
     The third stage, synonyms, needs WordNet's data, which is not a package. It never runs, even if the data is
     installed, so that a score does not depend on the machine; the signature records it. The score of a perfect match
@@ -178,7 +178,7 @@ class Meteor(OverlapMetric):
 
     @cached_property
     def _parts(self) -> dict[str, Any]:
-        """Stand-ins for nltk's own stemmer, with a cache, and for WordNet, without a synonym of any word."""
+        """Arguments for nltk: its stemmer with a cache, and a stand-in for WordNet that has no synonyms."""
         from nltk.stem.porter import PorterStemmer
 
         stem = lru_cache(maxsize=20_000)(PorterStemmer().stem)
