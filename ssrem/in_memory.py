@@ -1,6 +1,6 @@
-"""Conversations that Python holds: their turns, speaker sets and candidates as frames, without a home folder.
+"""Turns, speaker sets and candidates of conversations that are held in Python, as frames, without a home folder.
 
-The statements of `sql` build them in memory, as `ssrem ingest` and `ssrem tables` do in a home folder.
+They are built in memory by the SQL statements that `ssrem ingest` and `ssrem tables` run in a home folder.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _READING = ("format", "encoding", "time_format")
 
 @dataclass(frozen=True)
 class Conversations:
-    """What `conversations` returns.
+    """The tables of conversations, as the function `conversations` returns them.
 
-    frames: table → its rows in order of its key; docs/sql.md describes the columns. candidates: what evaluators learn
-    from. notes: what was decided or left out, a sentence each.
+    frames: table name → its rows, sorted by its key; docs/sql.md describes the columns. candidates: what evaluators
+    learn from. notes: what was decided or left out, one sentence each.
     """
 
     frames: Mapping[str, pl.DataFrame]
@@ -48,9 +48,9 @@ class Conversations:
 
     @property
     def sets(self) -> dict[str, pl.DataFrame]:
-        """SC, SP, SS and Rand of every speaker, a row a member: set_id, speaker, split, position, text.
+        """The sets SC, SP, SS and Rand of every speaker, one row per member: set_id, speaker, split, position, text.
 
-        A set is named after its speaker's first turn in it.
+        set_id: turn_id of the speaker's first turn in the set; for Rand, which has others' turns, in the split.
         """
         turns = self.frames["turns"]
         owners = turns.select(set_id="turn_id", speaker="speaker", split="split")
@@ -64,7 +64,7 @@ class Conversations:
 
     @property
     def training_texts(self) -> list[str]:
-        """The turns of the training split, in order."""
+        """The texts of the turns of the training split, in order."""
         return self.frames["turns"].filter(split="train")["text"].to_list()
 
     def __repr__(self) -> str:
@@ -78,7 +78,7 @@ class Conversations:
 
 @dataclass
 class _Tables(TableBuilder):
-    """Tables of a database in memory."""
+    """Builds the tables in an in-memory database."""
 
     connection: duckdb.DuckDBPyConnection
     scratch: Path
@@ -100,21 +100,24 @@ def conversations(
 ) -> Conversations:
     """Turns, responses, speaker sets and candidates of conversations.
 
-    data: a list of conversations, or a mapping of id to conversation, each a list of messages: `(speaker, text)`, or a
-    dict; or rows with a message each: a frame of pandas or Polars, an Arrow table, a `datasets.Dataset`, or a list of
-    dicts; or rows with a conversation each, as `ssrem ingest` reads them from JSON lines and chat logs; or the path of
-    a dump in any of its formats, or "chitchat".
-    columns: field → column or columns, as `--map` of `ssrem ingest`: conversation, id, speaker, addressee, reply_to,
-    text, time. speakers: what an id names: a "person", a seat in one "conversation", or "auto": a person, unless two
-    ids speak in nearly every conversation, which is an error. not_people: names of speakers that are not people, such
-    as bots, besides "system", "unknown" and the like; "none" among them: without those. Their turns are only context.
-    addressees: which turns are in SP: "all", or only those whose addressee is "stated" or replied to. context_turns:
-    most turns of a context. seed: of every draw. max_quarantine: the largest share, 0 to 1, of messages that may be
-    left out because they cannot be used, such as those without a text; they are in the frame `quarantine`. reading:
-    `format`, `encoding` and `time_format` of `ssrem.readers.open_dump`, where they are not to be guessed.
+    data: a list of conversations, or a mapping of id to conversation, where a conversation is a list of messages and a
+    message is `(speaker, text)` or a dict. Alternatively, rows with one message each, in a frame of pandas or Polars,
+    an Arrow table, a `datasets.Dataset` or a list of dicts; rows with one conversation each, as `ssrem ingest` reads
+    them from JSON lines and chat logs; the path of a dump in any format that `ssrem ingest` reads; or "chitchat".
+    columns: field → column or columns, as `--map` of `ssrem ingest`, for the fields conversation, id, speaker,
+    addressee, reply_to, text, time and person. speakers: what a speaker id names: a "person", a seat in one
+    "conversation", or "auto", which takes ids for people but raises DumpError if they look like seats, as two ids do
+    that speak in nearly every conversation. not_people: names of speakers that are not people, such as bots, besides
+    "system", "unknown" and the like, which the name "none" turns off; turns of such speakers are only context.
+    addressees: which turns are in the same-partner sets SP: "all", or only those whose addressee is "stated" or that
+    reply to a message. context_turns: most turns of a context. seed: seed of every draw. max_quarantine: the largest
+    share, 0 to 1, of messages that may be left out because they cannot be used, such as those without a text; the frame
+    `quarantine` has them. reading: `format`, `encoding` and `time_format` of `ssrem.readers.open_dump`; by default they
+    are guessed.
 
-    What was left out is also told as a warning. Raises DumpError for data of another shape, without a message, or
-    without a response, for seats, and if more messages cannot be used; SsremError for other settings.
+    Each note is also issued as a warning. Raises DumpError for data of another shape, without a message or without a
+    response, for conversations in which one speaker says everything, for ids that look like seats, and for more
+    unusable messages than allowed; SsremError for other settings that are wrong.
     """
     import duckdb
 

@@ -1,4 +1,4 @@
-"""Evaluators as a notebook uses them: trained on conversations in memory, applied to tuples of texts."""
+"""Evaluators for use in notebooks: trained on conversations in memory, and applied to tuples of texts."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 
 class Model:
-    """An evaluator by its name, such as ruber; docs/evaluators.md lists them. One that learns is trained by `fit`.
+    """The evaluator of a given name, such as ruber; one that learns is trained by `fit`.
 
-    encoder: spec of its texts' encoder, by default the evaluator's own. settings: as `--set` of `ssrem train`, such as
-    epochs=10. Raises EvaluatorError for an unknown name or setting.
+    name: a name that docs/evaluators.md lists. encoder: spec of the encoder of its texts, by default the evaluator's
+    own. settings: those of `--set` of `ssrem train`, such as epochs=10. Raises EvaluatorError for an unknown name or
+    setting.
     """
 
     _evaluator: Evaluator | None
@@ -45,25 +46,25 @@ class Model:
             self._evaluator = kind.create(settings, _Provider(None, self._spec, 0))
 
     def _set(self, name: str, settings: Mapping[str, Any] | None, encoder: str | None = None) -> None:
-        """settings: None for what was loaded, which is not trained again."""
+        """Initialise the attributes. settings: None for a loaded evaluator, which cannot be trained again."""
         self.name, self.settings = name, settings
         self._spec = encoder or evaluator_class(name).default_encoder or DEFAULT_ENCODER
         self._evaluator = None
 
     @property
     def evaluator(self) -> Evaluator:
-        """The evaluator itself; EvaluatorError if it has to learn first."""
+        """The underlying evaluator; raises EvaluatorError if it has to be trained first."""
         if self._evaluator is None:
             ready = f", or ssrem.load({self.name!r}), which is trained" if self.name in packaged() else ""
             raise EvaluatorError(f"{self.name} is not trained yet; call fit(conversations){ready}")
         return self._evaluator
 
     def fit(self, data: Any, *, progress: Progress | None = None) -> Self:
-        """Learn from conversations, as `ssrem.conversations` returns or takes them; returns this model.
+        """Learn from conversations, which `ssrem.conversations` has returned or can read; returns this model.
 
-        progress: called with (steps done, steps in all). Warns if it ranks the validation split's true responses no
-        better than chance. EvaluatorError if there is too little to learn from, or the evaluator learns nothing, or
-        only from human ratings.
+        progress: called with (steps done, steps in all). Warns if the trained evaluator ranks true responses of the
+        validation split no better than chance. Raises EvaluatorError if there is too little to learn from, or if the
+        evaluator learns nothing, learns from human ratings alone, or was loaded.
         """
         kind: Any = evaluator_class(self.name)
         if "candidates" not in kind.learns_from:
@@ -88,12 +89,13 @@ class Model:
 
         responses: `(context, response)` or `(context, response, reference)`, or dicts with these keys, or a frame with
         these columns. A context is a text with one turn per line, or a list of turns, oldest first; as in `ssrem score`
-        blank turns are left out. A reference of None or NaN is none. EvaluatorError for responses of another shape.
+        blank turns are left out. A reference of None or NaN counts as missing. Raises EvaluatorError for responses of
+        another shape.
         """
         return self.evaluator.score(_samples(responses))
 
     def save(self, folder: Path | str) -> None:
-        """Write the evaluator into a folder, for `ssrem.load`. EvaluatorError if it cannot be written."""
+        """Write the evaluator into a folder, for `ssrem.load`; raises EvaluatorError if that fails."""
         try:
             self.evaluator.save(Path(folder))
         except OSError as error:
@@ -112,7 +114,7 @@ class SSREM(Model):
 def load(where: Path | str = "ssrem") -> Model:
     """The model in a folder that `save` or `ssrem train` wrote, or the trained one of that name that comes with ssrem.
 
-    EvaluatorError if there is none.
+    Raises EvaluatorError if there is neither.
     """
     if not isinstance(where, str | Path):
         raise EvaluatorError(f"{where!r:.60} is neither a folder nor a name; {_trained()}")
@@ -128,7 +130,7 @@ def load(where: Path | str = "ssrem") -> Model:
         if evaluator_class(str(where)).learns_from:
             raise EvaluatorError(f"{where} does not come trained; {_trained()}")
         raise EvaluatorError(f"{where} needs no training; use ssrem.Model({where!r})")
-    # A folder that save wrote comes before what is packaged under the same name.
+    # A folder with a saved evaluator takes precedence over a packaged evaluator of the same name.
     evaluator = load_evaluator(Path(where) if (Path(where) / MANIFEST).is_file() else where)
     model = Model.__new__(Model)
     model._set(evaluator.name, None)
@@ -142,7 +144,7 @@ def _trained() -> str:
 
 @dataclass(frozen=True)
 class _Provider:
-    """What an evaluator is created with: see ssrem.evaluators.base.Provider."""
+    """The encoder and models that an evaluator is created from: an `ssrem.evaluators.base.Provider`."""
 
     conversations: Conversations | None
     spec: str
@@ -162,7 +164,7 @@ class _Provider:
 
 
 def _samples(responses: Iterable[Any]) -> list[Sample]:
-    if hasattr(responses, "__arrow_c_stream__") and hasattr(responses, "columns"):  # a column has no columns
+    if hasattr(responses, "__arrow_c_stream__") and hasattr(responses, "columns"):  # a Series has no columns
         responses = _rows(responses)
     if isinstance(responses, str | bytes | Mapping) or not isinstance(responses, Iterable):
         raise _shape(f"the responses are {responses!r:.60}")

@@ -14,8 +14,8 @@ from ssrem.extras import explained
 
 
 def object_at(place: str) -> Any:
-    """The object at "module:name"; SsremError where its module needs another that is not installed, with the extra of
-    ssrem that brings it if one does, or where there is no such object."""
+    """The object at "module:name"; SsremError if there is none, or if a module that it needs is not installed. The
+    message then names the extra of ssrem that installs the module, if there is one."""
     module, _, name = place.partition(":")
     try:
         return getattr(import_module(module), name)
@@ -27,9 +27,9 @@ def object_at(place: str) -> Any:
 
 
 def with_installed(group: str, own: Mapping[str, str]) -> dict[str, str]:
-    """The registry `own`, after what installed packages add to it as entry points of the group.
+    """The registry `own`, preceded by the entries that installed packages add to it as entry points of the group.
 
-    SsremError, which names the package, for one that adds a name that is taken.
+    Raises SsremError, which names the package, if a package adds a name that is taken.
     """
     added: dict[str, str] = {}
     for entry in _installed().select(group=group):

@@ -1,4 +1,4 @@
-"""Responses to score, of a file or of standard input: one row is one response."""
+"""Reads responses to score from a file or from standard input: one row is one response."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ssrem.samples import Sample
 STDIN = "-"
 
 FIELDS = ("context", "response", "reference", "id", "separator")
-"""Fields of `--map`, as for annotated sets. id: any name of the response, which its score has too."""
+"""Fields of `--map`, as for annotated sets. id: any identifier of the response, which is printed beside its score."""
 
 
 @dataclass(frozen=True)
 class ResponseRow:
-    """A row of a file. where: its place, for messages. id: as the file has it, None without. sample: None for a row
-    that cannot be read, of which `fault` says why."""
+    """A row of a file. where: its place, for messages. id: its identifier in the file, None if it has none. sample:
+    None for a row that cannot be read; `fault` then says why."""
 
     where: str
     id: str | None = None
@@ -34,8 +34,8 @@ class ResponseRow:
 
 @dataclass(frozen=True)
 class Responses:
-    """The rows of a file, in its order. guessed: the format that the content looked like, and what that is. told: a
-    sentence about the columns."""
+    """The rows of a file, in its order. guessed: the format and what it is, if it was guessed from the content, else
+    None. told: a sentence on how the columns were read."""
 
     rows: tuple[ResponseRow, ...]
     guessed: str | None
@@ -45,11 +45,11 @@ class Responses:
 def read_responses(
     source: str, format: str | None = None, mapping: Mapping[str, str] | None = None
 ) -> Responses:
-    """Read a file, or standard input for "-", plain or compressed, in UTF-8 or UTF-16.
+    """Read the responses of a file, or of standard input for "-", plain or compressed, in UTF-8 or UTF-16.
 
-    format: a key of FORMATS; guessed from the content if None. mapping: field of FIELDS → column, for context A+B too,
-    a turn each. A row that cannot be read is kept with its fault. AnnotationError, in one line, for a file that cannot
-    be read at all, has no row, or of which no row can be read.
+    format: a key of FORMATS; guessed from the content if None. mapping: field of FIELDS → column; for context
+    also A+B, columns with a turn each. A row that cannot be read is kept with its fault. Raises AnnotationError if the
+    file cannot be read at all, has no row, or has no row that can be read.
     """
     if source == STDIN:
         with temporary_folder() as folder:
@@ -60,7 +60,7 @@ def read_responses(
 
 
 def read_samples(path: Path) -> list[Sample]:
-    """The samples of a file of which every row can be read; AnnotationError names the first that cannot."""
+    """The samples of a file; raises AnnotationError, which names the first faulty row, unless all rows can be read."""
     rows = read_responses(str(path)).rows
     if fault := next((row for row in rows if row.sample is None), None):
         raise AnnotationError(f"{path}, {fault.where}: {fault.fault}")
@@ -88,13 +88,14 @@ def _read(file: TableFile, format: str | None, mapping: Mapping[str, str]) -> Re
     true = columns.fields.get("reference", ("",))[0] if columns else ""
     if several := sum(more_references(cell(row.values, true)) > 0 for row in table.rows):
         say(f"{file.name}: rows with several references: {several:,}; the first of them is read")
-    named = file.path.name.lower().rpartition(".")[2] == chosen  # a file `x.csv` says itself what it is
+    named = file.path.name.lower().rpartition(".")[2] == chosen  # by the file's extension
     told = columns.told if columns and chosen != "text" else ""
     return Responses(rows, None if format or named else f"{chosen}, {FORMATS[chosen]}", told)
 
 
 def _format_of(file: TableFile, mapping: Mapping[str, str]) -> str:
-    """A key of FORMATS. Lines with tabs are a table if their first names context and response."""
+    """The key of FORMATS that the content looks like; AnnotationError if there is none. Lines with tabs are a table if
+    the first one names a context and a response, or a column of the mapping; else they are plain text."""
     parts = [part for name in mapping if name not in SIGNS for part in mapping[name].split("+")]
     named = {normalise(name) for part in parts for name in (part, part.split(".")[0])}
     known = all({*file.names} & {*ALIASES[field]} for field in ("context", "response"))

@@ -1,4 +1,4 @@
-"""Samples to score; candidates and human scores to learn from, and folds of them to cross-validate with."""
+"""Samples to score, candidates and human scores to learn from, and folds for cross-validation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Rows = NDArray[np.int64]
 Progress = Callable[[int, int], None]
 """Called with (steps done, steps in all)."""
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
-"""Texts to vectors (n, d); stands in for the encoder's own `encode`, as a cache does."""
+"""Texts to vectors (n, d): a function, such as a cache, that is used in place of an encoder's own `encode`."""
 
 
 TRAIN, VALID, TEST = 0, 1, 2
@@ -28,7 +28,7 @@ CONTEXT_ATTACK = "Context"
 
 @dataclass(frozen=True)
 class Sample:
-    """A response to evaluate: the turns before it, oldest first, and where there is one a reference."""
+    """A response to evaluate, its context (the turns before it, oldest first) and, if there is one, its reference."""
 
     context: tuple[str, ...]
     response: str
@@ -40,16 +40,17 @@ class Sample:
 
 
 def context_key(turns: Iterable[str]) -> str:
-    """Equal for contexts whose words are the same, whatever their case, blanks and cuts into turns."""
+    """A key that is equal for contexts with the same words, whatever their case, blanks and division into turns."""
     return " ".join(" ".join(turns).casefold().split())
 
 
 def dialogue_units(contexts: Iterable[Iterable[str]]) -> list[str]:
-    """For each context what is equal for contexts of one dialogue: for equal ones, by `context_key`, and where one
-    continues another of two turns or more, as where each answer of a dialogue was rated.
+    """A key for each context, which is equal for contexts of one dialogue.
 
-    Scores of one unit are not independent, and its contexts hold its responses: what draws or divides responses to
-    estimate how figures vary, or to test on what was not learned, draws and divides units.
+    Contexts are of one dialogue if they are equal by `context_key`, or if one continues another of two turns or more,
+    as where each answer of a dialogue was rated. Scores within such a unit are not independent, and its contexts
+    contain its responses. Responses are therefore drawn and divided by whole units, both to estimate how figures vary
+    and to test on unseen responses.
     """
     keys = [tuple(filter(None, (context_key([turn]) for turn in turns))) for turns in contexts]
     known = set(keys)
@@ -59,12 +60,13 @@ def dialogue_units(contexts: Iterable[Iterable[str]]) -> list[str]:
 
 @dataclass(frozen=True, repr=False)
 class Candidates:
-    """Responses with their contexts and negatives, as rows of one list of turns.
+    """True responses with their contexts and negatives, as positions in one list of texts.
 
-    texts: every turn, conversation by conversation, in order; behind them once more the turns of contexts that are not
-    neighbours there, as in threads. response (n,): the true response's row.
+    texts: every turn, conversation by conversation, in order; after them, once more, the turns of contexts that are not
+    contiguous there, as in threads. response (n,): position of the true response.
     context_start, context_stop (n,): the context is texts[start:stop].
-    negatives: kind → rows (n, k), -1 where there is no such negative. split (n,): 0 train, 1 valid, 2 test.
+    negatives: kind → positions (n, k), -1 where there is no such negative.
+    split (n,): 0 train, 1 valid, 2 test, 255 for responses that `sampled` left out.
     """
 
     texts: Sequence[str]
@@ -108,7 +110,7 @@ class Candidates:
         return Sample(tuple(self.texts[start:stop]), self.texts[int(self.response[row])])
 
     def sampled(self, split: int, n: int | None) -> Candidates:
-        """These candidates with `n` responses of the split, drawn once; all if `n` is None or there are no more."""
+        """The candidates with `n` responses of the split, drawn by a fixed seed; all if `n` is None or larger."""
         rows = self.rows(split)
         if n is None or len(rows) <= n:
             return self
@@ -161,7 +163,7 @@ class Labels:
 
     @property
     def human(self) -> Floats:
-        """Their human scores, float64 (n,)."""
+        """The human scores of the samples, float64 (n,)."""
         return np.array([score for _, score in self.pairs], dtype=np.float64)
 
 
@@ -170,13 +172,13 @@ Labelled = Sequence[tuple[Sample, float]]
 
 
 class Scorer(Protocol):
-    """A model that can be cross-validated: anything with `score`, as an evaluator."""
+    """A model that can be cross-validated: anything with a method `score`, such as an evaluator."""
 
     def score(self, samples: Sequence[Sample]) -> Floats: ...
 
 
 def draw(rows: Rows, count: int, seed: Sequence[int]) -> Rows:
-    """A random sample of `count` rows, in order; all if there are no more."""
+    """A random sample of `count` rows, in ascending order; all rows as they are if there are no more."""
     if len(rows) <= count:
         return rows
     return np.sort(np.random.default_rng(seed).choice(rows, count, replace=False))
@@ -186,8 +188,8 @@ def folds_by_context(samples: Sequence[Sample], folds: int, seed: int) -> Rows:
     """The fold of each sample, int64 (n,), from 0.
 
     All responses to one context, and to those that continue it (`dialogue_units`), share a fold. Folds are of nearly
-    the same size, and depend on the seed and on the set of contexts and their sizes, not on the order of samples.
-    EvaluatorError for fewer than 2 folds, or fewer contexts than folds.
+    the same size. They depend on the seed and on the set of contexts and their sizes, not on the order of samples.
+    Raises EvaluatorError for fewer than 2 folds, or fewer contexts than folds.
     """
     if folds < 2:
         raise EvaluatorError(f"cross-validation takes 2 folds or more, not {folds}")
@@ -202,7 +204,7 @@ def folds_by_context(samples: Sequence[Sample], folds: int, seed: int) -> Rows:
     keys = sorted(groups)
     shuffled = [keys[at] for at in np.random.default_rng(seed).permutation(len(keys))]
     fold, sizes = np.zeros(len(samples), dtype=np.int64), [0] * folds
-    # The largest first, each into the smallest fold so far.
+    # The largest groups first, each into the fold that is smallest so far.
     for key in sorted(shuffled, key=lambda key: -len(groups[key])):
         smallest = sizes.index(min(sizes))
         fold[groups[key]] = smallest
@@ -213,7 +215,7 @@ def folds_by_context(samples: Sequence[Sample], folds: int, seed: int) -> Rows:
 def out_of_fold(make: Callable[[Labelled], Scorer], annotated: Labelled, folds: int, seed: int) -> Floats:
     """A score for each annotated response by a model that saw no score of its context, float64 (n,).
 
-    make: samples and human scores to the model that learned from them. Errors as in `folds_by_context`.
+    make: returns a model that learned from the given samples and human scores. Raises as `folds_by_context` does.
     """
     samples = [sample for sample, _ in annotated]
     fold = folds_by_context(samples, folds, seed)

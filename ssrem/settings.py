@@ -1,7 +1,8 @@
-"""The base of all settings, and types of values that check themselves.
+"""The base class of all settings, and types of values that validate themselves.
 
-A model of settings is at once a group of command-line options, the parameter of a flow, and part of the ledger's
-recipe: each text and each check is written once. Values come as JSON, or as text from the command line.
+One settings class serves as a group of command-line options, as the parameter of a flow, and as part of a run's recipe
+in the ledger, so that each description and each check is written once. Values come as JSON, or as text from the command
+line.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ DEFAULT_ENCODER = "wordllama"
 """Encoder of utterances, unless another is chosen."""
 
 SIMILARITY_SPEAKERS = 1_500
-"""Speakers whose sets' similarity is measured, unless another number is chosen: the cost then does not grow with the
+"""Default number of speakers whose sets' similarity is measured: with a fixed number the cost does not grow with the
 corpus, and the interval is about as wide as that of the default corpus."""
 
 
 class Settings(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=True):
-    """Immutable settings; an unknown one is refused, and so is a value that is out of range.
+    """Immutable settings; an unknown setting is refused, and so is a value that is out of range.
 
-    The text below a field is its description: the option's help, and what Prefect's form says.
+    The docstring below a field is its description, which the option's help and Prefect's form show.
     """
 
     error: ClassVar[type[SsremError]] = SsremError
-    """What is raised, in one line, for a setting that does not exist or a value that does not fit."""
+    """Class of the one-line error that is raised for an unknown setting or an invalid value."""
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -48,7 +49,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=
 def explained(error: ValidationError, names: Iterable[str] = (), option: str | None = None) -> str:
     """What is wrong with settings, in one line: their first error, or every reason why no type of a union fits.
 
-    names: the settings that there are. option: what the value was given by, in place of its field's name.
+    names: the known settings. option: the option by which the value was given, named in place of the field.
     """
     first, *others = error.errors()
     name = option or str(first["loc"][0] if first["loc"] else "settings")
@@ -64,7 +65,7 @@ def explained(error: ValidationError, names: Iterable[str] = (), option: str | N
 
 
 def seconds(value: object) -> object:
-    """A duration, such as 90, 30m or 6h, in seconds."""
+    """A duration as text, such as 90, 30m or 6h, in seconds; a value that is not text stays as it is."""
     if not isinstance(value, str):
         return value
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", value.strip())
@@ -94,8 +95,8 @@ def _percentage(value: object) -> object:
 def by_key(texts: object, form: str, value: str = ".+", once: str = "") -> Any:
     """`KEY=VALUE` texts as a mapping; anything but a list of texts stays as it is.
 
-    form: what the ValueError for another text shows; value: pattern of values; once: what to do instead of giving a key
-    twice, where that is an error.
+    form: how the ValueError for any other text describes the right form. value: pattern of values. once: if not empty,
+    a key that is given twice is a ValueError, and this says what to do instead.
     """
     if not isinstance(texts, list | tuple):
         return texts
@@ -111,10 +112,10 @@ def by_key(texts: object, form: str, value: str = ".+", once: str = "") -> Any:
 
 
 def pairs(texts: object) -> object:
-    """`KEY=VALUE` texts as a mapping: a value is JSON, or else text. Anything but a list of texts stays as it is."""
+    """`KEY=VALUE` texts as a mapping; values are parsed as JSON or stay text. Any other input stays as it is."""
     values = by_key(texts, "KEY=VALUE", ".*")
     for key, value in values.items() if values is not texts else ():
-        with suppress(ValueError, RecursionError):  # nested deeply, or a number of thousands of digits
+        with suppress(ValueError, RecursionError):  # plain text, deeply nested, or a huge number
             values[key] = json.loads(value)
     return values
 
@@ -138,7 +139,7 @@ Share = Annotated[float, Field(gt=0, le=1)]
 Percentage = Annotated[float, BeforeValidator(_percentage), Field(ge=0, le=1)]
 """A share from 0 to 1; as text, a percentage such as 5%."""
 Seconds = Annotated[float, BeforeValidator(seconds), Field(ge=0)]
-"""A duration in seconds; as text, with s, m, h or d after it."""
+"""A duration in seconds; as text, it may end with the unit s, m, h or d."""
 Memory = Annotated[str, AfterValidator(_memory)]
 """An amount of memory, such as 2GB."""
 Pairs = Annotated[dict[str, Any], BeforeValidator(pairs)]

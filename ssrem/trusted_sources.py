@@ -16,7 +16,7 @@ _restriction: ContextVar[tuple[Path, frozenset[str]] | None] = ContextVar("restr
 
 @contextmanager
 def restricted_to(folder: Path, allowed: Iterable[str] = ()) -> Iterator[None]:
-    """Inside the context, `check` accepts paths within `folder`, installed packages and the specs in `allowed`.
+    """In this block, let `check` accept only paths in `folder`, installed packages and the specs in `allowed`.
 
     An evaluator that names any other path, or a model that would have to be downloaded, raises EvaluatorError.
     """

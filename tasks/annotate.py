@@ -107,9 +107,10 @@ def import_answers(
 ) -> tuple[Batch, Review]:
     """Read the raters' files, filter the raters, and write the annotated set to `output`.
 
-    Beside the batch's other files come `ratings.csv`, every rating with its systems and whether it counts, and
-    `import.json`, the excluded raters and the agreement of the others. AnnotationError if a file is wrong; nothing is
-    written then.
+    Two more files are written into the folder of the batch: `ratings.csv`, every rating with its systems and whether it
+    counts, and `import.json`, the excluded raters and the agreement of the others. least: smallest share of attention
+    checks to pass. kappa: smallest mean κ with the other raters, None to keep all. Raises AnnotationError if a file is
+    wrong; nothing is written then.
     """
     from ssrem.annotation.review import annotated_rows, record, review  # SciPy takes seconds to load
 
@@ -134,7 +135,7 @@ def import_answers(
 def _contexts(
     connection: duckdb.DuckDBPyConnection, corpus: str, split: str, seed: int, most: int
 ) -> Iterator[Context]:
-    """Contexts in random order, at most `most` of each band of lengths."""
+    """Contexts of the split in random order by the seed, at most `most` for each band of response lengths."""
     values = {"corpus": corpus, "split": split, "seed": seed, "most": most}
     edges = dict(zip(("short", "middle", "long"), EDGES, strict=True))
     answer = connection.execute(statement("6_annotation/contexts"), {**values, **edges})
@@ -151,7 +152,7 @@ def _contexts(
 def _retrieved(
     connection: duckdb.DuckDBPyConnection, corpus: str, seed: int, contexts: Sequence[Context]
 ) -> list[str]:
-    """BM25's response to each context, from the training split."""
+    """The response to each context that BM25 retrieves from the training split."""
     values = {"corpus": corpus, "seed": seed, "most": POOL}
     pool = connection.execute(statement("6_annotation/pool"), values).fetchall()
     if not pool:
@@ -167,7 +168,7 @@ def _retrieved(
 
 
 def _answered(path: Path) -> dict[str, str]:
-    """Key of each context in the file → the first response to it."""
+    """`context_key` of each context in the file → the first response to it; AnnotationError if a response is empty."""
     responses: dict[str, str] = {}
     for number, sample in enumerate(read_samples(path), 1):
         if not sample.response.strip():

@@ -1,4 +1,4 @@
-"""Annotated sets: as files or pulled public sets that users name, and as landed in the published tables."""
+"""Annotated sets, as read from files and pulled public sets, and as landed in the published tables."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AnnotatedFile:
-    """An annotated set. given: as the user named it; name: the one it lands under; digest: of its content and of how it
-    is read."""
+    """An annotated set as read from a file. given: how the user named it; name: under which it lands; digest: hash of
+    its content and of how it is read."""
 
     given: str
     name: str
@@ -85,7 +85,7 @@ def annotated_file(
     name = known.name if known else dataset_name(path)
     part = f"-{read.part}" if read.part and known is None else ""
     digest = sha256(path)
-    if read.layout != EVAL:  # read otherwise, the same file is another set
+    if read.layout != EVAL:  # the same file read in another way is another set
         how = [read.layout, read.part, mapping if read.mapped else {}]
         digest = hashlib.sha256(json.dumps([digest, *how], sort_keys=True).encode()).hexdigest()
     return AnnotatedFile(file, f"{name}{part}", path, digest, read)
@@ -94,7 +94,7 @@ def annotated_file(
 def annotated_files(
     home: Warehouse, files: Sequence[str], layout: str | None = None, mapping: Mapping[str, Any] | None = None
 ) -> list[AnnotatedFile]:
-    """Read annotated sets. AnnotationError as `annotated_file`, and where none of them takes the mapping."""
+    """Read annotated sets. Raises as `annotated_file` does, and AnnotationError if the mapping applies to none."""
     sets = [annotated_file(home, file, layout, mapping) for file in files]
     if mapping and sets and not any(one.read.mapped for one in sets):
         layouts = ", ".join(dict.fromkeys(one.read.layout for one in sets))
@@ -103,9 +103,10 @@ def annotated_files(
 
 
 def human_scores(sets: Iterable[AnnotatedFile], criterion: str | None) -> dict[str, tuple[str, Labels]]:
-    """Annotated sets by name: the digest, and the human scores of a criterion, by default 'overall' or the only one.
+    """Name of each set → its digest, and its human scores by a criterion, by default 'overall' or the only one.
 
-    AnnotationError, naming the file, for a set without the criterion, two files of equal content, or two of one name.
+    Raises AnnotationError, which names the file, for a set without the criterion or whose mean scores are all
+    equal, and for two sets of equal content or of one name.
     """
     scored: dict[str, tuple[str, Labels]] = {}
     for one in sets:
@@ -123,10 +124,12 @@ def human_scores(sets: Iterable[AnnotatedFile], criterion: str | None) -> dict[s
 
 @dataclass(frozen=True)
 class LandedSet:
-    """An annotated set of n responses. sha256: of its content; samples, contexts, systems, truth (n,): the responses as
-    evaluators get them, the context and system of each, and whether it is ground truth. units: the contexts, by which
-    responses are resampled. Of votes on pairs, `contexts` are the pairs: people compared the two responses of a pair,
-    and no others to the same context."""
+    """An annotated set of n responses in the published tables. sha256: digest of the set.
+
+    samples, contexts, systems, truth (n,): the responses as evaluators get them, the context and system of each, and
+    whether it is ground truth. If people voted on pairs of responses, `contexts` holds the pairs, since no responses of
+    different pairs were compared. units (n,): `dialogue_units` of the contexts, which are resampled as a whole.
+    """
 
     connection: duckdb.DuckDBPyConnection
     dataset: str
@@ -138,7 +141,7 @@ class LandedSet:
     truth: np.ndarray[Any, np.dtype[np.bool_]]
 
     def responses(self, scores: Floats, human: Floats, *, ground_truth_kept: bool) -> ScoredResponses:
-        """The responses with a human score. scores, human: (n,), NaN for missing."""
+        """The responses with a human score, ground truth only if it is kept. scores, human: (n,), NaN for missing."""
         rated = ~np.isnan(human)
         excluded = rated & self.truth & (not ground_truth_kept)
         at = np.flatnonzero(rated & ~excluded).tolist()
@@ -148,9 +151,9 @@ class LandedSet:
     def human_scores(
         self, table: str = "human_scores", by: str = "aggregation"
     ) -> dict[tuple[str, Any], Floats]:
-        """(criterion, aggregation), sorted → the human score of each response (n,), NaN for missing.
+        """(criterion, aggregation) → the human score of each response (n,), NaN for missing; the keys are sorted.
 
-        table, by: another table of scores by criterion, and what else it has scores by.
+        table: the table of scores. by: its column that is used in place of the aggregation.
         """
         query = (
             f"SELECT criterion, {by}, response_id::BIGINT, score FROM {table} WHERE dataset = ? ORDER BY ALL"
@@ -161,13 +164,13 @@ class LandedSet:
         return scores
 
     def ratings(self) -> dict[str, Ratings]:
-        """Criterion → its ratings (raters, n), NaN for missing; raters as in the table `ratings`."""
+        """Criterion → its ratings (raters, n), NaN for missing; raters have the numbers of the table `ratings`."""
         scores, none = self.human_scores("ratings", "rater"), np.full(len(self.samples), np.nan)
         last = dict(scores.keys())  # criterion → its last rater, as they are in order
         return {of: np.stack([scores.get((of, at), none) for at in range(last[of] + 1)]) for of in last}
 
     def scores(self, version: Version, table: str = "scores") -> dict[str, Floats]:
-        """Part (f, g, h) → its values (n,), NaN for missing, for the parts that the version has of any response."""
+        """Part of the score (f, g or h) → its values (n,), NaN for missing; parts without any value are left out."""
         columns = self.connection.execute(
             f"SELECT response_id::BIGINT AS number, {', '.join(f'{part}::DOUBLE AS {part}' for part in PARTS)} "
             f"FROM {table} WHERE evaluator = ? AND version = ? AND dataset = ? AND kind = 'response'",
@@ -181,7 +184,7 @@ class LandedSet:
 
 
 def landed_set(connection: duckdb.DuckDBPyConnection, dataset: str) -> LandedSet:
-    """The annotated set of that name, which has landed."""
+    """The annotated set named `dataset`, which must have landed."""
     columns = "sha256, context, response, reference, dialogue_id, system, ground_truth"
     query = f"SELECT {columns} FROM rated_responses WHERE dataset = ? ORDER BY response_id::BIGINT"
     rows = connection.execute(query, [dataset]).fetchall()
@@ -197,17 +200,17 @@ def landed_set(connection: duckdb.DuckDBPyConnection, dataset: str) -> LandedSet
 
 
 def landed_sets(home: Warehouse) -> dict[str, str]:
-    """Every annotated set that has landed, by name, to the digest of its content."""
+    """Name of each annotated set that has landed → the digest of its content."""
     return dict(home.query("SELECT DISTINCT dataset, sha256 FROM rated_responses ORDER BY ALL"))
 
 
 def landed_contexts(home: Warehouse, dataset: str) -> Iterator[list[str]]:
-    """The contexts of an annotated set that has landed; they are queried when the first one is asked for."""
+    """The contexts of an annotated set that has landed; the query runs when the first context is taken."""
     query = "SELECT context FROM rated_responses WHERE dataset = ?"
     yield from (context for (context,) in home.query(query, [dataset]))
 
 
 def version_outputs(table: str, versions: Sequence[Version], **key: str) -> list[Output]:
-    """The partitions of a staged table that has one for each evaluator version; key: other fields of their keys."""
+    """The outputs of a staged table, one partition for each version. key: further fields of the partitions' keys."""
     keys = [PartitionKey(evaluator=name, version=number, **key) for name, number in versions]
     return [Output(table, one, f"evaluator = '{one.evaluator}' AND version = {one.version}") for one in keys]

@@ -46,14 +46,15 @@ SET_TABLES = ("comparisons", "rankings", "rater_agreement")
 """Tables whose partition covers all evaluators of an annotated set."""
 
 DRAWS_A_PAIR = 50
-"""Draws per pair: with Holm's correction over m pairs, the smallest p, 2 / (draws + 1), is below .05 from 40 a pair."""
+"""Draws for each pair of evaluators: with Holm's correction over m pairs, the smallest p, 2 / (draws + 1), can be below
+.05 from 40 draws for each pair."""
 
 AT_FIRST = {
     "keep_ground_truth": False,
     "force_systems": False,
     "test": "paired-bootstrap",
 }
-"""Options of a set's first run, by field of `AgreementSettings`; later ones take those of the last run."""
+"""Default options of a set's first run, by field of `AgreementSettings`; later runs default to the last run's."""
 
 Rows = list[dict[str, Any]]
 
@@ -75,9 +76,10 @@ def correlate(
     """Land the annotated set, score it with the evaluator versions and publish their agreement with people; returns its
     name and whether anything was new.
 
-    file: a file, a folder, or the name of a pulled set. client: by which judges ask their endpoints. Ground truth is
-    scored even where it is not correlated. Raises AnnotationError if the set cannot be read, or, without
-    `sets.replace`, other content of that name has landed.
+    file: a file, or the name of a pulled set. client: HTTP client through which judges query their endpoints. Versions
+    that learned from the set's human scores are left out. Ground truth is scored even where it is not correlated.
+    Raises AnnotationError if the set cannot be read, or if other content of that name has landed and `sets.replace` is
+    not set; EvaluatorError if all versions are left out.
     """
     warehouse = Warehouse.at(home)
     source = annotated_file(warehouse, file, sets.layout, sets.map)
@@ -86,7 +88,7 @@ def correlate(
     seen = learned_from(warehouse, source.contexts)
     left = [one for one in versions if one in seen]
     job = _Job(warehouse, dataset, versions, source, sets.replace, settings, client)
-    job.landed()  # says what is wrong with it before what it was read as
+    job.landed()  # raises its error before how the set was read is printed
     source.say_how_read()
     for name, number in left:
         say(f"{name} is left out: version {number} learned human scores of the contexts of {dataset}")
@@ -110,8 +112,8 @@ def correlate_files(
 ) -> dict[str, bool]:
     """Correlate annotated sets one by one; returns for each whether anything was new.
 
-    correlate: what is called for each, such as a flow's task. Every set is tried; each failure is reported in a line,
-    and the last one is raised.
+    correlate: the function that is called for each set, such as a task of a flow. Every set is tried; failures are
+    printed, one line each, except for the last one, which is raised.
     """
     new: dict[str, bool] = {}
     failed: list[Exception] = []
@@ -130,14 +132,14 @@ def correlate_files(
 def correlate_landed(
     dataset: str, versions: Sequence[Version], home: str, *, resources: Resources = Resources()
 ) -> bool:
-    """Update a landed set without its file: missing scores of the evaluator versions, and the figures of all that
-    scored it, with the options of their last run. Returns whether anything was new."""
+    """Update a landed set without its file; returns whether anything was new. Missing scores of the given versions
+    are added; the figures of all versions that scored the set are recomputed with the options of its last run."""
     return _Job(Warehouse.at(home).anew(dataset=dataset), dataset, versions).run(resources)
 
 
 def correlate_all(home: str, *, resources: Resources = Resources()) -> list[str]:
-    """Update the figures of every annotated set, with scores of the versions that are in use of the evaluators that
-    scored it, unless they ask an endpoint; returns the names of those that were out of date."""
+    """Update the scores and figures of every annotated set; returns the names of the sets that were out of date. Each
+    set is scored by the versions in use of evaluators that scored it before, except those that query an endpoint."""
     outdated, warehouse = [], Warehouse.at(home)
     in_use = warehouse.query("SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL")
     for dataset in landed_sets(warehouse):
@@ -151,7 +153,7 @@ def correlate_all(home: str, *, resources: Resources = Resources()) -> list[str]
 
 @contextmanager
 def left_out(dataset: str) -> Iterator[None]:
-    """Catch SET_ERRORS of a block about one annotated set: they are printed, and other sets go on."""
+    """Print SET_ERRORS of a block about one annotated set instead of raising them, so that other sets go on."""
     try:
         yield
     except SET_ERRORS as error:
@@ -160,10 +162,11 @@ def left_out(dataset: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Job:
-    """An annotated set to land, if it has not, and whose scores and figures to bring up to date.
+    """The job to land an annotated set, unless it has landed, and to bring its scores and figures up to date.
 
-    versions: to score it with, besides those that have. source: None for a landed set. replace: whether it may take the
-    place of other content of that name. settings: None keeps the last run's. client: by which judges ask.
+    versions: evaluators to score it with, besides those that have scored it. source: the set as it was read, None for a
+    landed set. replace: whether it may take the place of other content of that name. settings: None keeps those of the
+    last run. client: HTTP client through which judges query their endpoints.
     """
 
     home: Warehouse
@@ -175,7 +178,7 @@ class _Job:
     client: Client | None = None
 
     def run(self, resources: Resources) -> bool:
-        """Whether anything was new."""
+        """Run the stage; returns whether anything was new."""
         return run_stage(self.home, "correlate", self.recipe, self.build, done=self.done, resources=resources)
 
     def recipe(self) -> Recipe:
@@ -195,13 +198,13 @@ class _Job:
             "resamples": RESAMPLES,
             "seed": SEED,
         }
-        # Without the path: a copy elsewhere is the same set.
+        # The path is left out, since a copy elsewhere is the same set.
         return Recipe(parameters, {self.dataset: source.digest if source else landed})
 
     def landed(self) -> str | None:
-        """Digest of the content that has landed under the name; None if some of it is damaged.
+        """Digest of the content that has landed under the name; None if there is none, or some of it is damaged.
 
-        AnnotationError where it is other content than the source's, and not to be replaced.
+        Raises AnnotationError if the source has other content and `replace` is not set.
         """
         landed = landed_sets(self.home).get(self.dataset)
         if self.source and landed not in (None, self.source.digest) and not self.replace:
@@ -213,14 +216,15 @@ class _Job:
         return landed if tables.issuperset(LANDED_TABLES) else None
 
     def done(self, recipe: Recipe) -> bool | None:
-        """False where scores and figures of this recipe are published; AnnotationError if the set has not landed."""
+        """False if scores and figures of the recipe are published, else None; AnnotationError if the set has not
+        landed."""
         if recipe.inputs[self.dataset] is None:
             raise AnnotationError(f"no annotated set {self.dataset!r} has landed in {self.home.root}")
         return None if self.outdated(recipe) or not already_done(self.home, "correlate", recipe) else False
 
     def outdated(self, recipe: Recipe) -> list[Version]:
-        """Versions of the recipe whose scores or figures are missing, or whose figures were computed before their
-        scores, with other options or with other draws; all of them where the set is new or replaced."""
+        """Versions of the recipe whose scores or figures are missing, or whose figures are older than their scores; all
+        versions if the set is new or replaced, or if options or draws have changed."""
         wanted, last = recipe.parameters, last_parameters(self.home, self.dataset, "correlate")
         of_set = ("keep_ground_truth", "force_systems", "resamples", "seed")
         same = all(wanted[name] == last.get(name) for name in of_set)
@@ -242,7 +246,7 @@ class _Job:
         scored = _intact(self.home, "scores", dataset)
         if source and source.digest != landed:
             outputs = _stage_set(stage, source, dataset)
-            if landed:  # by other content, of which nothing stays
+            if landed:  # the set is replaced, and nothing of it stays
                 scored, retired = {}, [p.address for p in stage.partitions if p.key.dataset == dataset]
         data = landed_set(stage.connection, dataset)
         unscored = [version for version in outdated if version not in scored]
@@ -298,7 +302,7 @@ def _stage_scores(
     referenced = np.array([bool((sample.reference or "").strip()) for sample in data.samples])
     stage.create("scores")
     for (name, number), of_version in zip(versions, scores, strict=True):
-        texts = (EMPTY_RESPONSE, EMPTY_CONTEXT, NO_REFERENCE, "")  # lacking by the set, not by the evaluator
+        texts = (EMPTY_RESPONSE, EMPTY_CONTEXT, NO_REFERENCE, "")  # faults of the set, not of the evaluator
         counts = Counter(why.partition(":")[0] for why in of_version.reasons.tolist() if why not in texts)
         if counts:
             listed = ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
@@ -307,7 +311,7 @@ def _stage_scores(
         # A part that a response cannot have is null; NaN where there should be a number stays, and the gate refuses it.
         own, scored = evaluator_class(name).parts, of_version.reasons == ""
         has = {part: scored & (part in own) & (referenced | (part == "f")) for part in PARTS}
-        has |= {f"{part}_unit": has[part] & ("h" in own) for part in ("f", "g")}  # scaled to be mixed
+        has |= {f"{part}_unit": has[part] & ("h" in own) for part in ("f", "g")}  # scaled, to be mixed into h
         about = {"evaluator": name, "version": number, "dataset": dataset}
         about["learned_from"] = described(stage.connection, (name, number))[1]
         constants = {**about, "kind": "response", "k": 0}
@@ -332,7 +336,7 @@ def _stage_figures(
     stage: Stage, data: LandedSet, outdated: Sequence[Version], staged: Collection[Version]
 ) -> list[Output]:
     """Stage the figures of the outdated versions and the tables of the whole set. staged: the versions whose scores are
-    staged; those of others are published."""
+    staged; the scores of the others are read from the published tables."""
     options = stage.recipe.parameters
 
     def scores(version: Version) -> dict[str, Floats]:
@@ -354,11 +358,11 @@ def _stage_figures(
 def _figure_rows(
     data: LandedSet, version: Version, scores: Mapping[str, Floats], options: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Rows of `agreement` of a version: each part of its score with each human score."""
+    """Rows of `agreement` for a version: how each part of its score agrees with each kind of human score."""
     kept, forced = options["keep_ground_truth"], options["force_systems"]
     weights, _ = described(data.connection, version)
     about = {"dataset": data.dataset, "ground_truth_kept": kept}
-    # In this order, since pairs of a score are compared with all human scores.
+    # Scores are the outer loop, since the cached pairs of one score are compared with all human scores.
     for (score, values), (of, human) in product(scores.items(), data.human_scores().items()):
         own = {**about, "criterion": of[0], "aggregation": of[1], "score": score}
         responses = data.responses(values, human, ground_truth_kept=kept)
@@ -367,8 +371,8 @@ def _figure_rows(
 
 
 def _rater_rows(data: LandedSet, ground_truth_kept: bool) -> Iterator[dict[str, Any]]:
-    """Rows of `rater_agreement`: of the responses that evaluators are compared on, and of all, before and after the
-    removal of outliers."""
+    """Rows of `rater_agreement`, for the responses that evaluators are compared on and for all responses, each before
+    and after the removal of outliers."""
     for criterion, table in data.ratings().items():
         compared = table if ground_truth_kept else np.where(data.truth, np.nan, table)
         for responses, rated in (("compared", compared), ("all", table)):
@@ -385,11 +389,11 @@ def _rater_rows(data: LandedSet, ground_truth_kept: bool) -> Iterator[dict[str, 
 def _comparison_rows(
     data: LandedSet, scores: Mapping[Version, Mapping[str, Floats]], *, kept: bool, test: str
 ) -> tuple[Rows, Rows]:
-    """Rows of `comparisons` and of `rankings`, for every criterion at both levels, by Spearman's ρ of the mean human
-    score and each evaluator's overall score, as `ssrem score` gives it, on the responses that all of them scored.
+    """Rows of `comparisons` and of `rankings`, for every criterion at segment and system level.
 
-    scores: version → part → values (n,); a version without scores is left out, as is the system level of few systems.
-    kept: whether ground truth is compared, too.
+    Evaluators are compared by Spearman's ρ of the mean human score and their overall score, as `ssrem score` gives it,
+    on the responses that all of them scored. scores: version → part → values (n,); versions without scores are left
+    out, and so is the system level if there are too few systems. kept: whether ground truth is compared, too.
     """
     chosen: dict[str, tuple[str, int, str]] = {}
     values: dict[str, Floats] = {}
@@ -420,7 +424,7 @@ def _comparison_rows(
         result = ranking(of_all, tested)
         about = {"dataset": data.dataset, "criterion": criterion, "aggregation": aggregation}
         about |= {"level": level, "test": test, "measure": "spearman"}
-        for pair in result.compared:  # values that are no columns of the table are ignored
+        for pair in result.compared:  # keys that are not columns of the table are ignored
             found = pair.difference
             row = {**about, **vars(found), "p_holm": pair.corrected, "reason": found.reason or None}
             row |= {"first_statistic": found.first, "second_statistic": found.second}

@@ -1,4 +1,4 @@
-"""Distilling: a judge scores responses of corpora, and an evaluator that asks nobody learns from these labels."""
+"""Distillation: a judge scores responses of corpora, and an evaluator that needs no endpoint learns these labels."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from ssrem.tasks.versions import Version, promoted, unregistered
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, records
 
 GRADED = "sc+generic+random+copied+shuffle-golden"
-"""What the judge is asked about beside true responses, from hard to easy to tell: another turn of the speaker in the
-same conversation, a turn that fits nearly anything, anyone's turn, the last turn again, and words out of order."""
+"""Generators of the wrong responses that the judge scores beside true ones, from hard to easy to recognise: another
+turn of the speaker in the same conversation, a generic turn, anyone's turn, the last turn again, and shuffled words."""
 
 TIMED = 100
-"""Responses, at most, by which the student's CPU time is measured."""
+"""Most responses on which the student's CPU time is measured."""
 
 _AGREEMENT = """
     SELECT
@@ -42,7 +42,7 @@ _AGREEMENT = """
 
 
 def judge_in_use(home: Warehouse, settings: TrainSettings) -> tuple[Version, Any, Client]:
-    """The judge whose answers are the labels: its version, itself, and what it asks by. EvaluatorError without one."""
+    """The judge that gives the labels, as (its version, the judge, its client); EvaluatorError if there is none."""
     name = str(settings.labels_from)
     options = RequestOptions(**settings.asking).model_dump(include=set(settings.asking))
     if unregistered(home, [name]):
@@ -56,8 +56,9 @@ def judge_in_use(home: Warehouse, settings: TrainSettings) -> tuple[Version, Any
 
 
 def graded(name: str, candidates: Candidates, settings: TrainSettings) -> list[Sample]:
-    """`settings.responses` of the training split, or as many as there are: true ones, drawn by the seed, each with one
-    wrong response to the same context, of the kinds of GRADED in turn. EvaluatorError for too few to learn from."""
+    """Responses for the judge to score: true ones of the training split, drawn by the seed, each before a wrong one to
+    the same context, of the kinds of GRADED in turn. There are `settings.responses`, rounded up to an even number, or
+    as many as the split has. EvaluatorError if they are too few to learn from."""
     rows = candidates.rows(TRAIN)
     rows = rows[candidates.context_stop[rows] > candidates.context_start[rows]]
     drawn = draw(rows, ((settings.responses or 0) + 1) // 2, [settings.seed, 6])
@@ -74,11 +75,11 @@ def graded(name: str, candidates: Candidates, settings: TrainSettings) -> list[S
 def judged(
     name: str, corpora: Sequence[str], home: Warehouse, settings: TrainSettings
 ) -> dict[str, tuple[str, Labels]]:
-    """The judge, as NAME@VERSION, to the digest of its labels and the labels, as `human_scores` returns those of sets;
-    none without `settings.labels_from`.
+    """NAME@VERSION of the judge → the digest of its labels, and the labels, as `human_scores` returns those of sets;
+    empty without `settings.labels_from`.
 
-    What its journal has is not asked again. EvaluatorError without a judge, for too few responses or answers, and where
-    all answers are the same.
+    Answers that are in the judge's journal are not requested again. Raises EvaluatorError if there is no judge, if
+    responses or answers are too few, or if all answers are the same.
     """
     if not settings.labels_from:
         return {}
@@ -106,10 +107,10 @@ def judged(
 def judge_and_student(
     name: str, student: int, corpora: Sequence[str], home: Warehouse, settings: TrainSettings
 ) -> list[dict[str, Any]]:
-    """Agreement with people, Spearman with its interval, of judge and student on every annotated set that the judge has
-    scored here, and what 1,000 responses take; without such a set one row of each. The judge is not asked.
+    """Rows that compare judge and student: Spearman's ρ with people and its interval, on every annotated set that the
+    judge has scored here, and what 1,000 responses cost. Without such a set there is one row for each of the two.
 
-    requests, prompt_tokens, completion_tokens: as a dry run counts them; cpu_seconds: of this process.
+    requests, prompt_tokens, completion_tokens: the judge's, as in a dry run; cpu_seconds: the student's, measured here.
     """
     version, judge, _ = judge_in_use(home, settings)
     scored = "SELECT DISTINCT dataset FROM agreement WHERE evaluator = ? AND version = ?"
@@ -120,10 +121,10 @@ def judge_and_student(
     with home.reader() as connection:
         chosen = landed_corpora(home.root, corpora)
         samples = graded(name, load_candidates(connection, chosen), settings)
-    asked = judge.asked(samples)  # without its journal, of which nothing is known here, everything
+    asked = judge.asked(samples)  # without its journal, so that all requests count
     price = {what: round(1000 * asked[what] / len(samples)) for what in asked if what != "answered_before"}
     model = load_evaluator(home.models / name / str(student))
-    model.score(samples[:1])  # loads what it reads texts with
+    model.score(samples[:1])  # so that loading its encoder is not measured
     timed, began = samples[1 : TIMED + 1], time.process_time()
     model.score(timed)
     seconds = 1000 * (time.process_time() - began) / len(timed)

@@ -1,4 +1,4 @@
-"""Evaluators that ask an endpoint, within a home folder: where answers are kept, and what would be asked."""
+"""Evaluators that query an endpoint: which they are, how they are set up for a run, and what a run would request."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ssrem.tasks.warehouse.home import Warehouse
 
 
 def asks(home: Warehouse, name: str, version: int) -> bool:
-    """Whether a version of an evaluator asks an endpoint: it is then never scored on all candidates of a test split,
-    and what was answered is published."""
+    """Whether a version of an evaluator queries an endpoint; it then never scores all candidates of a test split, and
+    the answers are published."""
     return judging.asks(home.models / name / str(version))
 
 
 def may_ask(name: str) -> bool:
-    """Whether the evaluator of that name is a judge or, as a blend, may have one among its parts."""
+    """Whether the evaluator of that name is a judge, or a blend, which may have a judge among its parts."""
     from ssrem.evaluators.blend import Blend
 
     return issubclass(evaluator_class(name), judging.Judge | Blend)
@@ -32,8 +32,8 @@ def may_ask(name: str) -> bool:
 def connected(
     evaluator: Evaluator, home: Warehouse, client: Client | None = None, advance: Progress = lambda *_: None
 ) -> Evaluator:
-    """The evaluator, its judges with the client of the run: they keep answers in the home folder, print where texts go,
-    and report requests done and in all to `advance`."""
+    """The evaluator, whose judges get the client of the run: with it they keep answers in the home folder, print where
+    texts are sent, and report the requests done and in all to `advance`."""
     client = client or Client()
     if isinstance(evaluator, Metric):
         evaluator.settings = evaluator.settings_of_run(client.options)
@@ -44,15 +44,15 @@ def connected(
 
 
 def split_settings(names: Sequence[str], asking: AskingSettings) -> tuple[dict[str, dict[str, Any]], Client]:
-    """What evaluators that learn nothing are given, as evaluator → settings of a version, and as the client of this
-    run, which has those that are not saved and asks endpoints. SsremError for an unknown setting or a value that it
-    cannot have."""
+    """Divide the settings of evaluators that learn nothing into evaluator → the settings that are saved with a version,
+    and the client of this run, which applies those that are not saved. SsremError for an unknown setting or an invalid
+    value."""
     requests = {
         name: value
         for name, value in asking.set.items()
         if name in RequestOptions.model_fields and any(map(may_ask, names))
     }
-    # Checked before they are stored as flow parameters: a key may stand in place of its variable.
+    # Checked before they are stored as flow parameters: key_env may hold a key instead of the name of its variable.
     RequestOptions(**requests)
     versions = {name: value for name, value in asking.set.items() if name not in requests}
     routed = route(names, versions) if versions else {}
@@ -60,5 +60,5 @@ def split_settings(names: Sequence[str], asking: AskingSettings) -> tuple[dict[s
 
 
 def dry_run_row(name: str, evaluator: Evaluator, samples: Sequence[Sample], dataset: str) -> dict[str, Any]:
-    """What scoring the samples would ask of an endpoint, as a row of a table; nothing is sent."""
+    """What scoring the samples would request from an endpoint, as a row of a table; nothing is sent."""
     return {"evaluator": name, "of": dataset, "responses": len(samples), **judging.asked(evaluator, samples)}

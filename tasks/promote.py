@@ -26,15 +26,15 @@ from ssrem.tasks.warehouse.files import model_damage
 from ssrem.tasks.warehouse.home import Warehouse
 
 SERIES = 3
-"""So many refusals in a row are told: data, settings or margins may need a person's decision."""
+"""Refusals in a row from which the user is told of them: data, settings or margins may need a person's decision."""
 
 
 @dataclass(frozen=True)
 class Challenge:
     """A version that waits for a decision: `version` of `evaluator` against `champion`, the version in use.
 
-    corpora: those it learned from that have not changed since. datasets: the annotated sets that neither version
-    learned from; some of them may be left out of the decision.
+    corpora: those that the version learned from and that have not changed since. datasets: the annotated sets that
+    neither version learned from; some of them may be left out of the decision.
     """
 
     evaluator: str
@@ -94,13 +94,13 @@ def decide_all(
                 f"{name}: the last {series[0][1]} versions were refused ({why}); ssrem evaluators promote {name} "
                 f"{challenge.version} overrules, --margin changes the margins"
             )
-    correlate_all(home, resources=resources)  # also versions that came into use without a decision
+    correlate_all(home, resources=resources)  # also for versions that came into use without a decision
     return decided
 
 
 def refused_in_a_row(home: Warehouse, names: Sequence[str] = ()) -> list[tuple[str, int, str]]:
-    """(evaluator, refusals, reason of the last) of those named, or of all, whose version in use has been compared with
-    SERIES or more versions, all of which were refused."""
+    """(evaluator, number of refusals, reason of the last one) of each evaluator, of those named or of all, of which
+    SERIES or more versions were compared with the version in use and refused."""
     rows = home.query(
         "SELECT b.evaluator, count(*), arg_max(b.why, b.version) FROM evaluators AS a INNER JOIN evaluators AS b "
         "ON a.evaluator = b.evaluator AND a.version = b.compared_with WHERE a.promoted AND b.promoted_at IS NULL "
@@ -116,14 +116,14 @@ def decide(
     """Compare the challenger with the champion by their published scores, and promote it if it is non-inferior on the
     pooled test splits and on every annotated set of the challenge, which both must have scored.
 
-    Returns whether it was, and why.
+    Returns whether it was promoted, and why.
     """
     warehouse = Warehouse.at(home)
     name, version = challenge.evaluator, challenge.version
     about = {"decide": name, "version": version, "champion": challenge.champion}
     recipe = Recipe({**about, "margins": margins.model_dump()}, {})
 
-    def decided_already(_: Recipe) -> tuple[bool, str] | None:  # or the data of the comparison have changed
+    def decided_already(_: Recipe) -> tuple[bool, str] | None:  # or what it is compared on has changed
         waits = challenge in challenges(warehouse, [name])
         return None if waits else (False, "no longer waits for this decision")
 
@@ -141,11 +141,10 @@ def decide(
 def promote(
     name: str, version: int | None, home: str, *, resources: Resources = Resources()
 ) -> tuple[int, int | None]:
-    """Promote a version by hand: `version` or, for None, the one that was in use before; figures and rankings of
-    annotated sets follow, also if the version was in use already.
+    """Promote a version by hand; returns the version and the one that it replaces, None if it was in use already.
 
-    Returns the version and the one that it replaces; None for the latter if it was in use already. Raises
-    EvaluatorError if it does not exist.
+    version: None for the one that was in use before. The figures and rankings of annotated sets are updated even if the
+    version was in use already. Raises EvaluatorError if the version does not exist or its model is damaged.
     """
     warehouse = Warehouse.at(home)
     rows = versions(warehouse, name)
@@ -212,7 +211,7 @@ def _comparisons(
         floats = (np.ma.filled(np.ma.asarray(one, dtype=np.float64), np.nan) for one in scores)
         return [*floats, found[names[0]]]
 
-    # Together: a small corpus alone can never show that a challenger is not worse.
+    # Corpora are pooled, since a small corpus alone can never show that a challenger is not worse.
     splits = []
     for corpus in challenge.corpora:
         *shares, units = columns("shares_above", "unit", dataset=corpus)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ssrem.studies.attacks import Score
 
 SCORED_ANEW = (Pairs, TrueResponses)
-"""Classes of data that are scored when the study runs; others take published scores, or learn."""
+"""Classes of data that are scored when the study runs; other classes have published scores, or are learned from."""
 
 
 def study(
@@ -53,11 +53,11 @@ def study(
     client: Client | None = None,
     resources: Resources = Resources(),
 ) -> bool:
-    """Publish the study of that name of evaluator versions on the dataset; False if it was published before.
+    """Run the study `name` of evaluator versions on the dataset and publish it; False if it was published before.
 
-    client: by which judges ask their endpoints.
-    Versions that do not give what the study needs are left out. Raises EvaluatorError where none does, AnnotationError
-    or HomeError where the dataset does not exist.
+    client: HTTP client through which judges query their endpoints.
+    Versions that do not give what the study needs are left out. Raises EvaluatorError if none does, AnnotationError or
+    HomeError if the dataset does not exist.
     """
     warehouse, kind = Warehouse.at(home), study_called(name)
     usable = _usable(kind, versions)
@@ -98,7 +98,7 @@ def study_behaviour(home: str, *, resources: Resources = Resources()) -> bool:
 
 
 def datasets_of(home: str, name: str) -> list[str]:
-    """The corpora or annotated sets to which the study of that name applies; an error if there is none."""
+    """The packaged pairs, corpora or annotated sets that the study of that name applies to; an error if none."""
     data = study_called(name).data
     if data is Pairs:
         return [EVERYDAY_PAIRS]
@@ -126,7 +126,7 @@ def _usable(kind: Study[Any], versions: Sequence[Version]) -> list[Version]:
 
 
 def _inputs(home: Warehouse, kind: Study[Any], dataset: str) -> dict[str, Any]:
-    """What the study is computed from, for the ledger; an error where there is no such dataset."""
+    """Digests of what the study is computed from, for the ledger; raises an error if there is no such dataset."""
     if kind.data is Pairs:
         if dataset != EVERYDAY_PAIRS:
             raise EvaluatorError(f"no pairs {dataset!r}: this study is of {EVERYDAY_PAIRS} alone")
@@ -144,8 +144,8 @@ def _inputs(home: Warehouse, kind: Study[Any], dataset: str) -> dict[str, Any]:
 
 
 def _published(stage: Stage, version: Version, dataset: str) -> ScoredSet | None:
-    """The published scores of an annotated set, with its human scores; None, and a line, if none of its responses has a
-    score. AnnotationError, which names the verb to run, if it has not been scored."""
+    """The published scores of an annotated set by a version, with human scores; None, with a printed note, if no
+    response has a score. AnnotationError, which names the command to run, if the version has not scored the set."""
     values: dict[str, Any] = {"evaluator": version[0], "version": version[1], "dataset": dataset}
     found = stage.connection.execute(statement("7_studies/scored_responses"), values).fetchnumpy()
     if not len(found["words"]):
@@ -162,8 +162,8 @@ def _published(stage: Stage, version: Version, dataset: str) -> ScoredSet | None
 def _data_to_score(
     connection: duckdb.DuckDBPyConnection, kind: Study[Any], dataset: str, settings: StudySettings
 ) -> Callable[[Score], Pairs | TrueResponses]:
-    """A function that gives a score function the data that it is to score: the packaged pairs, or true responses drawn
-    by the seed from the test split, with the first generated negative of each by every generator."""
+    """A function that turns a score function into the data of the study: the packaged pairs, or true responses drawn by
+    the seed from the test split, each with the first negative that every generator has made for it."""
     if kind.data is Pairs:
         return partial(Pairs, everyday_pairs())
     candidates = load_candidates(connection, [dataset])
@@ -187,7 +187,7 @@ def _data_to_score(
 def _scores(
     stage: Stage, version: Version, dataset: str, client: Client | None, samples: Sequence[Sample]
 ) -> Any:
-    """Scores f of samples of the dataset (n,)."""
+    """Scores f (n,) of samples by a version. dataset: named by the progress bar."""
     (scores,) = score_samples(stage.home, [version], samples, dataset, client)
     return scores.f
 
@@ -195,9 +195,10 @@ def _scores(
 def _learning(
     stage: Stage, kind: Study[Any], dataset: str, versions: Sequence[Version], client: Client | None
 ) -> Iterator[tuple[Version, Learning]]:
-    """Human scores of the set, and for `Transfer` of all others, with each evaluator that learns from them.
+    """Each version with its data for the study: human scores of the set, of all other sets too for `Transfer`, and a
+    function that trains the evaluator on human scores.
 
-    EvaluatorError for a version that has learned from one of the sets.
+    Raises EvaluatorError for a version that has learned from one of the sets already.
     """
     digests = _inputs(stage.home, kind, dataset)
     query = "SELECT evaluator, version, labelled FROM evaluators WHERE evaluator = ? AND version = ?"
@@ -219,7 +220,7 @@ def _tuned(base: Any, advance: Progress, pairs: Labelled, scale: tuple[float, fl
 
 
 def _human(connection: duckdb.DuckDBPyConnection, dataset: str) -> Human:
-    """The mean human score of each response that is not ground truth; AnnotationError where there is none."""
+    """The mean human score of each response that is not ground truth; AnnotationError if all responses are."""
     rows = connection.execute(statement("7_studies/labelled_responses"), {"dataset": dataset}).fetchall()
     if not rows:
         raise AnnotationError(f"{dataset}: every response is ground truth, which nothing is learned from")

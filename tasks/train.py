@@ -46,8 +46,8 @@ from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus
 from ssrem.training import Training
 
 ENOUGH = 100
-"""Responses of the validation and the test split from which a training can be judged: the 95% interval of a share
-around chance is ± 0.98 / √n at most, ± 10 percentage points from 100 responses, ± 31 from 10."""
+"""Fewest responses of the validation and of the test split by which a training can be judged: the 95% interval of a
+share of n responses is ± 0.98 / √n at most, which is ± 10 percentage points for 100 responses and ± 31 for 10."""
 
 RESPONSES = "SELECT count(*) FROM responses WHERE split = ? AND list_contains(?, corpus)"
 
@@ -65,7 +65,7 @@ def train(
 ) -> Trained:
     """Train the evaluator `name` on the corpora; returns its version and whether it is new.
 
-    The first version is in use at once; a later one waits until `decide` compares it with that one.
+    The first version is in use at once; a later one waits until `decide` compares it with the one in use.
     The same settings on the same corpora and labels are trained once; an interrupted training is resumed.
 
     Raises EvaluatorError if the name or a setting is unknown or there is nothing to learn from, HomeError if a corpus
@@ -98,13 +98,13 @@ def train(
         return warehouse.root / "checkpoints" / recipe.key("train")[:16]
 
     def trained_before(recipe: Recipe) -> Trained | None:
-        """The version that an earlier run with this recipe trained, if its model is intact: by its learning curve,
-        since its row in `evaluators` changes with each promotion."""
+        """The version that an earlier run with this recipe trained, if its model is intact; else None. It is found by
+        its learning curve, since its row in `evaluators` changes with each promotion."""
         curves = {p.key for p in warehouse.partitions() if p.table == "learning_curves"}
         query = "SELECT outputs FROM runs WHERE key = ? ORDER BY started DESC"
         for key, *_ in published_keys(warehouse.query(query, [recipe.key("train")]), "learning_curves"):
             if key in curves and not model_damage(warehouse.models, name, key.version):
-                shutil.rmtree(checkpoint(recipe), ignore_errors=True)  # left by a kill
+                shutil.rmtree(checkpoint(recipe), ignore_errors=True)  # left by a killed process
                 return key.version, False
         return None
 
@@ -123,7 +123,8 @@ def train(
             evaluator=partial(created, warehouse),
             masked_lm=lambda: masked_lm_for(warehouse, candidates, content),
         )
-        evaluator = kind.create({**config, **given}, provider)  # a device is not in the ledger's config
+        # `given` adds settings that the config leaves out, such as a device.
+        evaluator = kind.create({**config, **given}, provider)
         connected(evaluator, warehouse)
         with progress(f"training {name}") as advance:
             if not settings.labels_only:
@@ -213,9 +214,9 @@ def train_all(
     """Train evaluators, by default `ssrem` and `rsrem`, on the corpora, by default on all that have landed, and score
     the test splits; returns each evaluator's version and whether it is new.
 
-    Missing speaker tables are built first, evaluators that learn nothing are registered. A version that is not an
+    Missing speaker tables are built first; evaluators that learn nothing are only registered. A version that is not an
     evaluator's first is compared with the one in use, and promoted if it is not worse. build, train, score, decide_all:
-    the functions, or tasks that do the same. Raises an SsremError, before anything is trained, as `checked` does.
+    functions to call, or tasks of a flow that do the same. Raises as `checked` does, before anything is trained.
     """
     warehouse = Warehouse.at(home)
     warehouse.check_writable()
@@ -247,12 +248,12 @@ def retrain(
     resources: Resources = Resources(),
     train: Callable[..., dict[str, Trained]] = train_all,
 ) -> dict[str, str]:
-    """Train again on all landed corpora the evaluators that have not seen them all, of those named or of all in use;
-    returns each evaluator's outcome.
+    """Retrain the evaluators, of those named or of all in use, that have not learned from all landed corpora; returns
+    evaluator → outcome.
 
-    The ledger determines what is to do, so that a second or late call retrains nothing again. In a home folder in which
-    no evaluator was trained, the default evaluators are trained. train: `train_all`, or a function that does the same
-    by tasks.
+    The ledger says which these are, so that a second or late call retrains nothing again. In a home folder in which no
+    evaluator was trained, the evaluators named, or else the default ones, are trained. train: `train_all`, or a
+    function that does the same with tasks of a flow.
     """
     warehouse, outcome = Warehouse.at(home), dict[str, str]()
     more: dict[str, Any] = {"margins": margins, "resources": resources}
@@ -260,7 +261,8 @@ def retrain(
         first = train(evaluators, None, home, **more)
         return {name: version_status(warehouse, name, version) for name, (version, _) in first.items()}
     new = unregistered(warehouse, evaluators or ())
-    promoted(warehouse, [name for name in evaluators or () if name not in new])  # or an error
+    # Called for its error about a name that was never trained.
+    promoted(warehouse, [name for name in evaluators or () if name not in new])
     for name, settings in outdated(warehouse, evaluators or ()).items():
         if settings:
             ((version, _),) = train([name], None, home, settings, **more).values()
@@ -272,7 +274,7 @@ def retrain(
 
 
 def checked(names: Sequence[str], settings: TrainSettings, home: Warehouse) -> dict[str, TrainSettings]:
-    """Each evaluator's settings: those that it has. Prints how annotated sets are read, and what was left out.
+    """Evaluator → those of the settings that it has; prints how annotated sets are read, and what was left out.
 
     Raises EvaluatorError for an evaluator or a setting that does not exist or labels that an evaluator does not learn
     from, AnnotationError for labels that cannot be read.
@@ -294,9 +296,9 @@ def checked(names: Sequence[str], settings: TrainSettings, home: Warehouse) -> d
 
 
 def check_labels(kind: type[Evaluator], labels: int, alone: bool) -> None:
-    """EvaluatorError if an evaluator cannot learn from what the user gives.
+    """Raise EvaluatorError if an evaluator cannot learn from what the user gives.
 
-    labels: number of annotated sets, and of judges. alone: whether it is to learn from nothing but their scores.
+    labels: number of annotated sets and judges. alone: whether it is to learn from their scores only.
     """
     name, learns = kind.name, kind.learns_from
     if labels and not learns:

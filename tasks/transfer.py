@@ -65,7 +65,7 @@ def import_evaluator(
         row, built = stage_version(stage, evaluator, *read_card(folder))
         return Built((name, row["version"], True), built.outputs, built.folders)
 
-    # Whether it is known shows when it is unpacked.
+    # Whether the evaluator is known is seen only after unpacking.
     recipe, title = Recipe({"import": Path(file).name}, {}), f"import {Path(file).name}"
     return run_stage(
         warehouse, "train", lambda: recipe, build, done=lambda _: None, resources=resources, title=title
@@ -81,7 +81,7 @@ def pack(folder: Path, file: Path) -> None:
         raise EvaluatorError(f"{folder} holds no saved evaluator; it has no {MANIFEST}")
 
     def nameless(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-        """Without owner and time, so that equal folders are equal files, whoever exports them."""
+        """The entry without owner and time, so that equal folders give equal files, whoever exports them."""
         return entry.replace(mtime=0, mode=0o644, uid=0, gid=0, uname="", gname="", deep=False)
 
     try:
@@ -108,7 +108,7 @@ def unpack(file: Path, folder: Path) -> None:
                 raise tarfile.TarError("it holds more than plain files")
             if MANIFEST not in {entry.name for entry in entries}:
                 raise EvaluatorError(f"{file} holds no evaluator; make one with ssrem evaluators export")
-            archive.extractall(folder, filter="data")  # refuses names that lead elsewhere
+            archive.extractall(folder, filter="data")  # refuses names that lead out of the folder
     except FileNotFoundError:
         raise EvaluatorError(f"{file} does not exist; give what ssrem evaluators export wrote") from None
     except (tarfile.TarError, OSError, ValueError) as error:

@@ -1,5 +1,5 @@
-"""Versions of evaluators in a home folder: which are in use, which are outdated, how a new one is published, and those
-that are registered without a training."""
+"""Versions of evaluators in a home folder: which are in use or outdated, how a new version is published, and how an
+evaluator is registered without training."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ SLOW = {
     "ssrem-base": (500, 500),
     **dict.fromkeys(("lm-coherence", "lm-pmi", "lm-sum", "mlm-likelihood"), (50, 5_000)),
 }
-"""Evaluators that take long for a response: how many responses of a test split are scored, and how many of them, each
-with all of its candidates, as one unit of work."""
+"""Slow evaluator → (how many responses of a test split it scores, how many of them are scored at a time, each with all
+of its candidates)."""
 
 SLOW_ENCODER = 60
-"""Responses of a test split that are scored by an evaluator without training whose encoder is slow: with MiniLM four
-seconds of one core; all of the default corpus would take a quarter of an hour."""
+"""How many responses of a test split are scored by an untrained evaluator with a slow encoder: with MiniLM they take
+four seconds of one core, where all responses of the default corpus would take a quarter of an hour."""
 
 DECIDED = ("promoted", "why", "compared_with", "comparison", "decided_at", "promoted_at")
 """Columns of `evaluators` that record decisions about a version, not its own properties."""
@@ -77,7 +77,7 @@ def versions(home: Warehouse, name: str) -> list[dict[str, Any]]:
     """The rows of `evaluators` that are versions of `name`, oldest first."""
     if (
         not home.partitions()
-    ):  # a score in an empty home folder needs no DuckDB, whose import takes a tenth of a second
+    ):  # scoring in an empty home folder avoids DuckDB, whose import takes a tenth of a second
         return []
     query = "SELECT * FROM evaluators WHERE evaluator = ? ORDER BY version"
     with home.reader(query=query) as connection:
@@ -85,7 +85,7 @@ def versions(home: Warehouse, name: str) -> list[dict[str, Any]]:
 
 
 def known_version(home: Warehouse, name: str, version: int) -> int:
-    """The number of a version of `name`; EvaluatorError, which lists the versions, if there is none of that number."""
+    """Return `version` if `name` has a version of that number; else raise EvaluatorError, which lists the versions."""
     numbers = [row["version"] for row in versions(home, name)]
     if version not in numbers:
         known = ", ".join(map(str, numbers)) or "none"
@@ -94,7 +94,7 @@ def known_version(home: Warehouse, name: str, version: int) -> int:
 
 
 def next_version(home: Warehouse, name: str) -> int:
-    """The number of the next version: one more than the highest that the ledger knows, also of versions that a
+    """The number of the next version: one more than the highest that the ledger knows, which includes versions that
     `forget` has deleted, so that a number never means two versions."""
     keys = published_keys(home.query("SELECT outputs FROM runs"), "evaluators")
     return max((key.version or 0 for (key,) in keys if key.evaluator == name), default=0) + 1
@@ -126,7 +126,7 @@ def promoted(home: Warehouse, names: Sequence[str] = ()) -> list[Version]:
 
 
 def any_trained(home: Warehouse) -> bool:
-    """Whether an evaluator is in use that learns, and does not come with ssrem."""
+    """Whether some evaluator in use is one that learns and that does not come with ssrem."""
     rows = home.query("SELECT evaluator, signature FROM evaluators WHERE promoted")
     return any(evaluator_class(name).learns_from and not comes_packaged(name, sign) for name, sign in rows)
 
@@ -137,7 +137,7 @@ def catalogue() -> list[dict[str, Any]]:
     for name in EVALUATORS:
         try:
             kind = evaluator_class(name)
-        except SsremError as error:  # of an installed package
+        except SsremError as error:  # it comes from another package
             say(f"{name} is left out: {error}")
             continue
         needs = kind.needs | {"reference"} if "g" in kind.parts else kind.needs
@@ -148,7 +148,7 @@ def catalogue() -> list[dict[str, Any]]:
 
 
 def _finite_range(evaluator: type[Evaluator] | Evaluator) -> list[float | None]:
-    """The lowest and the highest score; None where there is no bound, or its settings decide, as those of a judge."""
+    """The lowest and the highest score; None where there is no bound, or where settings decide it, as for a judge."""
     bounds = evaluator.range if isinstance(evaluator.range, tuple) else (math.inf, math.inf)
     return [float(bound) if math.isfinite(bound) else None for bound in bounds]
 
@@ -163,8 +163,8 @@ def unregistered(home: Warehouse, names: Sequence[str]) -> list[str]:
 
 
 def _edited(home: Warehouse, name: str) -> dict[str, Any] | None:
-    """The settings of the version in use of an evaluator that learns nothing, if its source has changed since that
-    version was registered."""
+    """The settings of the version in use of an evaluator that learns nothing, if its source code has changed since that
+    version was registered; else None."""
     kind = evaluator_class(name)
     if kind.learns_from or not (source := source_hash(kind)):
         return None
@@ -218,7 +218,7 @@ def register(
 
 
 def _from_everywhere(value: Any) -> Any:
-    """A setting's value; a path within it that exists, such as that of hf:models/mine:bf16, is made absolute."""
+    """A setting's value; if it names an existing path, as hf:models/mine:bf16 does, that is made absolute."""
     path = trusted_sources.without_prefix(value).partition(":")[0] if isinstance(value, str) else ""
     return value.replace(path, str(Path(path).resolve()), 1) if "/" in path and Path(path).exists() else value
 
@@ -233,8 +233,8 @@ def registered(
     """(name, version) in use of each evaluator. Evaluators that need no training are registered first if `settings` has
     settings for them, they have no version here, or their source has changed.
 
-    settings: evaluator → what makes a version of it. EvaluatorError, before one is registered, for one that has to be
-    trained first, or needs settings.
+    settings: evaluator → the settings of its version. Raises EvaluatorError, before any is registered, for an evaluator
+    that has to be trained first or needs settings.
     """
     warehouse = Warehouse.at(home)
     default = [name for name in names if not settings.get(name)]
@@ -265,7 +265,7 @@ def to_correlate(home: Warehouse, names: Sequence[str] = ()) -> list[str]:
 
 
 def to_study(home: Warehouse, names: Sequence[str] = ()) -> list[str]:
-    """The evaluators to study: those named, by default those in use here, without BASELINES unless they are alone."""
+    """The evaluators to study: those named, by default those in use here without BASELINES, unless only these are."""
     used = list(names) or [name for name, _ in promoted(home)]
     return [name for name in used if names or name not in BASELINES] or used
 
@@ -282,10 +282,10 @@ def best_line(home: Warehouse) -> tuple[str, str]:
 
 
 def created(home: Warehouse, name: str, settings: Mapping[str, Any] | None = None) -> Evaluator:
-    """The evaluator with these settings, which needs no training; without settings, the promoted version.
+    """The evaluator `name` with these settings, if it needs no training; without settings, its promoted version.
 
-    Without a version here: the packaged one of that name, or, if it learns nothing, one with its default settings.
-    Raises EvaluatorError if there is none of these.
+    Without settings and a version here, it is the packaged evaluator of that name or, if it learns nothing, one with
+    its default settings. Raises EvaluatorError if there is none of these.
     """
     kind: Any = evaluator_class(name)
     if settings and kind.learns_from:
@@ -300,21 +300,23 @@ def created(home: Warehouse, name: str, settings: Mapping[str, Any] | None = Non
 
 
 def context_hashes(contexts: Iterable[Iterable[str]]) -> set[str]:
-    """16 hex digits for each context, equal by `context_key`."""
+    """A hash of 16 hex digits for each context, equal for contexts with an equal `context_key`."""
     return {hashlib.sha256(context_key(turns).encode()).hexdigest()[:16] for turns in contexts}
 
 
 def _has_learned(labelled: Sequence[str] | None, contexts: set[str]) -> bool:
-    """Whether a version learned ratings of more than a twentieth of the contexts of a set, given as hashes: fewer are
-    openings that many dialogues share."""
+    """Whether a version learned ratings of more than a twentieth of the contexts of a set; fewer may be openings that
+    many dialogues share. labelled, contexts: those of the version and of the set, as hashes."""
     return 20 * len(contexts.intersection(labelled or ())) > len(contexts)
 
 
 def check_not_learned_from(
     rows: Iterable[Mapping[str, Any]], sets: Mapping[str, Iterable[Iterable[str]]]
 ) -> None:
-    """EvaluatorError for a row of `evaluators`, a version, that learned from one of the annotated sets, name →
-    contexts: it would be tested on what it learned from."""
+    """Raise EvaluatorError if a version learned from one of the annotated sets, on which it is to be tested.
+
+    rows: rows of `evaluators`, one for each version. sets: name → contexts.
+    """
     hashes = {name: context_hashes(contexts) for name, contexts in sets.items()}
     for row in rows:
         if known := [name for name, own in hashes.items() if _has_learned(row["labelled"], own)]:
@@ -332,12 +334,12 @@ def learned_from(home: Warehouse, contexts: Iterable[Iterable[str]]) -> set[Vers
 
 
 def outdated(home: Warehouse, names: Sequence[str] = ()) -> dict[str, TrainSettings | None]:
-    """Those of the evaluators named, or of all in use that learn, that have not learned from all landed corpora by
-    their speaker tables of now, and the settings to train each with again; None for one that learned from human
-    ratings, which are in no corpus, or that was imported, and whose encoder is not known by name.
+    """Evaluator in use that has not learned from all landed corpora by their present speaker tables → the settings to
+    retrain it with.
 
-    Blends come after their members. Evaluators that come with ssrem are never outdated. EvaluatorError for a name that
-    does not exist.
+    names: evaluators to look at; empty for all. The settings are None for an evaluator that learned from human ratings,
+    which are in no corpus, or that was imported and has an encoder, whose name is not known. Blends come after their
+    members. Evaluators that come with ssrem are never outdated. Raises EvaluatorError for a name that does not exist.
     """
     for name in names:
         check_name(name)
@@ -361,7 +363,8 @@ def outdated(home: Warehouse, names: Sequence[str] = ()) -> dict[str, TrainSetti
 
 
 def published_keys(runs: Iterable[tuple[Any, ...]], table: str) -> Iterator[tuple[Any, ...]]:
-    """(key, …) of each partition of the table that runs published. runs: column `outputs` of `runs`, and any others."""
+    """(key, other columns of the run) of each partition of the table that runs published. runs: rows of `outputs` and
+    the other columns."""
     for outputs, *more in runs:
         yield from ((key, *more) for name, key in read_outputs(outputs) if name == table)
 
@@ -383,11 +386,11 @@ def stage_version(
     challenges: bool = False,
 ) -> tuple[dict[str, Any], Built[tuple[int, bool]]]:
     """Stage the evaluator as its newest version; returns its row, and what to publish: the row and the model's folder,
-    `model` in the stage's scratch, which the caller saves.
+    which the caller saves as `model` in the stage's scratch.
 
-    The version is in use at once, unless it `challenges` an intact version in use of the same source that does not
-    come with ssrem: then it waits for `decide`. learned: columns that only a training fills. Call it under the home
-    folder's lock, so that each version number is used once.
+    The version is in use at once. Only if `challenges` is set, and the version in use is intact, of the same source
+    code and not one that comes with ssrem, does it wait for `decide`. learned: columns that only a training fills. Call
+    it under the home folder's lock, so that each version number is used once.
     """
     name, now = evaluator.name, stage.now()
     old = versions(stage.home, name)
@@ -434,8 +437,8 @@ def stage_version(
 
 
 def reinstated(stage: Stage, gone: Iterable[Version]) -> list[Output]:
-    """Stage, in place of versions in use that leave, the newest of the others that was in use before, or else the
-    newest; returns the rows to publish."""
+    """Stage a version in use for each evaluator whose version in use is among `gone`; returns the rows to publish. It
+    is the newest remaining version that was in use before, or else the newest."""
     leaving, rows, now = set(gone), [], stage.now()
     for name in sorted({name for name, _ in leaving}):
         rest = [row for row in versions(stage.home, name) if (name, row["version"]) not in leaving]
@@ -456,8 +459,8 @@ def reinstated(stage: Stage, gone: Iterable[Version]) -> list[Output]:
 
 
 def stage_rows(stage: Stage, rows: Sequence[dict[str, Any]], changed: dict[str, Any]) -> list[Output]:
-    """Stage all rows of an evaluator, so that the gate checks them together, with `changed` alone in use if it is;
-    returns the ones to publish: `changed` and what it replaces."""
+    """Stage all rows of an evaluator, so that the gate checks them together; returns those to publish: `changed` and,
+    if it is in use, the rows that it replaces, which then no longer are."""
     replaced = [row for row in rows if row["promoted"] and changed["promoted"] and row is not changed]
     for row in replaced:
         row |= {"promoted": False, "why": f"replaced by version {changed['version']}"}
@@ -475,7 +478,7 @@ def _corpus_name(name: str) -> str:
 
 
 class _Card(BaseModel, allow_inf_nan=False):
-    """What an evaluator from elsewhere says of its training, as columns of `evaluators`."""
+    """What card.json of an imported or packaged evaluator says of its training, as columns of `evaluators`."""
 
     config: Json[dict[str, JsonValue]] | dict[str, JsonValue] = {}
     corpora: dict[Annotated[str, AfterValidator(_corpus_name)], str] = {}

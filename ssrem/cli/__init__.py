@@ -3,7 +3,7 @@
 from ssrem.errors import SsremError
 
 STDIN = "\0-"
-"""Stands for the word `-` in what cyclopts gets, to which all words with a hyphen are options."""
+"""Replaces the word `-` in what cyclopts parses, since it takes every word with a leading hyphen for an option."""
 
 
 class UsageError(SsremError):

@@ -1,4 +1,4 @@
-"""`ssrem run`, `ingest`, `tables`, `negatives` and `forget`: what lands, and the tables built from it."""
+"""`ssrem run`, `ingest`, `tables`, `negatives` and `forget`: land dumps, build tables of them, forget a person."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def run(
         raise UsageError(
             f"--map {next(iter(of_sets))}=… is about annotated sets; give one with --annotations"
         )
-    # What is wrong with a later stage is said before the first one.
+    # Wrong options of later stages are reported before the first stage runs.
     checked_mapping(of_dump)
     tasks.train.checked(evaluator or DEFAULT_EVALUATORS, settings.training, call.home)
     tasks.annotated.annotated_files(call.home, annotations, sets.layout, sets.map)

@@ -50,7 +50,7 @@ VERBS = {
     "ratings import": ("ratings:import_", "read raters' answers, report agreement, write an annotated set"),
     "home prune": ("read:prune", "delete the files that no snapshot needs any more"),
 }
-"""Verb → its function in a module of ssrem.cli, which is imported when the verb is used; and its help."""
+"""Verb → ("module:function" in ssrem.cli, imported when the verb is used; help of the verb)."""
 
 GROUPS = {
     "evaluators": "list evaluators, choose versions, retrain, and move them between home folders",
@@ -73,18 +73,19 @@ UNPUBLISHED = "; nothing of this stage was published, run it again to go on"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit status.
 
-    0; 1 after an error; 2 for a command that cannot be understood; 130 after Ctrl-C, 143 after SIGTERM, 141 where
-    nobody reads the output any more. An error is one line on stderr: what is wrong, where, and the way out.
+    The status is 0 after success, 1 after an error or where a verb reports failure by it, 2 for a command that cannot
+    be understood, 130 after Ctrl-C, 143 after SIGTERM, and 141 if the output is a pipe that nobody reads any more. An
+    error is printed as one line on stderr: what is wrong, where, and what to do.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     arrived: list[int] = []
     try:
         with stopped_by_signals(arrived):
             status = run(words)
-            print(end="", flush=True)  # here, so that a pipe that nobody reads is met here, too
+            print(end="", flush=True)  # so that a broken pipe is noticed here
         return status
     except BaseException as error:
-        # Whatever error a library makes of that of the signal's handler.
+        # A library may have replaced the KeyboardInterrupt of the signal's handler by an error of its own.
         if arrived or isinstance(error, KeyboardInterrupt):
             after, status = ("terminated", 143) if arrived[:1] == [signal.SIGTERM] else ("interrupted", 130)
             line = f"{after}{'' if words[:1] in _WITHOUT_STAGES else UNPUBLISHED}"
@@ -96,8 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(words: list[str]) -> int:
-    """Run a command; returns its exit status where it is not an error's."""
-    # Rows are many objects without cycles; to look for some among them takes a fifth of the time of scoring.
+    """Run a command; returns its exit status, unless it fails with an error, which is raised."""
+    # Rows are many objects without cycles; the default search for cycles takes a fifth of the time of scoring.
     gc.set_threshold(100_000, 20, 20)
     work = parsed(words)
     if work is None:
@@ -111,17 +112,17 @@ def run(words: list[str]) -> int:
 
 
 def parsed(words: list[str]) -> Callable[[], int | None] | None:
-    """The work of a command, every option of which is checked; None where only help was wanted, which is printed.
+    """The function that carries out a command, all of whose options were checked; None if it only asked for help.
 
-    UsageError for a command that cannot be understood.
+    The help is printed here. Raises UsageError for a command that cannot be understood.
     """
     from cyclopts import CycloptsError
 
     if words[:1] == ["evaluators"] and all(
         one.startswith("-") and one not in ("-h", "--help") for one in words[1:2]
     ):
-        words = ["evaluators", "list", *words[1:]]  # the group's default
-    # A query that begins with a comment is no option.
+        words = ["evaluators", "list", *words[1:]]  # what the group does by default
+    # An SQL query that begins with a comment is not an option.
     words = [f" {word}" if re.match(r"--\s", word) else word for word in words]
     try:
         work, bound, _ = app().parse_args([STDIN if word == "-" else word for word in words])
@@ -133,7 +134,7 @@ def parsed(words: list[str]) -> Callable[[], int | None] | None:
 
 
 def app() -> App:
-    """The verbs, as cyclopts takes them."""
+    """The application of cyclopts with all verbs and groups of verbs."""
     from cyclopts import App, Group
 
     top = App(
@@ -161,7 +162,7 @@ def app() -> App:
 
 
 def wrong(error: CycloptsError, words: Sequence[str]) -> str:
-    """What cyclopts found wrong with a command of these words."""
+    """A message that says what cyclopts found wrong with the command that consists of `words`."""
     from cyclopts import MissingArgumentError, UnknownCommandError, UnknownOptionError, UnusedCliTokensError
 
     if isinstance(error, UnknownCommandError):
@@ -186,7 +187,7 @@ def wrong(error: CycloptsError, words: Sequence[str]) -> str:
 
 
 def outcome(error: BaseException) -> tuple[int, str]:
-    """The exit status after an error, and its line; raises an error that nobody foresaw."""
+    """The exit status after an error, and the line to print; an unexpected error is raised again."""
     if isinstance(error, SsremError):
         return 2 if isinstance(error, UsageError) else 1, str(error)
     if isinstance(error, ModuleNotFoundError) and (needs := explained(error)):
@@ -204,9 +205,9 @@ def outcome(error: BaseException) -> tuple[int, str]:
 
 @contextmanager
 def stopped_by_signals(arrived: list[int]) -> Iterator[None]:
-    """A block that Ctrl-C and SIGTERM end by KeyboardInterrupt; `arrived` gets the signal's number.
+    """End the block with KeyboardInterrupt on Ctrl-C or SIGTERM, and append the signal's number to `arrived`.
 
-    A second signal is ignored, so that it prevents neither the message nor the cleaning up.
+    A second signal is ignored, so that it prevents neither the message nor the cleanup.
     """
 
     def stop(number: int, _: object) -> NoReturn:

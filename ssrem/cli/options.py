@@ -1,9 +1,9 @@
-"""Makes a verb of the command line of a function: its parameters and models of settings become options.
+"""Turns a function into a verb of the command line: its parameters and models of settings become options.
 
-A parameter before `*` is an argument, every other one an option, explained in the docstring. A parameter whose type is
-a model of settings stands for an option for each of its fields; fields of one name in two models are one option, and
-both get its value. The library cyclopts divides a command into texts and writes the help; Pydantic checks each text by
-its type.
+A parameter before `*` becomes an argument, every other one an option; the docstring of the function explains them. A
+parameter whose type is a model of settings becomes an option for each field of the model; two fields of the same name
+in two models are one option, and both get its value. The library cyclopts divides a command into texts and writes the
+help; Pydantic checks each text by its type.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def checked_by(place: str) -> AfterValidator:
-    """A check of a value: the function at "module:name", which raises an SsremError, and is imported only then."""
+    """A validator that calls the function at "module:name", imported when used, which raises SsremError if wrong."""
 
     def check(value: Any) -> Any:
         object_at(place)(value)
@@ -56,7 +56,7 @@ CHECKS = {
     "init": "ssrem.encoders.hub:check_at_hand",
     "model": "ssrem.encoders.hub:check_at_hand",
 }
-"""Field of settings → a check of its value that is made before stages, whose imports take longer, are imported."""
+"""Field of settings → function that checks its value before the stages, whose imports take longer, are imported."""
 
 
 class Call(Settings):
@@ -70,7 +70,7 @@ class Call(Settings):
     """print no notes, such as how a dump was read; errors are printed (default: $SSREM_QUIET, or not)"""
 
     def model_post_init(self, context: Any, /) -> None:
-        """Silence the notes of worker processes, too."""
+        """Set $SSREM_QUIET if --quiet is given, which silences the notes of worker processes, too."""
         if self.quiet:
             os.environ["SSREM_QUIET"] = "1"
 
@@ -83,12 +83,12 @@ class Call(Settings):
 
     @property
     def root(self) -> str:
-        """The home folder as stages take it."""
+        """Path of the home folder, as stages take it."""
         return str(self.home.root)
 
     @property
     def shown(self) -> str:
-        """--home as the next command has to name it, too."""
+        """The option --home for a command that is suggested to the user; empty if it was not given."""
         return f" --home {shlex.quote(str(self.home_))}" if self.home_ else ""
 
 
@@ -99,7 +99,7 @@ class Writer(Call):
     """how long to wait for another writer, such as 90, 30m or 6h (default: $SSREM_WAIT, or not at all)"""
 
     def model_post_init(self, context: Any, /) -> None:
-        """Tell every lock how long to wait."""
+        """Set $SSREM_WAIT, by which every lock knows how long to wait."""
         super().model_post_init(context)
         if self.wait is not None:
             os.environ["SSREM_WAIT"] = str(self.wait)
@@ -113,7 +113,7 @@ class StageCall(Writer):
 
 @dataclass
 class Option:
-    """An option of a parameter or a field of settings, or an argument if it is positional."""
+    """An option, or an argument if it is positional, made from a parameter or a field of settings."""
 
     name: str
     field: FieldInfo
@@ -122,13 +122,13 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """As a user knows it: `--context-turns`, or `SOURCE` for an argument."""
-        name = self.name.strip("_")  # beside a module or keyword of the same name
+        """The name that users see: `--context-turns`, or `SOURCE` for an argument."""
+        name = self.name.strip("_")  # as in `output_`, beside a module or keyword
         return name.upper() if self.positional else f"--{name.replace('_', '-')}"
 
     @property
     def kinds(self) -> list[Any]:
-        """The types of a union, without `Annotated`; a tuple's or dictionary's without those of its parts."""
+        """The possible types of the value, without `Annotated` and without the types of elements of a tuple or dict."""
         hint = self.field.annotation
         parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         bare = (get_args(part)[0] if get_origin(part) is Annotated else part for part in parts)
@@ -136,11 +136,11 @@ class Option:
 
     @property
     def several(self) -> bool:
-        """Whether it takes several values."""
+        """Whether the option takes several values."""
         return not {tuple, dict, Margins}.isdisjoint(self.kinds)
 
     def parameter(self) -> inspect.Parameter:
-        """As cyclopts takes it: a flag, a text or several texts."""
+        """The parameter that cyclopts parses: a flag, a text or several texts."""
         kinds, default = self.kinds, self.field.default
         words = [one for kind in kinds if get_origin(kind) is Literal for one in get_args(kind)]
         number = not {int, float}.isdisjoint(kinds)
@@ -165,7 +165,7 @@ class Option:
         return inspect.Parameter(self.name, place, default=missing, annotation=hint)
 
     def checked(self, given: Any) -> Any:
-        """What was given, as a value of its type; UsageError where it cannot be one."""
+        """What was given, converted to the type of the option; raises UsageError if it does not fit."""
         texts = tuple("-" if text == STDIN else text for text in (given if self.several else (given,)))
         kind, checks = self.field.annotation, self.field.metadata
         hint: Any = Annotated[(kind, *checks)] if checks else kind
@@ -183,10 +183,10 @@ class Option:
 
 
 class Verb:
-    """A verb, which the function `run` carries out; its first parameter is the `Call` with the options of all verbs.
+    """A verb of the command line, which the function `run` carries out.
 
-    Called with the texts of a command, as cyclopts does it, it checks them all, and returns `run` with their values,
-    ready to be called.
+    The first parameter of `run` is the `Call` with the options of all verbs. cyclopts calls the verb with the texts of
+    a command; the verb checks them all and returns `run` with their values bound, ready to be called.
     """
 
     def __init__(self, run: Callable[..., int | None]) -> None:
@@ -213,7 +213,7 @@ Fields = Mapping[str, FieldInfo]
 
 
 def _parameters(function: Callable[..., Any]) -> dict[str, FieldInfo]:
-    """A function's parameters as a model's fields, with the texts of its docstring; `call` is the last one."""
+    """A function's parameters as Pydantic fields, described by the lines of its docstring; `call` comes last."""
     lines = re.findall(r"^(\w+): (.*(?:\n    .*)*)", inspect.getdoc(function) or "", re.MULTILINE)
     hints, texts = get_type_hints(function, include_extras=True), dict(lines)
     call, *others = inspect.signature(function).parameters.values()
@@ -227,7 +227,7 @@ def _parameters(function: Callable[..., Any]) -> dict[str, FieldInfo]:
 
 
 def _flat(fields: Fields) -> Iterator[tuple[str, FieldInfo]]:
-    """The fields, and those of models in place of the models."""
+    """The fields, with the fields of each model of settings in place of the model."""
     for name, field in fields.items():
         if model := _model(field):
             yield from _flat(model.model_fields)
@@ -236,13 +236,13 @@ def _flat(fields: Fields) -> Iterator[tuple[str, FieldInfo]]:
 
 
 def _values(fields: Fields, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of the fields: every model, and of the other ones those that were given."""
+    """Field → its value: every model of settings, made from the given values, and each other field that was given."""
     models = {name: model for name, field in fields.items() if (model := _model(field))}
     made = {name: model(**_values(model.model_fields, values)) for name, model in models.items()}
     return made | {name: values[name] for name in fields if name in values and name not in models}
 
 
 def _model(field: FieldInfo) -> type[Settings] | None:
-    """The model of settings whose fields stand for this one, if it is one; `Margins` is one option."""
+    """The model of settings that is the type of the field, else None; `Margins` does not count, as it is one option."""
     kind = field.annotation
     return kind if isinstance(kind, type) and issubclass(kind, Settings) and kind is not Margins else None

@@ -27,15 +27,15 @@ UNBOUNDED = 100_000
 
 
 def answered(call: Call, value: Any) -> bool:
-    """Print the answer as JSON if --json is given: times in ISO 8601, bytes as text, null for NaN and infinity;
-    returns whether it is."""
+    """Print the answer as JSON if --json is given, and return whether it is. The JSON has times in ISO 8601, bytes as
+    text, and null for NaN and infinity."""
     if call.json_:
         print(json.dumps(json_ready(value), indent=2, ensure_ascii=False, allow_nan=False))
     return call.json_
 
 
 def tables(titled: Mapping[str, Rows], *, raw: bool = False) -> None:
-    """Print each list of rows as a titled table; raw: do not round numbers."""
+    """Print each list of rows as a titled table. raw: numbers have six digits at most and no thousands separators."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -62,9 +62,9 @@ def tables(titled: Mapping[str, Rows], *, raw: bool = False) -> None:
 def outcome(
     call: Call, names: Sequence[str], outcomes: Mapping[str, str], datasets: Collection[str] | None = None
 ) -> None:
-    """Print what a command did, the named summaries of the home folder, and, if they contain figures of evaluators,
-    which evaluators are no better than chance or a baseline. outcomes: name → what was done; datasets: annotated sets
-    to which these figures are limited."""
+    """Print what a command did and the summaries `names` of the home folder; if these have figures of evaluators, also
+    which evaluators are no better than chance or a baseline. outcomes: name → what was done. datasets: annotated sets
+    to which the summaries are limited; None for no limit."""
     rows = tasks.query.summary(call.home, names)
     if datasets is not None:
         rows = {name: [row for row in some if row["dataset"] in datasets] for name, some in rows.items()}
@@ -80,7 +80,7 @@ def outcome(
 
 
 def done(new: Mapping[str, bool], what: str) -> dict[str, str]:
-    """What was done for each name: `what` where something is new, else nothing."""
+    """Name → what was done: `what` if something is new, else "there already"."""
     return {name: what if new[name] else "there already" for name in new}
 
 
@@ -91,7 +91,7 @@ def listed(outcomes: Mapping[str, str]) -> None:
 
 
 def requests(call: Call, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print rows of `dry_run_row`, what a run would ask of an endpoint, without those that ask nothing."""
+    """Print rows of `dry_run_row`: what a run would request from an endpoint; rows without any request are left out."""
     rows = [row for row in rows if row["requests"] or row["answered_before"]]
     if answered(call, rows):
         return
@@ -115,12 +115,12 @@ def summaries(rows: Mapping[str, Rows]) -> None:
 
 
 def count(number: int, what: str) -> str:
-    """`1 row`, `2 rows`."""
+    """A number and its noun, such as `1 row` or `2 rows`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def write(target: Path, text: str | None = None) -> None:
-    """Write the text into the file of --output; without a text, check that it can be written. SsremError if not."""
+    """Write the text into the file of --output or, without a text, check that this is possible; SsremError if not."""
     from ssrem.tasks.warehouse.files import check_target, whole_file
 
     try:
@@ -137,7 +137,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _cell(name: str, value: Any, raw: bool) -> str:
-    """A value as a table shows it: rounded by what its column holds, unless it is to be raw."""
+    """A value as a table shows it, rounded as suits its column; if `raw`, to six significant digits."""
     if value is None or isinstance(value, bool):
         return {None: "–", True: "yes", False: "no"}[value]
     if isinstance(value, float):

@@ -62,7 +62,7 @@ def correlate(
     from ssrem.evaluators import BASELINES
 
     names = tasks.versions.to_correlate(call.home, evaluator)
-    own, client = tasks.endpoints.split_settings(evaluator or names, asking)  # baselines stay as they are
+    own, client = tasks.endpoints.split_settings(evaluator or names, asking)  # added baselines get no setting
     read = tasks.annotated.annotated_files(call.home, file, sets.layout, sets.map)
     if dry_run:
         asking_ones = {
@@ -89,7 +89,7 @@ def correlate(
 
 
 def check_set(file: str) -> None:
-    """AnnotationError if `file` is neither a path nor the name of a public set."""
+    """Raise AnnotationError if `file` is neither an existing path nor the name of a public set."""
     if not Path(file).exists():
         from ssrem.annotated_sets.known import known_set
 
@@ -191,7 +191,7 @@ def validate(
     source.say_how_read()
     others = _unlabelled(unlabelled, sets.map) if unlabelled else []
     target = output_ or Path(f"{source.name}-validation.html")
-    output.write(target)  # scoring may take long
+    output.write(target)  # before the scoring, which may take long
 
     def validated(judged: Judged) -> Validation:
         compared = {
@@ -218,7 +218,7 @@ def validate(
                 say(f"validating {line}")
             in_use = [row for row in tasks.versions.versions(call.home, name) if row["promoted"]]
             tasks.versions.check_not_learned_from(in_use, {source.name: source.contexts})
-            # In one call: whether a reference counts depends on how many responses have one.
+            # Scored in one call, since whether references count depends on how many responses have one.
             labelled, scored = len(data.samples), scorer.components([*data.samples, *others])
             for note in left_out(scored.reasons[:labelled].tolist()):
                 say(note)
@@ -250,7 +250,7 @@ def validate(
 
 
 def _unlabelled(file: str, mapping: dict[str, str] | None) -> list[Sample]:
-    """The responses of a file whose columns are called as those of the labels; says how many are left out, and why."""
+    """The responses of a file with the same columns as the labels; prints how many rows are left out, and why."""
     from ssrem.responses import FIELDS, read_responses
 
     own = {field: of for field, of in (mapping or {}).items() if field in FIELDS}

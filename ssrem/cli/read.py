@@ -15,7 +15,7 @@ from ssrem.files import resolved
 from ssrem.settings import Natural, Seconds
 
 _SHOWN = 1_000
-"""Rows of an answer that a table shows: it is laid out as a whole, which takes milliseconds a row."""
+"""Most rows that a printed table shows: it is laid out as a whole, which takes milliseconds for each row."""
 
 
 @Verb
@@ -43,7 +43,7 @@ def report(call: Writer, *, open_: bool = False, figures: Path | None = None, ra
 
 
 def opened(path: Path) -> bool:
-    """Whether a browser opened the page; if none did, a line says where the page is."""
+    """Open the page in a browser; returns whether one opened it, and prints where the page is if none did."""
     import webbrowser
 
     with suppress(webbrowser.Error, OSError):
@@ -70,7 +70,7 @@ def sql(
 
         def cell(value: Any) -> Any:
             value = value if raw else no_formula(value)
-            # A terminal would obey control characters.
+            # A terminal would interpret control characters.
             return printable(value) if sys.stdout.isatty() and isinstance(value, str) else value
 
         tasks.query.print_csv(call.home, query, sys.stdout, cell, timeout=timeout)

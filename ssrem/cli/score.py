@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ssrem.responses import ResponseRow, Responses
 
 Words = Parameter(allow_leading_hyphen=True, consume_multiple=False)
-"""Of an option whose text may begin with a hyphen, so that it takes one word alone."""
+"""Makes an option take exactly one word, which may begin with a hyphen."""
 
 
 @Verb
@@ -62,7 +62,7 @@ def score(
     from ssrem.evaluators import packaged
 
     if output_:
-        output.write(output_)  # scoring may take long
+        output.write(output_)  # before the scoring, which may take long
     read, source = _read(file, format, map, context, response, reference)
     with scoring(call, evaluator, asking, f"scoring {source} with {{}}") as (name, scorer, line):
         if dry_run:
@@ -75,7 +75,7 @@ def score(
         guessed = f"{source}: read as {read.guessed}; --format overrides" if read.guessed else ""
         columns = f"{source}: {read.told}" if read.told else ""
         for note in filter(None, (guessed, columns, best and f"scoring with {best}")):
-            say(note)  # only now: an error is one line
+            say(note)  # only now, so that an error is the only line
         scored = _scored(scorer, read.rows)
     if call.json_:
         text = "".join(json.dumps({**row, "signature": scorer.signature}) + "\n" for row in scored)
@@ -94,9 +94,9 @@ def score(
 def scoring(
     call: Call, evaluator: str | None, asking: AskingSettings, what: str
 ) -> Iterator[tuple[str, Evaluator, str]]:
-    """A block that scores responses: gets an evaluator's name, the evaluator, and which one it is where none was named.
+    """Yield an evaluator's name, the evaluator, and a line on why it was chosen, to a block that scores responses.
 
-    what: what is done, with {} for the name.
+    The line is empty if `evaluator` names it. what: what the block does, for the progress bar, with {} for the name.
     """
     from ssrem.tasks.stage.progress import progress
 
@@ -138,7 +138,7 @@ def _read(
 
 
 def _scored(evaluator: Evaluator, rows: Sequence[ResponseRow]) -> list[dict[str, Any]]:
-    """A row of output for each: the input's id if it has one, the score, its parts, and the reason if it has none."""
+    """A row of output for each response: its id, if any has one, the score, its parts, and why there is no score."""
     from ssrem.evaluators import PARTS
     from ssrem.samples import Sample
 
@@ -158,7 +158,7 @@ def _scored(evaluator: Evaluator, rows: Sequence[ResponseRow]) -> list[dict[str,
 
 
 def _text(scored: Sequence[dict[str, Any]], *, alone: bool) -> str:
-    """The scores as a table with tabs; of one response alone, its score."""
+    """The scores as a tab-separated table; if `alone`, only the score of the one response."""
 
     def cell(value: Any) -> str:
         return "" if value is None else f"{value:.6f}" if isinstance(value, float) else printable(str(value))
@@ -173,7 +173,7 @@ def _text(scored: Sequence[dict[str, Any]], *, alone: bool) -> str:
 
 
 def _summary(scored: Sequence[dict[str, Any]], rows: Sequence[ResponseRow], of: str) -> str:
-    """How many responses have a score, and how many have none for which reason."""
+    """A line on how many responses have a score, and on how many have none for each reason."""
     reasons = Counter(row["reason"].partition(":")[0] for row in scored if row["reason"])
     line = f"scored {len(scored) - reasons.total():,} of {output.count(len(scored), 'response')} of {of}"
     if reasons:

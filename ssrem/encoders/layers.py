@@ -1,4 +1,4 @@
-"""The layers of a transformer: listed, frozen, run in two parts, with low-rank adapters, by oneDNN or in int8."""
+"""Changes to the layers of a transformer: freezing, division into two parts, low-rank adapters, oneDNN and int8."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _DIVIDED = ("bert", "roberta", "xlm-roberta", "camembert", "electra", "mpnet")
 
 
 def layers(model: Any) -> tuple[str, Any]:
-    """The name of the model's list of layers and the list itself: its longest one; ("", ()) if it has none."""
+    """The name of the model's list of layers and the list, which is its longest ModuleList; ("", ()) if it has none."""
     lists = [(name, part) for name, part in model.named_modules() if isinstance(part, torch.nn.ModuleList)]
     return max(lists, key=lambda entry: len(entry[1]), default=("", ()))
 
 
 def freeze(model: Any, count: int, name: str) -> list[Any]:
-    """Let only layers from `count` on learn, all for 0; returns the modules that do not, embeddings included.
+    """Freeze the lowest `count` layers and the embeddings, and return these modules; 0 freezes nothing.
 
-    name: of the model, for the EvaluatorError where it has fewer layers.
+    name: of the model, for the EvaluatorError that is raised if it has fewer layers.
     """
     if count == 0:
         return []
@@ -50,16 +50,16 @@ def freeze(model: Any, count: int, name: str) -> list[Any]:
 
 
 class _PassThrough(torch.nn.Module):
-    """Replaces the embeddings: returns its input."""
+    """Takes the place of the embeddings in the upper part of a divided model: returns its input."""
 
     def forward(self, inputs_embeds: torch.Tensor, **_: Any) -> torch.Tensor:
         return inputs_embeds
 
 
 def divided(model: Any, count: int) -> tuple[Any, Any] | None:
-    """The model up to layer `count` and the model from there on, sharing weights; None if it cannot be divided.
+    """Divide the model into its lowest `count` layers and the others, which share its weights; None if impossible.
 
-    The second takes the first one's last hidden states as `inputs_embeds`. Neither has a pooler.
+    The second part takes the last hidden states of the first part as `inputs_embeds`. Neither has a pooler.
     """
 
     def part(chosen: Any, embeddings: Any) -> Any:
@@ -75,14 +75,15 @@ def divided(model: Any, count: int) -> tuple[Any, Any] | None:
 
 
 class LowerStates:
-    """The token states of texts after the lowest layers, which do not learn: computed when a text is first asked for,
-    float16 in `folder`, read from there afterwards, also by the training that continues an interrupted one.
+    """The hidden states of texts' tokens after the lowest layers, which do not learn, stored as float16 in `folder`.
 
-    below: those layers, as `divided` gives them. tokens: the ids of each text. key: names the model and the texts; what
-    `folder` holds under another key is written over. EvaluatorError if the states of all texts might not fit the disk.
+    The states of a text are computed when they are first asked for and read from `folder` afterwards, also by a
+    training that continues an interrupted one. below: the lowest layers, as `divided` returns them. tokens: the token
+    ids of each text. key: identifies the model and the texts; files of another key in `folder` are deleted. Raises
+    EvaluatorError if the states of all texts might not fit on the disk.
     """
 
-    # After so many new texts the disk gets their states, and then the list of what it has.
+    # Number of new texts after which their states, and then the list of known texts, are written to disk.
     _UNSAVED = 4_096
 
     def __init__(
@@ -109,7 +110,7 @@ class LowerStates:
         self.states = np.memmap(states, dtype=np.float16, mode="r+" if again else "w+", shape=shape)
 
     def padded(self, texts: NDArray[np.int64], mask: NDArray[np.bool_]) -> torch.Tensor:
-        """The states of the texts (b,), float32 (b, t, d), zero where `mask` (b, t) is False, after a text's end."""
+        """The states of the texts (b,), float32 (b, t, d); zero where `mask` (b, t) is False, after a text's end."""
         new = np.unique(texts[~self.known[texts]])
         if len(new):
             self._compute(new)
@@ -118,7 +119,7 @@ class LowerStates:
         return torch.from_numpy(result).float()
 
     def _places(self, texts: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """The rows of `states` with the tokens of the texts (b,), in the order in which `mask` (b, t) has them."""
+        """The rows of `states` with the tokens of the texts (b,), in the order of the True values of `mask` (b, t)."""
         places: NDArray[np.int64] = (self.start[texts][:, None] + np.arange(mask.shape[1]))[mask]
         return places
 
@@ -141,7 +142,10 @@ class LowerStates:
 
 
 class LowRank(torch.nn.Module):
-    """W x + b + B A x, where A (r, i) and B (o, r) learn and B starts as zero (Hu et al. 2022, section 4.1)."""
+    """A linear map with a low-rank adapter: W x + b + B A x (Hu et al. 2022, section 4.1).
+
+    A (r, i), called `down`, and B (o, r), called `up`, learn; B starts as zero.
+    """
 
     def __init__(self, layer: torch.nn.Linear, rank: int) -> None:
         super().__init__()
@@ -157,9 +161,9 @@ class LowRank(torch.nn.Module):
 
 
 def add_adapters(path: str, layers: Any, *, rank: int, freeze: int, seed: int) -> dict[str, LowRank]:
-    """Put an adapter beside every linear map of the layers from `freeze` on; by the names of their weights.
+    """Add an adapter to every linear map of the layers from `freeze` on; returns them by the names of the weights.
 
-    path, layers: the name of a model's list of layers, and the list.
+    path, layers: the name of a model's list of layers, and the list. Raises EvaluatorError if no layer would learn.
     """
     if freeze >= len(layers):
         raise EvaluatorError(f"freeze is {freeze}; the model has {len(layers)} layers, and one must learn")
@@ -176,7 +180,7 @@ def add_adapters(path: str, layers: Any, *, rank: int, freeze: int, seed: int) -
 
 @torch.no_grad()
 def merge_adapters(model: Any) -> None:
-    """Add what the adapters learned to the weights beside them, and take the adapters out."""
+    """Add the products of the adapters to the weights of their linear maps, and remove the adapters."""
     for name, part in list(model.named_modules()):
         if isinstance(part, LowRank):
             part.layer.weight.add_((part.up @ part.down).to(part.layer.weight.dtype))
@@ -186,7 +190,7 @@ def merge_adapters(model: Any) -> None:
 class OneDnnLinear(torch.nn.Linear):
     """A linear map that is computed by oneDNN where that is possible: on the CPU, in float32, without gradients.
 
-    Torch would leave it to another library; on AMD's processors oneDNN is twice as fast. The results differ from those
+    Torch itself would use another library; on AMD's processors oneDNN is twice as fast. The results differ from those
     of torch.nn.Linear by rounding.
     """
 
@@ -208,12 +212,12 @@ def use_onednn(model: torch.nn.Module) -> None:
 
 
 class Int8Linear(torch.nn.Linear):
-    """A linear map by whole numbers, on the CPU without gradients: 8 bits of each token's input, 7 of the weights.
+    """A linear map that multiplies integers, on the CPU without gradients: inputs of 8 bits by weights of 7 bits.
 
-    Each token and each output has a scale of its own, so that a token's result depends on no other. With 8 bits of the
-    weights, pairs of products could exceed 16 bits, at which processors without VNNI cut them off. factors (i,): what
-    inputs are multiplied and weights divided by before they are rounded. offset (o,): the bias, and what rounding the
-    weights takes away on average.
+    Each token and each output has its own scale, so that the result of a token does not depend on other tokens. With
+    weights of 8 bits, the sum of two products could exceed 16 bits, where processors without VNNI cut it off. factors
+    (i,): before rounding, inputs are multiplied and weights divided by them. offset (o,): the bias, plus what rounding
+    the weights takes away from the outputs on average.
     """
 
     whole: torch.Tensor
@@ -221,7 +225,7 @@ class Int8Linear(torch.nn.Linear):
     factors: torch.Tensor
     offset: torch.Tensor
     scaled: bool
-    """Whether a factor is not 1."""
+    """Whether inputs are multiplied by `factors`; if not, all factors are 1."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if torch.is_grad_enabled() or input.device.type != "cpu":
@@ -231,23 +235,23 @@ class Int8Linear(torch.nn.Linear):
         rows = (rows * scale.reciprocal()).round_().flatten(0, -2)
         if _FAST_INT8:
             packed, ones, zeros = self.packed
-            # As unsigned numbers around 128, which processors without VNNI multiply faster than signed ones.
+            # Shifted by 128 to unsigned numbers, which processors without VNNI multiply faster than signed ones.
             unsigned = rows.to(torch.int8).view(torch.uint8).bitwise_xor_(128)
             sums = torch.ops.onednn.qlinear_pointwise(
                 unsigned, 1.0, 128, packed, ones, zeros, None, 1.0, 0, torch.float32, "none", [], ""
             )
-        else:  # the same sums: float32 holds every whole number up to 2^24
+        else:  # gives the same sums, since float32 holds every integer up to 2^24
             sums = rows @ self.whole.t().float()
         return torch.addcmul(self.offset, sums.view(*input.shape[:-1], -1).mul_(scale), self.steps)
 
     @cached_property
     def packed(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """`whole` as oneDNN reads it, with steps of 1 and zero points of 0, which leave the sums as they are."""
+        """`whole` in oneDNN's format, scales of 1 and zero points of 0; these two leave the sums unchanged."""
         ones, zeros = torch.ones(len(self.whole)), torch.zeros(len(self.whole), dtype=torch.int64)
         return torch.ops.onednn.qlinear_prepack(self.whole, None), ones, zeros
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is packed, which cannot be copied."""
+        """The state to copy or pickle: all attributes but `packed`, which cannot be copied."""
         return {name: value for name, value in self.__dict__.items() if name != "packed"}
 
 
@@ -256,19 +260,19 @@ _FAST_INT8 = (
     and hasattr(torch.ops.onednn, "qlinear_pointwise")
     and torch.backends.cpu.get_cpu_capability() != "DEFAULT"
 )
-"""Whether oneDNN multiplies whole numbers faster than torch does float32: from AVX2 on. `torch._int_mm` asks oneDNN
-with VNNI alone, and takes 40 times as long as float32 without."""
+"""Whether oneDNN multiplies integers faster than torch multiplies float32, as it does from AVX2 on. `torch._int_mm` is
+no alternative: it uses oneDNN only with VNNI, and without VNNI it takes 40 times as long as float32."""
 
 
 @torch.no_grad()
 def use_int8(model: Any) -> None:
-    """Compute the linear maps of `model` by whole numbers, rounded from the weights as they are now; these stay, for
-    the hash and for learning.
+    """Make the linear maps of `model` multiply integers (`Int8Linear`), which are rounded from their present weights.
 
-    In the output of a layer normalisation a few features are far larger than the others, which would make the steps
-    coarse, so part of their size moves into the weights (Xiao et al. 2023, section 4, with α = .6), in powers of two,
-    which round nothing. What rounding changes on average is added to the bias (Nagel et al. 2019, section 4.2). Sizes
-    and means are those of tokens drawn from the whole vocabulary.
+    The unrounded weights are kept for the hash and for learning. In the output of a layer normalisation a few features
+    are far larger than the others, which would make the rounding coarse, so part of their size moves into the weights
+    (Xiao et al. 2023, section 4, with α = .6), by powers of two, which cause no rounding. What rounding changes on
+    average is added to the bias (Nagel et al. 2019, section 4.2). The sizes and means of the inputs are measured on
+    1,024 tokens, evenly spaced over the vocabulary.
     """
     normalised: dict[int, torch.Tensor] = {}
     inputs: dict[Any, tuple[torch.Tensor, torch.Tensor, bool]] = {}
@@ -285,7 +289,7 @@ def use_int8(model: Any) -> None:
         if isinstance(part, torch.nn.LayerNorm):
             hooks.append(part.register_forward_hook(normalises))
         elif isinstance(part, torch.nn.Linear):
-            part.__class__ = torch.nn.Linear  # a copy of another model may have that one's whole numbers
+            part.__class__ = torch.nn.Linear  # a copied model may have the integers of the original
             hooks.append(part.register_forward_pre_hook(reads))
     use_onednn(model)
     last = model.get_input_embeddings().num_embeddings - 1

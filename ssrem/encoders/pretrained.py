@@ -26,12 +26,12 @@ _UNLIMITED = 1e9
 def load(
     spec: str, auto_class: str | type[Any], *, device: str | None = None, new_weights: bool = False
 ) -> tuple[Any, Any]:
-    """(tokenizer, model) of `spec`, in eval mode and float32, on `pick_device(device)`; for "map" its layers are spread
-    over all GPUs by accelerate.
+    """Load the tokenizer and the model of `spec`; the model is in eval mode and float32.
 
+    device: as for `pick_device`; for "map", accelerate spreads the layers over all GPUs.
     auto_class: a class with `from_pretrained`, or the name of one in transformers, such as "AutoModel".
     new_weights: whether parameters that the checkpoint lacks are drawn at random, as for a head that will be trained
-    (by torch's generator: seed it first); otherwise they raise EvaluatorError, except those of a pooler.
+    (by torch's generator: seed it first); otherwise missing parameters raise EvaluatorError, except those of a pooler.
     Only safetensors are read, and code that comes with the model does not run. Every failure to load raises an
     EvaluatorError of one line.
     """
@@ -63,7 +63,7 @@ def load(
             f"({', '.join(missing[:3])}{', …' if len(missing) > 3 else ''}); name a model that was trained for this"
         )
     if len(missing) < len(report["missing_keys"]) and hasattr(model, "pooler"):
-        model.pooler = None  # drawn at random, it would change the hash of the weights
+        model.pooler = None  # its random weights would change the hash of the weights
     size = model.get_input_embeddings().weight.shape[0]
     if len(tokenizer) > size:
         raise EvaluatorError(
@@ -97,11 +97,11 @@ def pick_device(name: str | None = None) -> Any:
 
 
 def max_tokens(tokenizer: Any, model: Any) -> int | None:
-    """How many tokens the model takes, including those that the tokenizer adds; None if neither has a limit."""
+    """The most tokens that the model takes, including those that the tokenizer adds; None if neither has a limit."""
     limits = [tokenizer.model_max_length]
     positions = getattr(model.config, "max_position_embeddings", None)
     if positions is not None and positions > 0:
-        # RoBERTa and its relatives number positions from the padding's onwards.
+        # RoBERTa and its relatives number positions from the one after the padding index.
         tables = (part for name, part in model.named_modules() if name.endswith("position_embeddings"))
         padding = next((getattr(table, "padding_idx", None) for table in tables), None)
         limits.append(positions if padding is None else positions - padding - 1)
@@ -118,14 +118,14 @@ def token_ids(tokenizer: Any, texts: Sequence[str], max_length: int | None = Non
 
 
 def plain_tokens(tokenizer: Any, text: str | Sequence[str], **options: Any) -> Any:
-    """What the tokenizer gives for `text` alone: no special tokens are added, and text that looks like one, such as
+    """The tokenizer's output for `text` without special tokens: none is added, and text that looks like one, such as
     "[MASK]", is read as plain characters."""
     clean = _utf8([text])[0] if isinstance(text, str) else _utf8(text)
     return tokenizer(clean, add_special_tokens=False, split_special_tokens=True, verbose=False, **options)
 
 
 def _utf8(texts: Sequence[str]) -> list[str]:
-    """The texts without half surrogate pairs, which UTF-8, and so the tokenizer, does not have."""
+    """The texts with "?" in place of unpaired surrogates, which UTF-8 and therefore the tokenizer cannot represent."""
     return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
 
 
@@ -143,8 +143,8 @@ def equal_lengths(ids: Sequence[Sequence[int]], tokens: int) -> Iterator[NDArray
 def similar_lengths(
     lengths: NDArray[np.int64], tokens: int, texts: int | None = None
 ) -> Iterator[NDArray[np.int64]]:
-    """Batches of positions, the longest first, each of at most `tokens` tokens with padding and of at most `texts`
-    texts, but at least one. A text without tokens is skipped."""
+    """Batches of positions of texts of similar length, longest texts first. A batch has at most `tokens` tokens with
+    padding and at most `texts` texts, but at least one text. A text without tokens is skipped."""
     order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
     start = 0
     while start < len(order):
@@ -166,7 +166,7 @@ def weights_hash(model: Any) -> str:
 
 
 def tokenizer_hash(tokenizer: Any) -> str:
-    """8 hex digits of the sha256 over what the tokenizer does to a text: vocabulary, rules, special tokens."""
+    """8 hex digits of the sha256 over what determines a text's tokens: vocabulary, rules and special tokens."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         content: Any = [type(tokenizer).__name__, sorted(tokenizer.get_vocab().items())]
@@ -178,7 +178,7 @@ def tokenizer_hash(tokenizer: Any) -> str:
 
 
 class Pretrained:
-    """A tokenizer and a model, as from `load`. name: for messages. mixed: whether it multiplies in bfloat16."""
+    """A tokenizer and a model, as `load` returns them. name: for messages. mixed: whether products are in bfloat16."""
 
     auto_class: ClassVar[str]
     """The name of the transformers class that loads the model."""
@@ -190,7 +190,7 @@ class Pretrained:
 
     @classmethod
     def shared(cls, spec: str, device: str | None = None, *, name: str = "") -> Self:
-        """The model that `spec` names, loaded once for all that use it at the same time; again if its files changed.
+        """The model that `spec` names, loaded once for all that use it at the same time, and again if its files change.
 
         A spec may end with `BF16` or `INT8`.
         """
@@ -201,25 +201,25 @@ class Pretrained:
         if held is None:
             loaded = load(bare, cls.auto_class, device=device)
             held = cls._in_use[key] = cls(name or spec, *loaded, mixed=form == BF16)
-            if form == INT8 and not held.model.config.is_encoder_decoder:  # which no encoder takes
+            if form == INT8 and not held.model.config.is_encoder_decoder:  # which encoders refuse
                 from ssrem.encoders.layers import use_int8
 
                 use_int8(held.model)
         return held
 
     def precision(self) -> Any:
-        """A context for the model's calls."""
+        """A context for calls of the model, in which products are in bfloat16 if `mixed`."""
         import torch
 
         return torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.mixed)
 
     def round_weights(self) -> None:
-        """Round the weights of all linear maps to bfloat16, as `precision` does in every call, which over a large
-        vocabulary takes as long as the product. A matrix that is an embedding too stays as it is there."""
+        """Round the weights of all linear maps to bfloat16 once. `precision` would round them in every call, which for
+        a large vocabulary takes as long as the product. A matrix that is also an embedding stays unrounded there."""
         import torch
         from transformers.pytorch_utils import Conv1D
 
-        _ = self.hashes  # of the weights as they were loaded
+        _ = self.hashes  # computed now, from the weights as they were loaded
         for part in self.model.modules():
             if isinstance(part, torch.nn.Linear | Conv1D):
                 for name, value in part.named_parameters(recurse=False):

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Words:
-    """The known words of m texts, in order; tokens, if the encoder has vectors of tokens.
+    """The known words of m texts, in order, or their tokens if the encoder has vectors of tokens.
 
-    ids: int32 (w,), rows of `vectors`; text t has ids[ends[t] : ends[t + 1]], so that neighbouring texts are
-    one stretch. vectors: float32 (v + 1, d); row 0 is the padding, which no text contains.
+    ids: int32 (w,), rows of `vectors`. ends: int64 (m + 1,); text t has ids[ends[t] : ends[t + 1]], so that adjacent
+    texts are one stretch. vectors: float32 (v + 1, d); row 0 is the padding, which no text contains.
     """
 
     ids: NDArray[np.int32]
@@ -32,7 +32,7 @@ class Words:
 
     @classmethod
     def of(cls, texts: Sequence[str], encoder: Encoder) -> Words:
-        """The `units` of the encoder; one with a zero vector is left out."""
+        """The texts, split into the `units` of the encoder; units with a zero vector are left out."""
         rows, vectors = encoder.units(texts)
         ends = np.concatenate([[0], np.cumsum([len(text) for text in rows], dtype=np.int64)])
         ids = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(ends[-1]))
@@ -44,7 +44,7 @@ class Words:
         return cls(known_ids, before[ends], np.concatenate([padding, vectors[known]]))
 
     def text(self, row: int) -> Floats:
-        """Vectors of one text's words, float64 (k, d)."""
+        """The vectors of the words of the text at `row`, float64 (k, d)."""
         return self.vectors[self.ids[self.ends[row] : self.ends[row + 1]]].astype(np.float64)
 
     def first(self, count: int, limit: int) -> Stretches:
@@ -56,7 +56,8 @@ class Words:
 
 @dataclass(frozen=True)
 class Stretches:
-    """Stretches of `Words.ids`, ids[start:stop] each; int64 (n,). cut: bool (n,), whether words were cut off."""
+    """Stretches of `Words.ids`. start, stop: int64 (n,), the bounds of each stretch, ids[start:stop]. cut: bool (n,),
+    whether words of its text were cut off."""
 
     start: Rows
     stop: Rows
@@ -68,17 +69,17 @@ class Stretches:
 
     @property
     def lengths(self) -> Rows:
-        """Words in each, int64 (n,)."""
+        """Number of words in each stretch, int64 (n,)."""
         return self.stop - self.start
 
     def padded(self, ids: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Their word ids, int64 (n, t), t the length of the longest, at least 1; 0 after the end of a stretch."""
+        """The word ids of each stretch, int64 (n, t), with 0 after its end; t is the longest length, at least 1."""
         at = self.start[:, None] + np.arange(max(int(self.lengths.max(initial=0)), 1))
         taken = np.append(ids, np.int32(0)).astype(np.int64)[np.minimum(at, len(ids))]
         return np.where(at < self.stop[:, None], taken, 0)
 
     def packed(self, words: Words) -> PackedSequence:
-        """The vectors of their words, of the padding for a stretch without words; padding behind is not read."""
+        """The word vectors of each stretch, without padding after its end; one padding vector for an empty stretch."""
         import torch
         from torch.nn.utils.rnn import pack_padded_sequence
 
@@ -88,7 +89,7 @@ class Stretches:
 
 
 def take_weights(net: Any, weights: Mapping[str, NDArray[Any]], whose: str, dimensions: int) -> None:
-    """Replace the weights of a network over word vectors; EvaluatorError, which names `whose`, if they do not fit."""
+    """Set the weights of a network that reads word vectors; EvaluatorError, naming `whose`, if they do not fit."""
     import torch
 
     try:

@@ -17,14 +17,14 @@ from ssrem.encoders.base import Encoder, Vectors
 from ssrem.errors import HomeError
 
 _ENCODE_CHUNK = 10_000
-"""Texts in a file. A run that is killed loses one file at most: 8 minutes of a core with an encoder of base size."""
+"""Texts per file. A killed run loses at most one file: 8 minutes of work of a core with an encoder of base size."""
 _ABANDONED_AFTER = 3600.0
 
 Hashes = NDArray[np.uint64]
 
 
 def text_hashes(texts: Sequence[str]) -> Hashes:
-    """64 bits of BLAKE2b of each text, uint64 (n,)."""
+    """A 64-bit BLAKE2b hash of each text, uint64 (n,)."""
     digests = b"".join(
         hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in texts
     )
@@ -32,19 +32,19 @@ def text_hashes(texts: Sequence[str]) -> Hashes:
 
 
 class VectorStore:
-    """`folder`/ENCODER-SIGNATURE/*.parquet: text_hash uint64 and vector, a fixed-size list of float16.
+    """Stores vectors in files `folder`/ENCODER-SIGNATURE/*.parquet.
 
-    Files are written aside, then renamed, and carry page checksums; a file that cannot be read back is deleted
-    and its texts are encoded again.
+    Columns: text_hash, uint64, and vector, a fixed-size list of float16. Files are written under a temporary name, then
+    renamed, and have page checksums; a file that cannot be read is deleted and its texts are encoded again.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def encode(self, encoder: Encoder, texts: Sequence[str]) -> Vectors:
-        """float32 (n, d), equal to `encoder.compute(texts)`; new vectors are stored.
+        """The vectors of the texts, float32 (n, d), equal to `encoder.compute(texts)`; new vectors are stored.
 
-        Memory beyond the result: one chunk, and 16 bytes a text.
+        Memory beyond the result: one file of vectors, and about 150 bytes per text.
         """
         result = np.zeros((len(texts), encoder.dimensions), dtype=np.float32)
         if not len(texts):
@@ -54,7 +54,7 @@ class VectorStore:
         missing = np.ones(len(hashes), dtype=bool)
 
         def place(distinct: NDArray[np.int64], vectors: NDArray[Any]) -> None:
-            """Write the vectors (p, d) of the hashes at `distinct` into the rows of all their texts."""
+            """Copy the vectors (p, d) of the hashes at positions `distinct` (p,) into the rows of their texts."""
             at = np.full(len(hashes), -1)
             at[distinct] = np.arange(len(distinct))
             rows = np.flatnonzero(at[inverse] >= 0)
@@ -77,8 +77,8 @@ class VectorStore:
 
 
 def _read(path: Path, dimensions: int, wanted: Hashes) -> tuple[Hashes, NDArray[np.float16]] | None:
-    """Hashes (k,) and vectors (k, d) of a file; None if it has none of the wanted hashes, or if it cannot be read or
-    has other dimensions, and is deleted."""
+    """Hashes (k,) and vectors (k, d) of a file; None if it has none of the wanted hashes. A file that cannot be read,
+    or whose vectors do not have these dimensions, is deleted, and None is returned."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -101,7 +101,7 @@ def _read(path: Path, dimensions: int, wanted: Hashes) -> tuple[Hashes, NDArray[
 
 
 def _write(folder: Path, hashes: Hashes, vectors: NDArray[Any]) -> None:
-    """Write a file of vectors; deletes those that a killed run left unfinished."""
+    """Write a file of vectors, and delete unfinished files that are more than an hour old, left by killed runs."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

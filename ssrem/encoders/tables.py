@@ -23,11 +23,12 @@ _TOKENIZER, _WEIGHTS = "tokenizers/l2_supercat_tokenizer_config.json", "weights/
 
 
 class LearnedTable(Encoder):
-    """The mean of the vectors of a text's words or tokens, brought to unit length; zero for a text without a known one.
+    """The mean of a text's word or token vectors, scaled to unit length; some vectors of the table were learned.
 
-    start: the table before learning. rows (k,): those that were learned. change: int8 (k, d), by how many steps of
-    their row, steps float32 (k,), its numbers changed: a quarter of the size of float32, and the error is at most a
-    254th of a row's largest change. Only these are saved, and the start if it has no name.
+    A text without a known word or token gets the zero vector. start: the table before learning. rows: int32 (k,), the
+    learned rows. change: int8 (k, d), by how many steps each number of these rows changed. steps: float32 (k,), the
+    size of a row's step. This takes a quarter of the size of float32, with an error of at most 1/254 of the largest
+    change in a row. Only the learned rows are saved, and `start` if no spec names it.
     """
 
     kind: ClassVar[str] = "learned-table"
@@ -52,7 +53,7 @@ class LearnedTable(Encoder):
 
     @classmethod
     def of(cls, start: WordAverage, rows: NDArray[Any], vectors: NDArray[Any]) -> Self:
-        """The table with `vectors` (k, d), rounded to steps, in these rows."""
+        """The table `start` with `vectors` (k, d) in the rows `rows` (k,), their changes rounded to whole steps."""
         change = vectors - start.vectors[rows]
         steps = (np.abs(change).max(axis=1, initial=0) / 127).astype(np.float32)
         rounded = np.rint(change / np.where(steps > 0, steps, 1)[:, None]).astype(np.int8)
@@ -135,7 +136,7 @@ class TokenAverage(WordAverage):
         return {WORDLLAMA: packaged_tokens, DISTILLED: distilled_tokens}.get(spec, lambda: None)()
 
     def rows(self, texts: Sequence[str]) -> list[list[int]]:
-        # The tokenizer needs UTF-8, which half of a surrogate pair does not have.
+        # The tokenizer needs UTF-8, which cannot represent unpaired surrogates.
         clean = [text.strip().encode("utf-8", "replace").decode("utf-8") for text in texts]
         return [tokens.ids for tokens in self._tokenizer.encode_batch_fast(clean, add_special_tokens=False)]
 
@@ -145,7 +146,7 @@ class TokenAverage(WordAverage):
         return [[place[row] for row in text] for text in rows], as_float16_values(self.vectors[list(place)])
 
     def _save(self, folder: Path) -> Mapping[str, Any]:
-        """The spec alone: the table stays in its package, and the signature has its hash."""
+        """Save only the spec: the table stays in its package, and the signature contains its hash."""
         return {"origin": self.origin}
 
     @classmethod
@@ -161,7 +162,7 @@ def packaged_tokens() -> TokenAverage:
 
 @lru_cache(maxsize=1)
 def distilled_tokens() -> WordAverage:
-    """WordLlama's table, moved so that turns are as similar as to the packaged sentence encoder; read once.
+    """WordLlama's table, trained to imitate the packaged sentence encoder's similarities of turns; read once.
 
     `python -m benchmarks.distil` made it from turns of the default corpus.
     """

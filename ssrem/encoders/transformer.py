@@ -1,4 +1,4 @@
-"""A text's vector by a transformer: token vectors, pooled as the model's folder says; and one with learned adapters."""
+"""Encoders that pool the token vectors of a transformer as the model's files say, with or without learned adapters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHUNK = 16_384
 _BATCH_TOKENS = {"cpu": 4_096, "mps": 16_384, "cuda": 65_536}
 _MODES = ("mean", "cls", "max")
 MOVED = "minilm-mpnet"
-"""The packaged sentence encoder, moved towards all-mpnet-base-v2."""
+"""The packaged sentence encoder, trained to imitate all-mpnet-base-v2."""
 _MOVED_FOLDER = Path(__file__).parents[1] / "packaged" / MOVED
 # Older versions of sentence-transformers wrote flags such as pooling_mode_mean_tokens instead of "pooling_mode".
 _FLAG = "pooling_mode_"
@@ -34,10 +34,10 @@ UP, DOWN = ".up", ".down"
 
 @dataclass(frozen=True)
 class Pooling:
-    """How the states of a text's tokens become its vector. mode: mean, cls or max. unit: whether it gets unit length.
+    """How the vectors of a text's tokens become its vector. mode: mean, cls or max. unit: whether it gets unit length.
 
-    lower: whether texts are lower-cased first. max_length: tokens including those that the tokenizer adds, or None if
-    the folder does not say.
+    lower: whether texts are lower-cased first. max_length: largest number of tokens, including those that the tokenizer
+    adds; None if the folder does not say.
     """
 
     mode: str = "mean"
@@ -54,7 +54,7 @@ class Pooling:
         """
 
         def read(file: str, kind: type[Any]) -> Any:
-            """The JSON in a file of the model, of this type; empty if there is no such file."""
+            """The JSON object or list in a file of the model; empty if there is no such file."""
             if ".." in Path(file).parts:
                 raise EvaluatorError(
                     f"model {folder}: modules.json names {file!r}, which is outside the folder"
@@ -114,7 +114,7 @@ class Pooling:
 
 
 def pool(states: Any, mode: str, mask: Any = None) -> Any:
-    """Vectors (b, d) of token vectors (b, t, d), torch tensors both.
+    """Pool token vectors (b, t, d) to one vector per text (b, d); both are torch tensors.
 
     mask: bool (b, t), False for padding at the end.
     """
@@ -134,15 +134,15 @@ class SentenceModel(pretrained.Pretrained):
 
 
 class Transformer(Encoder):
-    """Token vectors of the last layer, pooled (Reimers and Gurevych 2019, section 3).
+    """The pooled token vectors of a transformer's last layer (Reimers and Gurevych 2019, section 3).
 
-    spec: what `hub.model_folder` accepts, and after it ":bf16" for products of bfloat16, or ":int8" for products of
-    whole numbers on the CPU (`layers.Int8Linear`): other vectors, of another signature, in less time. Pooling, maximal
-    length and scaling to unit length are read from the model's sentence-transformers files; without them, the mean and
-    no scaling. The length never exceeds what the model and its tokenizer take. A batch holds texts with equally many
-    tokens, so nothing is padded, and the other texts of a batch change a vector only by the processor's order of
-    addition: by some 1e-7 before the rounding to float16, after which one element in thousands may be the neighbouring
-    float16. A text without a known token, empty or all unknown, is the zero vector.
+    spec: what `hub.model_folder` accepts; after it ":bf16" selects products in bfloat16, and ":int8" products of
+    integers on the CPU (`layers.Int8Linear`). Both give other vectors, with another signature, in less time. Pooling,
+    maximal length and scaling to unit length are read from the model's sentence-transformers files; without these files
+    the mean is taken and not scaled. The length never exceeds what the model and its tokenizer take. A batch holds
+    texts with equally many tokens, so nothing is padded, and the other texts of a batch change a vector only through
+    the processor's order of addition: by about 1e-7 before the rounding to float16, after which one element in
+    thousands may be the neighbouring float16. A text without a known token, empty or all unknown, has a zero vector.
     """
 
     kind: ClassVar[str] = "transformer"
@@ -195,7 +195,7 @@ class Transformer(Encoder):
         return f"{self.name}-{self.pooling.mode}{form}-{size}-{'-'.join(self._pretrained.hashes)}"
 
     def with_model(self, model: Any, name: str) -> Self:
-        """The same tokenizer, pooling and kind of products with other weights."""
+        """A copy of the encoder with another model, but the same tokenizer, pooling and kind of products."""
         from ssrem.encoders.layers import use_int8
 
         if self.form == hub.INT8:
@@ -207,7 +207,7 @@ class Transformer(Encoder):
         return other
 
     def in_int8(self) -> Self:
-        """The same encoder with products of whole numbers."""
+        """A copy of the encoder that multiplies integers (`layers.Int8Linear`)."""
         other = copy.copy(self)
         other.form = hub.INT8
         return other.with_model(copy.deepcopy(self.model), self.name)
@@ -220,7 +220,7 @@ class Transformer(Encoder):
     def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
         import torch
 
-        # Zero for a text to which the tokenizer adds no token and in which it finds none.
+        # A text that has no token, or only special tokens, keeps the zero vector.
         result = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         budget = _BATCH_TOKENS.get(self.model.device.type, _BATCH_TOKENS["cpu"])
         # The precision is set around all batches, so that the weights are rounded once.
@@ -243,12 +243,12 @@ class Transformer(Encoder):
         return result
 
     def tokens(self, texts: Sequence[str], max_length: int | None = None) -> list[list[int]]:
-        """Token ids of the texts, cut to `max_length`."""
+        """The token ids of each text, cut to `max_length` if it is not None."""
         lower = [text.lower() for text in texts] if self.pooling.lower else texts
         return pretrained.token_ids(self.tokenizer, lower, max_length)
 
     def _save(self, folder: Path) -> Mapping[str, Any]:
-        """The spec and the hash of the weights, which stay where they are."""
+        """Save only the spec and the hash of the weights; the weights stay where they are."""
         return {"origin": self.origin, "weights": self.weights}
 
     @classmethod
@@ -268,9 +268,9 @@ class Transformer(Encoder):
 
 
 def adapter_factors(adapters: Mapping[str, Any]) -> dict[str, Any]:
-    """What adapters learn, torch parameters by the names that `AdaptedTransformer` takes.
+    """The torch parameters of adapters, by the names that `AdaptedTransformer` uses.
 
-    adapters: as `layers.add_adapters` gives them."""
+    adapters: as `layers.add_adapters` returns them."""
     return {
         name + side: value
         for name, adapter in adapters.items()
@@ -279,14 +279,14 @@ def adapter_factors(adapters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class AdaptedTransformer(Encoder):
-    """Vectors of unit length by a transformer, to some of whose matrices a product of two thin ones was added.
+    """A transformer with low-rank adapters in some of its matrices (Hu et al. 2022, section 4.1).
 
-    Hu et al. 2022, section 4.1. start: the transformer before. factors: for a matrix (o, i) of its model the two
-    tensors NAME.up (o, r) and NAME.down (r, i). Only these are saved; the products are added once, so that encoding
-    takes as long as before.
+    Its vectors have unit length. start: the transformer without adapters. factors: for each adapted matrix NAME (o, i)
+    of its model the tensors NAME.up (o, r) and NAME.down (r, i), whose product is added to the matrix. Only the factors
+    are saved. The products are added once, so that encoding takes no longer than by `start`.
 
-    The spec minilm-mpnet is the packaged sentence encoder, adapted so that turns are about as similar as to
-    all-mpnet-base-v2; `python -m benchmarks.distil minilm-mpnet` made it from turns of the default corpus.
+    The spec minilm-mpnet is the packaged sentence encoder, adapted so that similarities of turns are about those
+    of all-mpnet-base-v2; `python -m benchmarks.distil minilm-mpnet` made it from turns of the default corpus.
     """
 
     kind: ClassVar[str] = "adapted-transformer"
@@ -333,7 +333,7 @@ class AdaptedTransformer(Encoder):
         return self.start.truncated(texts)
 
     def in_int8(self) -> Self:
-        """The same encoder with products of whole numbers, and the same signature."""
+        """A copy of the encoder that multiplies integers; its signature is the same."""
         other = copy.copy(self)
         other.adapted = self.adapted.in_int8()
         return other

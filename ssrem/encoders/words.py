@@ -1,5 +1,5 @@
-"""A text's vector as the average of its words' vectors (V of Bak and Oh 2020, section 5.1), and where word vectors come
-from: training, files of GloVe and word2vec, gensim's downloader, the packaged GloVe."""
+"""An encoder that averages the vectors of a text's words (V of Bak and Oh 2020, section 5.1). Word vectors are trained,
+read from files in GloVe or word2vec format or the packaged GloVe, or fetched by gensim's downloader."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DOWNLOADS = (
     "word2vec-google-news-300",
     "word2vec-ruscorpora-300",
 )
-"""What gensim.downloader offers as word vectors; a name outside this list is refused without a network."""
+"""Word vectors that gensim.downloader offers; any other name is refused without asking the network."""
 
 WordVectors = tuple[list[str], NDArray[np.float32]]
 """Words and their vectors (v, d), one a row."""
@@ -55,7 +55,7 @@ _LONGEST_LINE, _LONGEST_WORD = 1_000_000, 10_000
 class WordAverage(Encoder):
     """The mean of the vectors of a text's known words; each occurrence counts.
 
-    vocabulary: words, one a row. vectors: float32 (v, d), finite. weighting: 'uniform', the papers' unweighted
+    vocabulary: the word of each row. vectors: float32 (v, d), finite. weighting: 'uniform', the papers' unweighted
     mean, or 'sif', the mean weighted by a / (a + p(word)), a = .001 (Arora, Liang and Ma 2017, without their removal
     of the common component), which gives frequent words less weight. frequencies: p, float (v,); None assumes
     Zipf's law over the rows, because files usually list words from frequent to rare.
@@ -132,7 +132,7 @@ class WordAverage(Encoder):
         """The same words or tokens with other vectors (v, d)."""
         other = copy.copy(self)
         other.vectors, other.name, other._origin, other.cache = vectors, name, origin, None
-        other.__dict__.pop("signature", None)  # computed for these vectors
+        other.__dict__.pop("signature", None)  # cached, and of the old vectors
         return other
 
     @property
@@ -146,7 +146,7 @@ class WordAverage(Encoder):
         for start in range(0, len(texts), _CHUNK):
             rows = self.rows(texts[start : start + _CHUNK])
             ends = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-            # A row of this product is summed in the order of its words, whatever the other rows are.
+            # Each row of this product is summed in the order of its words, independently of the other rows.
             chosen = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(ends[-1]))
             shape = (len(rows), len(self.vectors))
             weights = csr_array((self.weights[chosen], chosen, ends), shape=shape)
@@ -156,12 +156,12 @@ class WordAverage(Encoder):
         return result
 
     def rows(self, texts: Sequence[str]) -> list[list[int]]:
-        """The rows of each text's known words, in their order."""
+        """The rows of `vectors` for the known words of each text, in the order of the text."""
         find = self._row.get
         return [[row for word in words(text) if (row := find(word)) is not None] for text in texts]
 
     def bag(self, text: str) -> tuple[Vectors, NDArray[np.float64]]:
-        """Words, weighted by how often they occur, and sentences, weighted by their known words."""
+        """The words, weighted by how often they occur, and the sentences, weighted by their number of known words."""
         counts = Counter[int]()
         parts: list[NDArray[np.float32]] = []
         sizes: list[int] = []
@@ -223,10 +223,10 @@ def packaged_glove(weighting: str = "sif") -> WordAverage:
 def train_word2vec(
     texts: Sequence[str] | None, *, dimensions: int = 100, min_count: int = 3, epochs: int = 5, seed: int = 0
 ) -> tuple[list[str], NDArray[np.float32], NDArray[np.float64]]:
-    """Words, vectors (v, d) and relative frequencies (v,) by gensim's word2vec: skip-gram, negative sampling.
+    """Train gensim's word2vec (skip-gram, negative sampling): words, vectors (v, d) and relative frequencies (v,).
 
     The same seed gives the same vectors: training uses one worker thread, because gensim's threads race. The words
-    are passed through a temporary file, which gensim reads without the interpreter and does not hold in memory.
+    are passed in a temporary file, which gensim reads in compiled code and does not hold in memory.
     """
     from gensim.models import Word2Vec
 
@@ -272,7 +272,7 @@ def _download(name: str) -> WordVectors:
     import gensim.downloader
 
     try:
-        # return_path: only the data, without running the loader module that comes with it.
+        # return_path: fetch only the data, and do not run the loader module that comes with it.
         path = Path(gensim.downloader.load(name, return_path=True))
     except (OSError, ValueError, KeyError, AssertionError, IndexError) as error:
         raise EvaluatorError(
@@ -283,10 +283,10 @@ def _download(name: str) -> WordVectors:
 
 
 def read_vectors(path: Path) -> WordVectors:
-    """Words and vectors float32 (v, d) of a file in GloVe or word2vec format, text or binary, plain or .gz, whichever
-    the content shows.
+    """Words and vectors, float32 (v, d), of a file in GloVe or word2vec format.
 
-    A word that occurs twice gets its first vector. Raises EvaluatorError with the file and the line (text) or entry
+    The content shows whether it is text or binary, and whether it is compressed by gzip. A word that occurs twice gets
+    its first vector. Raises EvaluatorError with the file and the line (text) or entry
     (binary) that cannot be read.
     """
     if not path.is_file():

@@ -1,4 +1,4 @@
-"""Generators of negatives: a response and its context → responses that are wrong on purpose."""
+"""Generators of negatives, which are responses that are wrong on purpose, for a true response and its context."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ GENERATORS: dict[str, str] = {
     "select-random": "ssrem.negatives.mask_and_fill:SelectRandom",
     "replace-with-history": "ssrem.negatives.mask_and_fill:ReplaceWithHistory",
 }
-"""Name → module:class. In a spec, "-N" after a name asks for N negatives a response, "+" joins several generators."""
+"""Maps each name to module:class. In a spec, "NAME-N" asks for N negatives per response, "+" joins generators."""
 
 _COUNTED = re.compile(r"(.+)-([0-9]+)")
 
 
 def load_generator(spec: str, **settings: Any) -> Generator:
-    """The generator that `spec` names: a name in GENERATORS, "NAME-N" for N negatives a response, "A+B" for several.
+    """The generator that `spec` names: a name in GENERATORS, "NAME-N" for N negatives per response, "A+B" for both.
 
-    settings: those of the generators named; in a mixture each goes to the generators that have it. The setting
+    settings: settings of these generators; in a mixture each goes to the generators that have it. The setting
     `model` of mask-and-fill and its variants names a masked language model: a name or folder, as for
     ssrem.encoders.hub. Raises EvaluatorError with the nearest names for an unknown name or setting.
     """

@@ -1,4 +1,4 @@
-"""What every generator of negatives takes and returns."""
+"""The base class of generators of negatives, and what they take and return."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ BATCH = 256
 class Negative:
     """A response that is wrong on purpose.
 
-    response: position of the true response among the candidates. generator, k: the generator's name, and the number
-    of its negative for that response, from 0. replaced: how many of the response's tokens were removed, moved or
-    replaced. tokens: how many tokens the response has for this generator. truncated: whether the generator read only
-    a part of the context or the response.
+    response: position of the true response among the candidates. generator: name of the generator. k: number of the
+    negative among those of this generator for this response, from 0. replaced: how many of the response's tokens were
+    removed, moved or replaced. tokens: how many tokens the response has for this generator. truncated: whether the
+    generator read only a part of the context or the response.
     """
 
     response: int
@@ -43,14 +43,14 @@ class Negative:
 
 @dataclass(frozen=True)
 class Case:
-    """One response of the candidates: its text, its context, the check of a negative, and random numbers."""
+    """One response of the candidates with its context, the check of its negatives, and its random numbers."""
 
     candidates: Candidates
     row: int
 
     @cached_property
     def true(self) -> Sample:
-        """The response with the turns before it."""
+        """The true response with the turns before it."""
         return self.candidates.sample(self.row)
 
     @property
@@ -60,7 +60,7 @@ class Case:
 
     @property
     def context(self) -> tuple[str, ...]:
-        """The turns before it, oldest first."""
+        """The turns before the response, oldest first."""
         return self.true.context
 
     @cached_property
@@ -89,16 +89,17 @@ class GeneratorSettings(settings.Settings, strict=True):
 
 
 class Generator(ABC):
-    """Responses and their contexts → negatives, each checked: not blank, not the response, no turn of the context.
+    """Base class of generators, which make negatives from responses and their contexts.
 
-    What a response gets depends only on the seed, the response, its context and k, not on order, batch or the
-    other responses. A response for which no negative passes the check gets fewer or none.
+    Each negative is checked: it is not blank, not the response and no turn of the context. It depends only on the seed,
+    the response, its context, k and, where turns are drawn, the turns to draw from; not on the order or the batch. A
+    response gets fewer negatives, or none, if too few pass the check.
     """
 
     name: str
     """The generator's key in ssrem.negatives.GENERATORS."""
     source: ClassVar[str]
-    """Where it is described: authors, year, section."""
+    """Where the generator is described: authors, year, section."""
     settings_class: ClassVar[type[GeneratorSettings]] = GeneratorSettings
 
     def __init__(self, settings: GeneratorSettings | None = None) -> None:
@@ -106,7 +107,7 @@ class Generator(ABC):
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """The generator with these settings and the defaults of the others; EvaluatorError for a bad value."""
+        """The generator with these settings, and defaults for all others; EvaluatorError for a bad value."""
         try:
             return cls(cls.settings_class(**settings))
         except SsremError as error:
@@ -114,11 +115,11 @@ class Generator(ABC):
 
     @property
     def signature(self) -> str:
-        """Name, settings and weights' hash: with the same seed, equal signatures give equal negatives."""
+        """Name, settings and hash of the weights: with equal signatures and seeds, generators make equal negatives."""
         return self.name + "".join(f"|{key}:{value}" for key, value in sorted(self._determinants().items()))
 
     def _determinants(self) -> dict[str, Any]:
-        """Key → value of what determines the negatives besides the seed."""
+        """The names and values of everything that determines the negatives besides the seed."""
         values: dict[str, Any] = self.settings.model_dump()
         return values
 
@@ -130,7 +131,7 @@ class Generator(ABC):
         seed: int,
         batch_size: int = BATCH,
     ) -> Iterator[list[Negative]]:
-        """The negatives of the responses at `rows` (all for None), in that order, one list a batch of responses.
+        """The negatives of the responses at `rows` (all for None), in that order, one list per batch of responses.
 
         Memory holds one batch. Raises EvaluatorError before the first batch if `candidates` lack what the generator
         draws from or a row lies outside them.
@@ -159,7 +160,7 @@ class Generator(ABC):
         return (negative for negative in self.negatives(case, seed) if case.admits(negative.text))
 
     def replaced(self, case: Case, k: int, text: str) -> Negative:
-        """The k-th negative of a response, all of whose words `text` replaces."""
+        """The k-th negative of a response: `text`, which replaces all words of the response."""
         words = len(case.response.split())
         return Negative(case.row, self.name, k, text, words, words)
 
@@ -167,7 +168,7 @@ class Generator(ABC):
 class Mixture(Generator):
     """The negatives of several generators, part by part; each keeps its part's name and k.
 
-    The paper's own is random-1+mask-and-fill: one random turn and one manipulated response.
+    The paper's mixture is random-1+mask-and-fill: one random turn and one manipulated response.
     """
 
     source: ClassVar[str] = "Park et al. 2021, section 4.1.2"
@@ -191,7 +192,7 @@ class Mixture(Generator):
             part.check(candidates)
 
     def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
-        """Those that each part admits."""
+        """One response's negatives that pass the check of the part that makes them, part by part."""
         return (negative for part in self.parts for negative in part.admitted(case, seed))
 
     admitted = negatives

@@ -1,4 +1,4 @@
-"""Negatives made from the true response: words that depend on the context are masked and filled without it."""
+"""Negatives made by masking the words of a response that depend on its context, and filling them without it."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class MaskAndFillSettings(GeneratorSettings):
     device: str | None = None
     """where it runs; None for the best available"""
     select: Literal["context", "without-history", "random"] = "context"
-    """which tokens to replace: those whose score (eq. 1) is `threshold` or more; those whose -log p(token | response)
-    is; or the share `share` of the usable tokens, drawn at random"""
+    """which tokens to replace: "context" takes those whose score (eq. 1) is `threshold` or more, "without-history"
+    those whose -log p(token | response) is, and "random" draws the share `share` of the usable tokens"""
     fill: Literal["without-history", "with-history"] = "without-history"
     """whether the model that fills the masks sees the context"""
     threshold: float = Field(default=0.5, allow_inf_nan=False)
-    """of the score; .5 is the paper's"""
+    """lowest score of a token that is replaced; .5 is the paper's"""
     share: Share = 0.2728
-    """of the usable tokens that are drawn at random; the default is the share that the paper reports for its scores"""
+    """share of the usable tokens that "random" draws; the default is the share that the paper reports for its scores"""
     context_turns: Count = 5
     """how many of the last turns are the context"""
     max_tokens: Count = 256
-    """of context and response together; the context's oldest tokens are dropped first"""
+    """tokens of context and response together; the context's oldest are dropped first"""
     response_tokens: Count = 64
     """how many of a response's first tokens are read and can be replaced; the cost grows with their square"""
     min_words: Count = 3
@@ -53,15 +53,15 @@ class MaskAndFill(Generator):
     tokens are masked together, and each is filled with the likeliest token that differs from the original in more than
     case. The model's input is [CLS] turn [SEP] … [SEP] response [SEP]. Unreplaced text keeps its case and blanks.
 
-    The authors' code differs: it never takes a mask off again while it scores, so that the tokens before are masked
-    too, uses only the dialogue's first utterance as the context, joined by a blank, and lower-cases everything.
+    The authors' code differs: while it scores, it never removes a mask, so that all tokens before are masked too; its
+    context is only the dialogue's first utterance, joined by a blank; and it lower-cases everything.
     """
 
     name = "mask-and-fill"
     source: ClassVar[str] = "Park et al. 2021, section 3; its variants section 4.2.2"
     settings_class: ClassVar[type[GeneratorSettings]] = MaskAndFillSettings
     fixed: ClassVar[Mapping[str, str]] = {}
-    """The settings that make a variant."""
+    """Values of the settings that define a variant."""
 
     def __init__(self, settings: MaskAndFillSettings | None = None) -> None:
         super().__init__(settings)
@@ -95,7 +95,7 @@ class MaskAndFill(Generator):
         return MaskedLM.shared(self.settings.model, self.settings.device)
 
     def _determinants(self) -> dict[str, Any]:
-        """All settings but the device, which changes only the rounding."""
+        """All settings without the device, which changes only rounding, and with the model's hashes for its name."""
         determinants = {**super()._determinants(), "model": "-".join(self.lm.hashes) + BF16 * self.lm.mixed}
         del determinants["device"]
         return determinants
@@ -119,8 +119,8 @@ class MaskAndFill(Generator):
             yield Negative(case.row, self.name, k, text, len(selected), len(pieces), truncated)
 
     def _read(self, context: Sequence[str], response: str) -> tuple[Pieces, list[int], bool]:
-        """The tokens of the response that are read, those of the last turns that fit, [SEP] after each, and whether any
-        were dropped."""
+        """The first tokens of the response, the last tokens of the context that fit, with [SEP] after each turn, and
+        whether any token was dropped."""
         whole, n = self.lm.pieces(response), self.settings.response_tokens
         pieces = Pieces(whole.ids[:n], whole.spans[:n], whole.usable[:n])
         turns = (self.lm.pieces(turn).ids for turn in context[-self.settings.context_turns :])
@@ -140,7 +140,7 @@ class MaskAndFill(Generator):
         return selected.tolist()
 
     def _scores(self, pieces: Pieces, history: list[int]) -> Floats:
-        """Equation 1, or only its second term, for each token (t,); -inf for one that cannot be replaced."""
+        """The score of each token (t,), equation 1 or only its second term; -inf for one that cannot be replaced."""
         scores = np.full(len(pieces), -np.inf)
         usable = np.flatnonzero(pieces.usable)
 
@@ -199,9 +199,10 @@ def rewrite(
 ) -> str:
     """`text` with the tokens at `replacements` replaced; everything else, including case and blanks, is unchanged.
 
-    spans, starts_word: of every token in order. replacements: new text, and whether that starts a word. A continuation
-    is joined to the token before it, a word is separated from its neighbours, and a closing mark loses the blank before
-    it. capitals: whether the replacement of a token that opened the text or a sentence with a capital gets one too.
+    spans, starts_word: each token's span, and whether it starts a word. replacements: by the token's position, the new
+    text and whether it starts a word. A continuation is joined to the token before it, a word is separated from words
+    beside it by a blank, and a closing mark loses the blank before it. capitals: whether the replacement of a token
+    that opened the text or a sentence with a capital gets a capital, too.
     """
     parts: list[str] = []
     end = 0

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 _TOKENS_AT_ONCE = 8192
 _UNUSED = re.compile(r"\[unused\d+\]|<unused\d+>")
 _SPACE_MARKS = ("\u0120", "\u2581")
-# The name of the head in models that allow applying it to the masked positions only; applied to all, it costs as
-# much as the layers below it.
+# Maps each model type whose head can be applied to the masked positions alone to the name of the head: applied to all
+# positions, it costs as much as the layers below it.
 _HEADS = {"bert": "cls", "roberta": "lm_head", "xlm-roberta": "lm_head", "camembert": "lm_head"}
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """A text as the model reads it. ids: its tokens. spans: each token's start and stop in the text, without blanks.
+    """A text as the model reads it. ids: its token ids. spans: each token's start and stop in the text, without blanks.
 
     usable: whether the token can be replaced: it is known and shares no character with another token.
     """
@@ -43,7 +43,7 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What each token looks like in a text: its characters, and whether a word starts with it.
+    """How each token is written in a text: its characters, and whether it starts a word.
 
     writable (v,): whether it may be written into a text: no special token, not blank, no half of a character.
     """
@@ -54,7 +54,7 @@ class Vocabulary:
 
 
 class MaskedLM(pretrained.Pretrained):
-    """Log-probabilities of masked tokens.
+    """Predicts masked tokens: their log-probabilities and logits.
 
     A forward pass holds rows of one response only, all of equal length and without padding, so that a probability
     depends neither on other responses nor on the batch size.
@@ -121,7 +121,7 @@ class MaskedLM(pretrained.Pretrained):
 
     @cached_property
     def twins(self) -> dict[str, list[int]]:
-        """All tokens with the same characters in any case, by these characters in lower case."""
+        """The ids of all tokens with the same characters in any case, by these characters after `casefold`."""
         twins: dict[str, list[int]] = {}
         for id_, text in enumerate(self.vocabulary.texts):
             twins.setdefault(text.casefold(), []).append(id_)
@@ -150,7 +150,7 @@ class MaskedLM(pretrained.Pretrained):
         return np.asarray(logits.cpu().numpy())
 
     def _logits(self, ids: torch.Tensor, row: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
-        """float32 logits (m, v) at the m places (row, position) of `ids` (b, t), which are all masked."""
+        """float32 logits (m, v) at the m places (row, position) of `ids` (b, t), which are first masked in place."""
         import torch
 
         ids[row, position] = self.mask
@@ -173,13 +173,13 @@ def masked_logits(
 
 
 def joined_turns(turns: Iterable[Sequence[int]], end: int, room: int) -> tuple[list[int], bool]:
-    """The tokens of the turns, `end` after each turn, the last `room` of them, and whether some were dropped."""
+    """The last `room` tokens of the turns, with `end` after each turn, and whether any token was dropped."""
     ids = [id_ for turn in turns for id_ in (*turn, end)]
     return ids[max(0, len(ids) - room) :], len(ids) > room
 
 
 def _trim(text: str, start: int, stop: int) -> tuple[int, int]:
-    """The span without blanks at its ends; an empty one at `stop` if there is nothing else."""
+    """The span of `text` without blanks at its ends; an empty span at `stop` if it has nothing but blanks."""
     token = text[start:stop]
     start = stop - len(token.lstrip())
     return start, start + len(token.strip())

@@ -22,7 +22,7 @@ from ssrem.training.fine_tuning import ResponseObjective
 from ssrem.training.trainer import Group, Loss, Step
 
 _HEAD = "predictions.transform.dense.weight"
-"""The end of the name of the head's first weights."""
+"""End of the name of the head's first weights, by which saved weights are seen to have a head."""
 
 
 class TiedHeadSettings(Settings, strict=True):
@@ -57,7 +57,8 @@ class TiedHeadSettings(Settings, strict=True):
 
 
 class _Batch(NamedTuple):
-    """ids, attention (b, t): padded inputs. row, position, truth (m,): the masks and the tokens that they hide."""
+    """Masked texts. ids, attention (b, t): padded token ids, and 1 for each that is no padding. row, position (m,):
+    places of the masks. truth (m,): ids of the tokens that they hide."""
 
     ids: torch.Tensor
     attention: torch.Tensor
@@ -67,11 +68,11 @@ class _Batch(NamedTuple):
 
 
 class TiedHead(ResponseObjective):
-    """The encoder and its head, learned from masked responses in the form that mask-and-fill uses.
+    """Trains an encoder and its head on masked responses, in the form in which mask-and-fill reads them.
 
-    A new head is BERT's (dense, GELU, norm, then the input embeddings transposed, and a bias), its dense layer the
-    identity at first and its bias the log frequency of each token. transformers' AutoModelForMaskedLM loads what is
-    saved. Raises EvaluatorError if the encoder is no BERT.
+    A new head is that of BERT: a dense layer, GELU, normalisation, then the transposed input embeddings and a bias. Its
+    dense layer starts as the identity, and its bias as the log frequency of each token. transformers'
+    AutoModelForMaskedLM loads what is saved. Raises EvaluatorError if the encoder is no BERT.
     """
 
     name: ClassVar[str] = "masked-lm"
@@ -112,12 +113,12 @@ class TiedHead(ResponseObjective):
         return super().loss(rows, step)
 
     def read(self, texts: Sequence[tuple[Sequence[str], str]], random: np.random.Generator) -> list[_Batch]:
-        """First the responses that are read alone, then those after their context, which are longer."""
+        """A masked batch of the responses read alone, and one of those read after their context, which are longer."""
         parts = [[self._input(*text) for text in texts if bool(text[0]) == after] for after in (False, True)]
         return [self._masked(part, random) for part in parts if part]
 
     def summed_loss(self, batch: Sequence[_Batch]) -> tuple[torch.Tensor, int]:
-        """Of the tokens behind the masks."""
+        """The sum of -log p of the tokens that the masks hide, and their number."""
         losses = [
             cross_entropy(masked_logits(self.model, *part[:4]).float(), part.truth, reduction="sum")
             for part in batch
@@ -149,13 +150,13 @@ class TiedHead(ResponseObjective):
         return np.asarray(counts / counts.sum())
 
     def _masked(self, inputs: Sequence[Sequence[int]], random: np.random.Generator) -> _Batch:
-        """The texts' tokens, a share of them masked."""
+        """The batch of these texts' token ids, with the share `masked` of the usable tokens masked."""
         ids = padded(inputs, self.tokenizer.pad_token_id)
         attention = padded([[1] * len(tokens) for tokens in inputs])
         usable = (attention == 1) & ~np.isin(ids, self.tokenizer.all_special_ids)
         chance = np.where(usable, random.random(ids.shape), np.inf)
         masked = chance < self.settings.masked
-        # At least one in each text with a usable token: the smallest draw, which is masked anyway if any is.
+        # At least one token is masked in each text that has a usable one: the one with the smallest draw.
         every, first = np.arange(len(ids)), chance.argmin(axis=1)
         masked[every, first] = usable[every, first]
         row, position = np.nonzero(masked)

@@ -1,5 +1,5 @@
-"""Negatives without a model: turns of other people, the speaker, the context or the corpus; the response's own words,
-dropped or shuffled."""
+"""Negatives that need no model: turns of other people, the speaker, the context or the corpus, and the response with
+words dropped or shuffled."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SpeakerSet(Generator):
 
 
 class Random(SpeakerSet):
-    """Turns of anyone else."""
+    """Turns of anyone but the speaker."""
 
     name = "random"
     kind: ClassVar[str] = "Rand"
@@ -83,7 +83,7 @@ class SameSpeaker(SpeakerSet):
 KIND_OF = {
     generator.name: generator.kind for generator in (Random, SameConversation, SamePartner, SameSpeaker)
 }
-"""Generator → the kind of drawn candidates that it uses."""
+"""Maps the name of a generator to the kind of drawn candidates that it uses."""
 
 
 class Copied(Generator):
@@ -93,7 +93,7 @@ class Copied(Generator):
     name = "copied"
     source: ClassVar[str] = "Bak and Oh 2020, section 4.3 (context copied as response)"
     back: ClassVar[int] = 1
-    """How many turns before the response."""
+    """How many turns before the response the copied turn is."""
 
     def admitted(self, case: Case, seed: int) -> Iterable[Negative]:
         excluded = ("", letters(case.response))
@@ -105,7 +105,7 @@ class Copied(Generator):
 
 
 class Own(Copied):
-    """The turn before the last one: the speaker's own where two people take turns."""
+    """The turn before the last one, which is the speaker's own where two people take turns."""
 
     name = "own"
     back: ClassVar[int] = 2
@@ -133,7 +133,7 @@ class Drawn(Generator):
 
 
 class Generic(Drawn):
-    """One of the 50 turns that the corpus has most often, which fit nearly anything."""
+    """One of the 50 most frequent turns of the corpus, which fit nearly any context."""
 
     name = "generic"
     source: ClassVar[str] = "ssrem: generic responses as in Li et al. 2016"
@@ -146,7 +146,7 @@ class Generic(Drawn):
 
 
 class OtherQuestion(Drawn):
-    """The response to another question: it sounds like an answer. For responses to a question."""
+    """The response to another question, which sounds like an answer; only responses to a question get one."""
 
     name = "other-question"
     source: ClassVar[str] = "ssrem: random turns (Tao et al. 2018) among answers"
@@ -169,7 +169,7 @@ class ScrambleSettings(GeneratorSettings):
     """Settings of drop-golden and shuffle-golden."""
 
     share: Share = 0.2728
-    """of the words that drop-golden drops; the paper says "some", so the default is mask-and-fill's share"""
+    """share of the words that drop-golden drops; the paper says "some", so the default is mask-and-fill's share"""
     min_words: Count = 3
     """a response with fewer words, split at blanks, gets no negative, as with mask-and-fill"""
 
@@ -196,7 +196,7 @@ class Scramble(Generator):
 
     @abstractmethod
     def _draw(self, words: Sequence[str], random: np.random.Generator) -> tuple[list[str], int]:
-        """The words of a negative, and how many of the response's words are gone or moved."""
+        """The words of a negative, and how many of the response's words were dropped or moved."""
 
 
 class DropGolden(Scramble):

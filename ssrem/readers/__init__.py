@@ -1,4 +1,4 @@
-"""Readers of dumps: each format, a class in `formats`, becomes a stream of Arrow record batches of one raw schema."""
+"""Readers of dumps: each format has a class in `formats`, which yields Arrow record batches of one raw schema."""
 
 from __future__ import annotations
 
@@ -43,17 +43,18 @@ _OWN = {
     "csv": "ssrem.readers.formats.tables:CsvReader",
 }
 FORMATS: Mapping[str, str] = with_installed("ssrem.readers", _OWN)
-"""Format → its reader, imported when first used; content is tried in this order, installed packages' formats first."""
+"""Format → its reader as "module:class", imported when first used. Content is tried against the formats in this order,
+in which those of installed packages come first."""
 
 
 _CHAT_LOGS = ("chatgpt", "openai", "sharegpt")
 
 _ABOUT = re.compile(r"read.?me|licen[cs]e|copying|group_info|user_info", re.IGNORECASE)
-"""Names of files about the dump, which hold no part of it, also in exports of Google Chat."""
+"""Beginnings of names of files that describe a dump but hold no part of it; the last two are those of Google Chat."""
 
 
 def reader_class(format: str) -> type[Reader]:
-    """The reader of a format; DumpError that lists the formats for an unknown name."""
+    """The reader class of a format; for an unknown name DumpError, which lists the formats."""
     if format not in FORMATS:
         raise DumpError(f"there is no format {format!r}{did_you_mean(format, FORMATS)}; {_formats()}")
     reader: type[Reader] = object_at(FORMATS[format])
@@ -74,13 +75,14 @@ def open_dump(
     time_format: str | None = None,
     batch_rows: int = 65_536,
 ) -> Reader:
-    """A reader for a file, folder, archive, pattern of files, URL, `-` (standard input), or several of them together,
-    or for the corpus that a package ships with a format's name (`chitchat`).
+    """Open a dump: a file, folder, archive, file pattern, URL, `-` (standard input), or several of them together, or
+    the name of a format whose corpus an installed package contains (`chitchat`).
 
     format: a key of FORMATS; recognised from the content if None. mapping: field → column, or columns (a sequence, or
-    joined by +) that form a composite. encoding, time_format: those of every text and time in the dump; encoding is
-    UTF-8, or UTF-16 by its byte order mark, if None. DumpError if a path does not exist or is empty, the format is
-    unknown or not that of the content, files differ in format, a mapped column is missing, or a needed field has none.
+    joined by +) that are joined into the field. encoding: of all texts; if None UTF-8, or UTF-16 with a byte order
+    mark. time_format: of all times, as for `datetime.strptime`. batch_rows: most rows of a batch. DumpError if a path
+    does not exist or is empty, the format is unknown or not that of the content, files differ in format, a mapped
+    column is missing, or a needed field has no column.
     """
     fields = checked_mapping(mapping)
     times = checked_format(time_format)
@@ -89,7 +91,7 @@ def open_dump(
     try:
         paths = [path for one in sources for path in found.located(one)]
         for path in paths:
-            # Of several files, empty ones are skipped, such as the log of a day on which nobody spoke.
+            # Empty files among several are skipped, such as the log of a day on which nobody spoke.
             if len(paths) == 1 or not path.is_file() or path.stat().st_size:
                 found.add(path)
         if not found.files:
@@ -116,13 +118,14 @@ def open_dump(
 
 
 class _Dump:
-    """The files found so far, each with its format; the temporary folders that hold them, and notes on them."""
+    """The files of a dump found so far, each with its format, the temporary folders that hold them, and notes for the
+    user."""
 
     def __init__(
         self, format: str | None, fields: Mapping[str, tuple[str, ...]], encoding: str | None
     ) -> None:
         if format:
-            reader_class(format)  # DumpError if there is none
+            reader_class(format)  # DumpError if the format is unknown
         self._wanted, self._fields, self._encoding = format, fields, encoding
         self.files: list[DumpFile] = []
         self._formats: list[str] = []
@@ -185,13 +188,13 @@ class _Dump:
         self._formats.append(format)
 
     def _add_those_in(self, folder: Path) -> None:
-        """Add the dumps in a folder and its subfolders, and a note on the other files, such as pictures and texts about
-        the dump."""
+        """Add the dumps in a folder and its subfolders, and a note that names the files not read, such as pictures."""
         files = files_of(folder)
         above = {
             path for file in files for path in file.parents if path != folder and path.is_relative_to(folder)
         }
-        wholes = {path for path in above if guess_format(DumpFile(path))}  # such as an export of Slack
+        # Folders that are a dump as a whole, such as an export of Slack.
+        wholes = {path for path in above if guess_format(DumpFile(path))}
         parts = [next((path for path in reversed(file.parents) if path in wholes), file) for file in files]
         found = {path: DumpFile(path, self._encoding) for path in parts}
         formats = {path: None if _ABOUT.match(path.name) else self._format_of(found[path]) for path in found}
@@ -220,13 +223,13 @@ class _Dump:
             self.notes.append(f"not read, since they are {what}: {', '.join(unread[:3])}{others}")
 
     def _format_of(self, file: DumpFile) -> str | None:
-        """The format wanted, if the content looks like it, else the first one that it looks like."""
+        """The format that the user gave, if the content looks like it, else the first that it looks like, or None."""
         wanted = self._wanted and not file.foreign and reader_class(self._wanted).sniff(file)
         return self._wanted if wanted else guess_format(file)
 
     def _unknown(self, file: DumpFile) -> DumpError:
-        """The error of a file of no known format, with what is wrong if it begins like JSON."""
-        _ = file.json == "value" and file.value  # DumpError if it is broken
+        """The error for a file of no known format. Raises DumpError, which says where, if the file is broken JSON."""
+        _ = file.json == "value" and file.value  # raises DumpError if it is broken
         fault = f"is not {self._wanted}" if self._wanted else "is of no known format"
         if not is_utf8(file.head.rpartition(b"\n")[0]):
             fault += ", and not UTF-8 (give its encoding with --encoding, such as cp1252)"
@@ -241,7 +244,7 @@ class _Dump:
         )
 
     def format(self) -> str:
-        """The format of all files; DumpError unless they are of one."""
+        """The format that all files have; DumpError if they differ in format."""
         pairs = zip(self.files, self._formats, strict=True)
         first = self._formats[0]
         if other := next((pair for pair in pairs if pair[1] != first), None):

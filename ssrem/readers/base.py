@@ -1,4 +1,4 @@
-"""The base class of readers: a format defines how it is recognised and its records; this makes them batches."""
+"""The base class of readers: a format defines how to recognise it and its records; Reader makes batches of these."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from ssrem.readers.rows import (
 from ssrem.readers.times import Times
 
 Record = Mapping[str, object]
-"""One record: its values by column of RAW_SCHEMA, null if absent."""
+"""One record: column of SOURCE_SCHEMA → value; columns that are absent are null."""
 
 BATCH_BYTES = 32 << 20
 """A batch with this many bytes of text is full, however few rows it has."""
@@ -54,13 +54,13 @@ _OF_ORDER = re.compile(
 """Names of columns that may number the messages of a conversation."""
 
 _NO_REPLY = ("0", "-1", "none", "null", "nan", "n/a", "<na>", "\\n", "00000000-0000-0000-0000-000000000000")
-"""Values of `reply_to`, in lower case, that mean no reply, where no message has that id."""
+"""Values of `reply_to`, in lower case, that mean "no reply", unless a message has that id."""
 
 
 class Reader(ABC):
     """Reads a dump as a stream of record batches of RAW_SCHEMA, in the dump's order.
 
-    A format defines `sniff` and `records`, both of one file, or of one folder of a format that is a folder. Memory does
+    A format defines `sniff` and `records`, both for one file, or for one folder if its dumps are folders. Memory does
     not grow with the dump, unless a format says so. An unreadable row becomes a record with a `problem`; DumpError is
     raised only if the rest of the dump cannot be read. A reader may be iterated more than once.
 
@@ -78,15 +78,15 @@ class Reader(ABC):
     unwrapped: ClassVar[str | None] = None
     """A key whose object's members become metadata themselves."""
     required: ClassVar[tuple[str, ...]] = ()
-    """If a dump is a folder: the files that it must have, with content."""
+    """If a dump is a folder: the files that it must have, none of them empty."""
     optional: ClassVar[tuple[str, ...]] = ()
-    """Other files of such a folder that are read if present."""
+    """If a dump is a folder: further files that are read if present."""
     unread: ClassVar[tuple[str, ...]] = ()
-    """Files of such a folder that belong to the dump, but are not read."""
+    """If a dump is a folder: files that belong to it but are not read."""
     kind_of_column: ClassVar[str] = "column"
-    """What messages call a column."""
+    """The word for a column in error messages: column, or key of JSON."""
     joins_files: ClassVar[bool] = False
-    """Whether ids are those of all files together; otherwise ids that repeat are scoped to their file."""
+    """Whether an id means the same in all files; if not, ids that repeat in several files are scoped to their file."""
     is_text: ClassVar[bool] = True
     """Whether `--encoding` applies."""
     not_people: ClassVar[tuple[str, ...]] = (
@@ -115,21 +115,21 @@ class Reader(ABC):
         self.layout.times.dump = str(files[0].path)
         self.batch_rows = batch_rows
         self.references: list[tuple[str, str]] = []
-        """Columns of references and forms in which they are written, but no ids, see `rows.FORMS`."""
+        """(column of references, form in which references may be written, but no id is), from `rows.FORMS`."""
         self.named_not_people: tuple[str, ...] = ()
-        """Further names of speakers that are not people; `none` switches off what the format knows of them."""
+        """Further names of speakers that are not people, from the user; `none` switches off those of the format."""
         self.temporary: list[object] = []
         """The unpacked archives or downloads that the files are part of; they exist as long as the reader."""
         self.left_out: Counter[str] = Counter()
-        """Rows left out on purpose, because nobody said them: kind, such as `joined or left`, → number of rows."""
+        """Rows left out on purpose, because nobody said them: kind, such as `notices`, → number of rows."""
         self.persons = "person" in self.mapping
-        """Whether the dump says who holds the seats that its speakers are."""
+        """Whether the dump names the person who holds a seat, where a speaker is a seat such as user or assistant."""
         self.roles: set[str] | None = set()
         """The speakers read so far, if all of them are names of roles; else None."""
         self.columns = ""
-        """Which columns are read as which field, and which are not used; of dumps with columns."""
+        """For dumps with columns, a sentence: which columns are read as which field, and which are not used."""
         self.number_of = "line"
-        """What `line` of the records counts, for messages: lines, or rows of Parquet or of one JSON value."""
+        """What error messages call the number in `line`: `line`, or `row` in Parquet or one JSON value."""
         self.notes: list[str] = []
         """What the reader decided from the content and a user should check, a sentence each."""
 
@@ -140,7 +140,7 @@ class Reader(ABC):
 
     @classmethod
     def order_of(cls, file: DumpFile) -> int:
-        """Files of a dump are read by this number, the smallest first; those of equal numbers as they are given."""
+        """The rank of a file: files are read from the lowest rank to the highest, within a rank in the order given."""
         return 0
 
     @classmethod
@@ -150,10 +150,10 @@ class Reader(ABC):
 
     @abstractmethod
     def records(self, file: DumpFile) -> Iterator[Record | pa.RecordBatch]:
-        """The records of a file in order: single ones by `message`, `conversation` and `problem`, or whole batches."""
+        """The records of a file in order: single ones, by `message`, `conversation` or `problem`, or whole batches."""
 
     def check(self, file: DumpFile) -> None:
-        """Raise DumpError if the start of a file shows that it cannot be read, or not with this mapping."""
+        """Raise DumpError if the start of a file shows that it cannot be read, or that it lacks what `--map` names."""
         for path in (file.path / name for name in (*self.required, *self.optional, *self.unread)):
             if not path.is_file() and (path.exists() or path.is_symlink()):
                 raise DumpError(f"{path}: is not a file, or a link to none; copy the folder again")
@@ -162,16 +162,17 @@ class Reader(ABC):
                 raise DumpError(f"{path}: the file is empty; copy or unpack the dump again")
 
     def sample(self, file: DumpFile) -> Iterator[tuple[object, Mapping[str, Any]]]:
-        """The first messages of a file with columns, each with what tells its conversation from others, or None."""
+        """Yield (row, message) for the first messages of a file with columns. row: the number of the row that holds the
+        whole conversation; None if each message has a row of its own."""
         return iter(())
 
     def files_in(self, path: Path) -> list[Path]:
-        """The files of a file or folder of the dump."""
+        """The files that a part of the dump consists of: `path` itself, or those of the format in the folder `path`."""
         names = (*self.required, *self.optional, *self.unread)
         return list(filter(Path.is_file, (path / name for name in names))) if names else [path]
 
     def files(self) -> list[Path]:
-        """Every file of the dump, sorted; the hash of its content covers them."""
+        """All files of the dump, sorted; the hash of the dump's content covers all of them."""
         return sorted(path for part in self.parts for path in self.files_in(part.path))
 
     @property
@@ -181,7 +182,7 @@ class Reader(ABC):
 
     @property
     def total_bytes(self) -> int:
-        """The value of `bytes_read` at the end."""
+        """The value of `bytes_read` when the whole dump has been read."""
         return sum(map(self._size, self.parts))
 
     def _size(self, part: DumpFile) -> int:
@@ -189,25 +190,27 @@ class Reader(ABC):
 
     @property
     def ids_may_repeat(self) -> bool:
-        """Whether ids of messages may start again in each conversation; a format with known fields scopes them."""
+        """Whether message ids may start again in each conversation or file; formats with fixed fields scope them."""
         return self.takes_mapping or (len(self.parts) > 1 and not self.joins_files)
 
     @property
     def ways_to_people(self) -> str:
-        """How the user can name the people of a dump whose speakers are seats, such as A and B; for messages."""
+        """For error messages: how the user can name the people of a dump whose speakers are seats, such as A and B."""
         way_out = "name who speaks with --map speaker=KEY, or who holds a seat with person=KEY"
         return way_out if self.takes_mapping else ""
 
     def all_notes(self) -> list[str]:
-        """What the reader decided and left out, and times it could not read, a sentence each."""
+        """What the reader decided and left out, and how many times it could not read, a sentence each."""
         counts = ", ".join(f"{count:,} {kind}" for kind, count in self.left_out.most_common())
         left_out = [f"left out, because nobody said it: {counts}"] if counts else []
         return [*dict.fromkeys(self.notes), *left_out, *self.layout.times.notes()]
 
     def open(self) -> None:
-        """Check every file, and decide by the first messages what is decided from the content: `columns` are taken by
-        their names only where the values do not contradict, whether day or month is first in dates, and how references
-        are written. Raises DumpError as `check`, and if a needed field has no column."""
+        """Check every file, and decide from the first messages which columns hold the fields (names count unless the
+        values contradict them), whether day or month is first in dates, and how references are written.
+
+        Raises DumpError as `check` does, and if a needed field has no column.
+        """
         first, *others = self.parts
         self.check(first)
         for file in others:
@@ -225,7 +228,7 @@ class Reader(ABC):
             weigh(self.layout, rows, groups)
             columns = list(dict.fromkeys(name for row in rows for name in row))
             plan = self.layout.plan(tuple(columns))
-            alone = all(group is None for _, group in groups)  # else a row is a conversation
+            alone = all(group is None for _, group in groups)  # else a row holds a whole conversation
             needed = [field for field in self.layout.needed if alone or field != "conversation"]
             if missing := [field for field in needed if field not in plan.sources]:
                 raise unknown_columns(self.path, columns, missing, DumpError, self.kind_of_column, rows[0])
@@ -242,8 +245,8 @@ class Reader(ABC):
     def _look_at(
         self, rows: Sequence[Mapping[str, Any]], groups: Sequence[object], plan: ColumnsOfFields
     ) -> None:
-        """Note what the first messages show and a user should know: times that no field reads, numbers that are not in
-        order, and broken letters. groups: the file of each message and, in it, the row that holds a conversation."""
+        """Note what the user should know about the first messages: times that are not read, message numbers that are
+        not in order, wrongly decoded letters. groups: (file, row that holds the whole conversation) of each message."""
         times = Times()
         for name in plan.metadata if "time" not in plan.sources else ():
             written = [row[name] for row in rows if isinstance(row.get(name), str)]
@@ -277,7 +280,9 @@ class Reader(ABC):
             raise as_given(error, self.temporary) from error
 
     def _of_people(self) -> Iterator[pa.RecordBatch]:
-        """The batches with ids of conversations, and with `is_person` false for names that are not people's."""
+        """Yield the batches of RAW_SCHEMA, with conversation ids for @file, @row and @replies, with people in place of
+        the seats they hold, and with `is_person` false for names that are not people's. DumpError if `person` is
+        mapped, but no speaker is a seat that people hold."""
         own = NONE not in self.named_not_people
         names = [name for name in self.named_not_people if name != NONE] + [*(self.not_people if own else ())]
         no_seats = [name for name in names if name.lower() not in ROLES or name in self.named_not_people]
@@ -303,7 +308,7 @@ class Reader(ABC):
             if self.roles is not None:
                 roles = roles_in(batch["speaker"])
                 self.roles = None if roles is None else self.roles | roles
-            # Where roles alone speak, `system` is one of two seats.
+            # Where all speakers are roles, `system` may be one side of the conversation, and counts as a person.
             yield without_people(batch, names if self.roles is None else no_seats, flagged=own)
         if not anyone and unheld:
             raise DumpError(
@@ -313,9 +318,9 @@ class Reader(ABC):
             )
 
     def _beginnings(self) -> pa.Array:
-        """Of every message the id of the one that its chain of replies begins with, in the dump or not: shape
-        (messages,), in memory. Replies in a circle have no beginning; they may be conversations of their own. Where ids
-        repeat, files have their own."""
+        """For every message the id of the message that begins its chain of replies, whether that one is in the dump or
+        not: strings of shape (messages,), all in memory. Replies in a circle have no beginning, and may become
+        conversations of their own. If ids repeat, a reply refers to a message of its own file."""
         names = ("utterance_id", "reply_to", "file")
         read = [resolved(batch, self.references).select(names) for batch in self._batches()]
         table = pa.Table.from_batches(read, pa.schema([(name, pa.string()) for name in names]))
@@ -335,7 +340,7 @@ class Reader(ABC):
         return pc.coalesce(pc.if_else(known, None, named[1]), named[0]).take(pa.array(begins))
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        """The batches of SOURCE_SCHEMA."""
+        """Yield the records of all files in batches of SOURCE_SCHEMA; what was left out or unparsed is counted anew."""
         self.left_out.clear()
         self.layout.times.clear()
         rows: list[Record] = []
@@ -356,7 +361,7 @@ class Reader(ABC):
             yield _batch(rows)
 
     def _records(self) -> Iterator[Record | pa.RecordBatch]:
-        """The records of every file, each with its `source` where there are several files with ids of their own."""
+        """Yield the records of all files, with `source` set if there are several files with separate ids."""
         done = self.meter.read = 0
         for part in self.parts:
             label = text_name(part.path.absolute(), self.path)
@@ -370,11 +375,12 @@ class Reader(ABC):
             part.close()
 
     def message(self, file: str, line: int, row: object, raw: object = None, **known: object) -> Record:
-        """The record of a message: the layout finds its fields and time; all other keys become metadata.
+        """The record of a message: the layout finds the fields in the row; all other keys become metadata.
 
-        line: 1-based, or an ordinal. raw: the bytes of the source row, or its value, by default `row`. known: columns
-        of RAW_SCHEMA whose values do not come from the row. The problem of a row that is no object, or has a list or
-        object as a field, is 'malformed_row'; that of text that UTF-8 cannot encode is 'undecodable'.
+        line: number of the line or row, from 1. raw: the bytes of the source row, or its value; by default `row`.
+        known: columns of SOURCE_SCHEMA whose values do not come from the row. The record has the problem
+        'malformed_row' if the row is not an object, or a field of it is a list, an object, true or false, and
+        'undecodable' if UTF-8 cannot encode a text.
         """
         reason = "undecodable"
         try:
@@ -390,9 +396,10 @@ class Reader(ABC):
     def conversation(
         self, file: str, line: int, id: str | None, about: Mapping[str, object], source: object = None
     ) -> Record:
-        """The record of a conversation with `about` as its metadata; 'undecodable' as for messages.
+        """The record of a conversation with `about` as its metadata.
 
-        source: the whole value from which the conversation is read, for the quarantine.
+        source: the whole value from which the conversation is read. It is the `raw` of the record that has the problem
+        'undecodable', if UTF-8 cannot encode the id or the metadata.
         """
         values: dict[str, object] = {"conversation_id": id, "metadata": canonical_object(about)}
         if not _all_encodable(values):
@@ -401,17 +408,17 @@ class Reader(ABC):
 
 
 def problem(reason: str, file: str, line: int, raw: object, **known: object) -> Record:
-    """The record of an unreadable row, with its reason code and exact bytes, or its value as JSON."""
+    """The record of an unreadable row, with the reason code and the row's exact bytes, or its value as JSON."""
     return {"record": "message", "file": file, "line": line, **known, "problem": reason, "raw": escaped(raw)}
 
 
 def malformed(file: str, line: int, raw: object, reason: str = "malformed_row") -> Record:
-    """The record of a row that has not the form of its format, or is not UTF-8."""
+    """The record of a row that does not have the form of its format (`reason`), or is not UTF-8 ('undecodable')."""
     return problem(reason if is_utf8(escaped(raw)) else "undecodable", file, line, raw)
 
 
 def _falls(values: Sequence[object], conversations: Sequence[str]) -> bool:
-    """Whether a number is lower than an earlier one of its conversation."""
+    """Whether any of the values is a number that is lower than an earlier one of the same conversation."""
     latest: dict[str, float] = {}
     for written, of in zip(values, conversations, strict=True):
         with suppress(TypeError, ValueError):
@@ -440,7 +447,7 @@ def _batch(rows: list[Record]) -> pa.RecordBatch:
 
 
 def _placed(record: Record | pa.RecordBatch, label: str, is_folder: bool) -> Record | pa.RecordBatch:
-    """The record, or batch of records, of the file or folder that is called `label` in the dump."""
+    """The record, or batch of records, with `source` and `file` set for a file or folder called `label` in the dump."""
     if isinstance(record, Mapping):
         return {**record, "source": label, "file": f"{label}/{record['file']}" if is_folder else label}
     source = pa.repeat(label, len(record))

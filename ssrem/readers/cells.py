@@ -1,4 +1,4 @@
-"""Rows of cells between delimiters, by Python's parser of CSV, each with its line and bytes."""
+"""Rows of delimited cells, parsed by Python's module csv, each with its line number and bytes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ OF_CHAT = re.compile(r"\W{0,3}\d{1,4}[./-]\d{1,2}[./-]\d{1,4},?\s.{1,20}?(?:\]|\
 OPEN, BACKSLASHES = "open", "backslashes"
 
 Row = tuple[int, bytes, list[str], str | None]
-"""(number of its first line, its bytes, cells, reason code of a row that cannot be read, OPEN, or BACKSLASHES if that
-may be because quotes within its cells are written as \\")"""
+"""(number of its first line, its bytes, its cells, fault). fault: None for a row that was read, else its reason code;
+OPEN if lines not seen yet may close its quote; BACKSLASHES if the quotes in its cells may be written as \\"."""
 
 
 def names_delimiter(cells: Sequence[str]) -> bool:
@@ -51,10 +51,9 @@ def cells_of(line: bytes, delimiter: str) -> list[str]:
 def rows_of_cells(content: bytes, delimiter: str, number: int = 1, *, whole: bool = True) -> Iterator[Row]:
     """The rows of these lines; blank lines are skipped.
 
-    A row that cannot be parsed is its first line, and the next row begins with its second; so is one between tabs
-    in whose cell the lines between the first and the last are rows themselves, as a stray quote swallows them.
-    number: of the first line. whole: whether no lines follow; if some do, the last row is OPEN where its quote may
-    be closed in them.
+    Of a row that cannot be parsed only the first line is yielded, and the next row begins with its second line. The
+    same applies if a stray quote has joined several tab-separated rows into one (`_swallowed`). number: of the first
+    line. whole: whether no lines follow `content`; if some do, the last row is OPEN if they may close its quote.
     """
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     lines, at = io.BytesIO(content), 0
@@ -89,7 +88,7 @@ def rows_of_cells(content: bytes, delimiter: str, number: int = 1, *, whole: boo
 
 
 def _swallowed(raw: bytes, cells: int, delimiter: str) -> bool:
-    """Whether two lines or more within a row, and all of them, have as many cells as the row; of tabs alone, which few
-    texts have."""
+    """Whether a stray quote has joined several rows into one: it has two lines or more, all of which have as many cells
+    as the row. Only tab-separated rows are judged, since few texts contain tabs."""
     lines = raw.removesuffix(b"\n").split(b"\n") if delimiter == "\t" else []
     return len(lines) > 1 < cells and all(line.count(b"\t") == cells - 1 for line in lines)

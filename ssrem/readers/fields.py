@@ -1,5 +1,5 @@
-"""Which column of a dump is which field: by `--map` or by well-known names, where the first values do not contradict;
-all other columns are metadata."""
+"""Decides which column of a dump holds which field: the one that `--map` names, or one with a well-known name, unless
+its first values contradict the name; all other columns are metadata."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ FIELDS: Mapping[str, str] = {
     "time": "time",
     "person": "person",
 }
-"""Fields of `--map` → columns of SOURCE_SCHEMA. person: who holds the seat that `speaker` names, such as user."""
+"""Fields of `--map` → columns of SOURCE_SCHEMA. person: who holds the seat, such as user, that `speaker` names."""
 
 OF_RESPONSES = (
     *("context", "response", "score", "criterion", "rater", "model", "reference", "dialogue"),
     *("separator", "decimal"),
 )
-"""Fields of `--map` for rated responses, of which those to score have some; docs/annotated-sets.md explains them."""
+"""Fields of `--map` for rated responses, some of which apply to responses to score, too; see docs/annotated-sets.md."""
 
 SCORE_OF = "score."
-"""Begins a field of raters' columns: `score.NAME=A+B` are two raters' scores by the criterion NAME."""
+"""Prefix of a field of raters' columns: `score.NAME=A+B`: A and B hold two raters' scores for the criterion NAME."""
 
 SIGNS = ("separator", "decimal")
-"""Fields that are no columns: the text between turns, and the sign before a score's decimals."""
+"""Fields that name no column, but the text between turns, or the decimal sign of scores."""
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "conversation": (
@@ -90,32 +90,32 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "dialogue": ("dialogue_id", "dialogue", "dialog_id", "conversation_id"),
     "response_id": ("id", "response_id", "example_id"),
 }
-"""Field of dumps, of rated responses or of responses to score → names that need no `--map`, best first, as `normalise`
-writes them."""
+"""Field of dumps, of rated responses or of responses to score → well-known names of columns, which need no `--map`,
+best first, in the form of `normalise`."""
 
 IDS_OF_PEOPLE = (
     *("id_str", "id", "user_id", "userId", "accountId", "username", "screen_name", "login", "email", "name"),
     "displayName",
 )
-"""The member of an object in place of a speaker that names the person, best first."""
+"""Where a speaker is an object: the keys whose value may identify the person, best first."""
 
 NEEDED = ("conversation", "speaker", "text")
 """The fields that every message must have."""
 
 OF_FILE = "@file"
-"""In place of a column of conversations, as in `--map conversation=@file`: each file is one."""
+"""Given instead of a column of conversation ids, as in `--map conversation=@file`: each file is a conversation."""
 
 OF_REPLIES = "@replies"
-"""In place of a column of conversations: the message that a chain of replies begins with names the conversation."""
+"""Given instead of a column of conversation ids: the first message of a chain of replies names the conversation."""
 
 OF_ROW = "@row"
-"""In place of a column of conversations: each row is one, as of a question and its answer."""
+"""Given instead of a column of conversation ids: each row is a conversation, such as a question and its answer."""
 
 WITHOUT_CONVERSATIONS = (
     "conversation=@file if each file is a conversation, conversation=@row if each row is one, or "
     "conversation=@replies if replies tell them apart"
 )
-"""The way out of a dump that has no column of conversations, for messages."""
+"""What error messages suggest for a dump that has no column of conversation ids."""
 
 HOLDERS = frozenset(
     (
@@ -124,27 +124,27 @@ HOLDERS = frozenset(
         *("inbound", "incoming"),
     )
 )
-"""Names of roles, in lower case, that people have."""
+"""Names of roles, in lower case, that people hold."""
 
 ROLES = HOLDERS.union(
     ("assistant", "system", "sys", "bot", "chatbot", "agent", "operator", "model", "ai", "gpt"),
     ("advisor", "admin", "rep", "representative", "support", "staff", "outbound", "outgoing", "ivr"),
     ("virtual assistant", "live agent", "human agent", "wizard", "apprentice"),
 )
-"""Names of roles, in lower case, which are not names of people; `0_Wizard` is such a role, too."""
+"""Names of roles, in lower case, which are not names of people; `0_Wizard` counts as such a role, too."""
 
 SILENT_ROLES = ("system", "developer", "tool", "function")
-"""Roles of messages of chat logs that nobody said."""
+"""Roles in chat logs whose messages nobody said."""
 
 _SAID = {*ALIASES["text"], *ALIASES["context"], *ALIASES["response"]}
 """Last words of the names of columns that hold what one side said, such as `user_message`."""
 _MOST_LISTED, _MOST_NAMED = 30, 10
 _VAGUE = ("recipient", "to")
-"""Names of columns that may hold something else than the person addressed, such as a channel."""
+"""Names of columns that may hold something other than the person addressed, such as a channel."""
 OF_PATH = "--map "
-"""Prefix of the keys under which the values of paths stand in messages: no data have such keys."""
+"""Prefix of the keys under which messages hold the values of `--map` paths; no data have such keys."""
 FEW = 5
-"""Fewer values contradict nothing."""
+"""Fewest values that can contradict the name of their column."""
 
 
 def checked_mapping(
@@ -152,9 +152,10 @@ def checked_mapping(
     fields: Collection[str] = FIELDS.keys(),
     error: type[SsremError] = DumpError,
 ) -> dict[str, tuple[str, ...]]:
-    """The mapping with every value a tuple of columns: "A+B" is split, unless the field is one of SIGNS.
+    """The mapping with every value as a tuple of columns: "A+B" is split, unless the field is one of SIGNS.
 
-    fields: those allowed, with `score` also SCORE_OF and any name. Raises `error` on another field or an empty column.
+    fields: those allowed; `score` allows SCORE_OF with any name, too. Raises `error` for another field or a column
+    without a name.
     """
     checked: dict[str, tuple[str, ...]] = {}
     for field, columns in (mapping or {}).items():
@@ -175,9 +176,10 @@ _OF_TURNS = ("content", "text", "value", "utterance", "utt", "message")
 
 
 def turn_text(turn: Any) -> Any:
-    """The text of a turn that is a message of a chat log, "" in a role that nobody speaks; any other turn unchanged.
+    """The text of a turn that is a message of a chat log, "" if its role is one of SILENT_ROLES; any other
+    turn unchanged.
 
-    Where the text is a list of parts, those with words are joined by newlines, as the reader of `openai` does.
+    If the text is a list of parts, those with words are joined by newlines, as OpenaiReader does.
     """
     if not isinstance(turn, Mapping):
         return turn
@@ -200,21 +202,21 @@ def normalise(name: str) -> str:
 
 @lru_cache(4096)
 def by_words(name: str) -> str:
-    """A column's name as `normalise` writes it, with `_` between the words of `createdAt`, too."""
+    """A column's name in the form of `normalise`, but with `_` also between words as in `createdAt`."""
     return normalise(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name))
 
 
 def joiner(field: str) -> str:
-    """The text between the parts of a field in several columns."""
+    """The text that joins the values of a field that comes from several columns."""
     return " " if field in ("text", "time") else ":"
 
 
 @dataclass(frozen=True)
 class ColumnsOfFields:
-    """Where the fields of rows with certain columns come from.
+    """Which columns of a table or keys of a row hold which field.
 
-    sources: field → columns, in order. metadata: the columns that no field uses. ambiguous: several well-known names
-    of one field are among the columns, so that each row decides which is used.
+    sources: field → its columns, in the order in which they are joined. metadata: the columns that no field uses.
+    ambiguous: whether several columns have well-known names of one field, so that a row that lacks one uses another.
     """
 
     sources: Mapping[str, tuple[str, ...]]
@@ -226,8 +228,8 @@ class FieldNames:
     """Finds the fields of a set of columns by their names.
 
     mapping: field → columns by `--map`. aliases: field → its well-known names. ignored: columns that are dropped.
-    instead: OF_FILE, OF_ROW or OF_REPLIES, where `--map` has it in place of a column of conversations, else "".
-    unwrapped: a column whose object's members become metadata themselves (ConvoKit's `meta`). `times` reads the times.
+    instead: OF_FILE, OF_ROW or OF_REPLIES, if `--map` gives it instead of a column of conversation ids, else "".
+    unwrapped: a column whose object's members become metadata themselves (ConvoKit's `meta`). times: parses the times.
     """
 
     def __init__(
@@ -254,28 +256,29 @@ class FieldNames:
         self.map(self.mapping)
 
     def pass_over(self, columns: Iterable[str]) -> None:
-        """Take these columns for no field from now on, since their values contradict their names."""
+        """From now on, do not take these columns for fields by their names, since their values contradict them."""
         self.passed_over.update(columns)
         self._plans.clear()
 
     def map(self, mapping: Mapping[str, tuple[str, ...]]) -> None:
-        """Take this mapping from now on."""
+        """Use this mapping from now on."""
         self.mapping = dict(mapping)
         self._mapped = {column for columns in mapping.values() for column in columns}
         self._plans.clear()
 
     @property
     def needed(self) -> list[str]:
-        """The fields of NEEDED that must have columns."""
+        """The fields that must have columns: those of NEEDED, without `conversation` if `instead` replaces it, but with
+        `id` and `reply_to` if that is OF_REPLIES."""
         needed = [field for field in NEEDED if field != "conversation" or not self.instead]
         return [*needed, *(("id", "reply_to") if self.instead == OF_REPLIES else ())]
 
     def known(self, field: str, columns: Iterable[str]) -> list[str]:
-        """The columns that are taken for the field by well-known names, best first; none where `--map` names some.
-        Names that are known by the words in them (`createdAt`) come after all others."""
+        """The columns whose well-known names say that they hold the field, best first; none if `--map` names the field.
+        Names that are recognised only when split into words (`createdAt`) come after all others."""
         ranks = {} if field in self.mapping else self._ranks.get(field, {})
         free = set(columns) - self._mapped - self._ignored - self.passed_over
-        # `fullText` beside a message or its list is no text of theirs.
+        # Not for texts: a column `fullText` beside a message, or a list of messages, is not the text of a message.
         apart = free if field != "text" else ()
         words = {column: by_words(column) for column in apart if normalise(column) not in ranks}
         known = {column: words.get(column, normalise(column)) for column in free}
@@ -285,7 +288,7 @@ class FieldNames:
         )
 
     def plan(self, columns: tuple[str, ...]) -> ColumnsOfFields:
-        """Where the fields of rows with these columns come from."""
+        """Which of these columns hold which field."""
         if plan := self._plans.get(columns):
             return plan
         known = {field: self.known(field, columns) for field in FIELDS}
@@ -328,7 +331,7 @@ def unknown_columns(
     kind: str = "column",
     example: object = None,
 ) -> SsremError:
-    """The error of a table in which no column is known as the `missing` fields. example: one of its rows."""
+    """The error for a table in which no column is known to hold the `missing` fields. example: one of its rows."""
     way_out = f", or {WITHOUT_CONVERSATIONS}" if "conversation" in missing and error is DumpError else ""
     header = [name for name in header if not name.startswith(OF_PATH)]
     row = "" if example is None else f"; a row is {short_repr(example, 300)}"
@@ -343,19 +346,19 @@ def unknown_columns(
 
 
 def listed(header: Sequence[str]) -> str:
-    """The first columns of a table, for messages."""
+    """The names of the first columns of a table, as error messages list them."""
     names = ", ".join(header[:_MOST_LISTED]) + (", …" if len(header) > _MOST_LISTED else "")
     return names or "none"
 
 
 def weigh(layout: FieldNames, rows: Sequence[Mapping[str, Any]], conversations: Sequence[object]) -> None:
-    """Make the layout pass over columns that its well-known names take for a field, but whose values contradict.
+    """Make the layout pass over columns whose well-known names say that they hold a field, but whose values contradict.
 
-    Most texts are no lists or objects. Most addressees speak. Most messages of a conversation have an id of their own.
-    What messages reply to are not a few names that are ids of none, such as those of folders.
-    Of several columns for the speaker, the first is taken in which most conversations have several speakers, or else an
-    id that names the same people. conversations: shape (rows,), what tells the conversations of the rows apart where no
-    column does.
+    Values fit their name if most texts are not lists or objects, most addressees speak, most messages have an id of
+    their own in their conversation, and replies do not refer to a few names that are no message's id, such as those
+    of folders. Of several columns that may name the speaker, the first is taken in which most
+    conversations have several speakers, or a column of ids for the same people. conversations: shape (rows,), what
+    tells the conversations of the rows apart where no column does.
     """
     columns = tuple(dict.fromkeys(name for row in rows for name in row))
 
@@ -379,7 +382,7 @@ def weigh(layout: FieldNames, rows: Sequence[Mapping[str, Any]], conversations: 
         pairs = zip(values("speaker"), values("addressee"), strict=True)
         told = [(str(by), str(to)) for by, to in pairs if to is not None]
         known = set(map(str, values("speaker")))
-        # Numbers of something else than people, such as channels, may be those of speakers by chance.
+        # Numbers of channels and the like may equal those of speakers by chance; then some equal the sender's own.
         chance = normalise(name) in _VAGUE and 50 * sum(to == by for by, to in told) >= len(told)
         return len(told) < FEW or (2 * sum(to in known for _, to in told) >= len(told) and not chance)
 
@@ -398,12 +401,12 @@ def weigh(layout: FieldNames, rows: Sequence[Mapping[str, Any]], conversations: 
 
 
 def _plain(value: Any) -> Any:
-    """A value that can be compared; of an object, such as one about a person, its text."""
+    """The value in a form that can be compared: a list or object, such as one about a person, as text, "" as None."""
     return str(value) if isinstance(value, list | dict | bool) else None if value == "" else value
 
 
 def _speaker(candidates: Mapping[str, list[Any]], conversations: Sequence[object]) -> str:
-    """The column that names the speaker."""
+    """The column that names the speaker. candidates: column → its values, best column first."""
 
     def differ(name: str) -> bool:
         of: dict[object, list[Any]] = defaultdict(list)
@@ -423,7 +426,7 @@ def _speaker(candidates: Mapping[str, list[Any]], conversations: Sequence[object
 
 
 def told(sources: Mapping[str, Sequence[str]], unused: Sequence[str]) -> str:
-    """A sentence: which columns are taken for which field, and which are not used."""
+    """A sentence that says which columns are read as which field, and which are not used."""
     read = ", ".join(f"{field} from {'+'.join(names)!r}" for field, names in sources.items())
     left = [name or "a column without a name" for name in unused]
     more = f" and {len(left) - _MOST_NAMED:,} more" if len(left) > _MOST_NAMED else ""

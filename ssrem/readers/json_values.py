@@ -1,4 +1,4 @@
-"""JSON values of bounded depth, and where one value holds the rows of a dump."""
+"""Parses JSON of bounded depth, and finds the rows of a dump that is one JSON value."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ depth depends on the caller."""
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 _LAYOUT = FieldNames()
 _OF_ONE = {"speakers", "utterances", "turns", "dialog", "dialogue", "messages", "conversation", "items"}
-"""Keys of one conversation, not ids of several."""
+"""Keys of an object that is one conversation, rather than an object of several conversations by id."""
 _WORDS_OF_PYTHON = {"null": "None", "nan": "None", "true": "True", "false": "False"}
 _VALUES, _OPEN, _CLOSE = (STRING, NUMBER, NAME), ("[", "{", "(", "-"), ("]", "}", ")")
 _FIRST_TURNS = 10
-"""How many entries of a list are looked at: it holds turns if one of them is a turn. The first may be a picture."""
+"""Number of first entries of a list that are examined: it holds turns if any is a turn. The very first may be a
+picture."""
 
 
 def parse_json(content: bytes) -> object:
@@ -42,8 +43,8 @@ def parse_json(content: bytes) -> object:
 
 
 def opened(value: Any) -> Any:
-    """The list or object that a text is, as JSON or as Python prints lists, arrays and objects; any other value
-    unchanged."""
+    """Parse a text that is a list or object, written as JSON or as Python prints lists, arrays and dictionaries; any
+    other value is returned unchanged."""
     text = value.strip() if isinstance(value, str) else ""
     if (text[:1], text[-1:]) not in (("[", "]"), ("{", "}")):
         return value
@@ -55,7 +56,7 @@ def opened(value: Any) -> Any:
 
 
 def _printed(text: str) -> Any:
-    """What Python printed, also an array, which has no commas between its values."""
+    """Parse what Python printed, also an array, which has no commas between its values."""
     written, before = "", None
     for token in generate_tokens(io.StringIO(text).readline):
         ended = before is not None and (before.type in _VALUES or before.string in _CLOSE)
@@ -68,9 +69,9 @@ def _printed(text: str) -> Any:
 
 
 def json_value(content: bytes, name: str) -> Any:
-    """The one value that a file is; DumpError if it is broken. name: of the file, for messages.
+    """Parse a file that is one JSON value; DumpError if it is broken. name: of the file, for error messages.
 
-    Bytes that are not UTF-8 become halves of surrogate pairs.
+    Bytes that are not UTF-8 become lone surrogates.
     """
     try:
         value = _DECODER.decode(content.decode("utf-8", "surrogateescape"))
@@ -100,10 +101,10 @@ def too_deep(value: object) -> bool:
 def rows_in(value: Any) -> Iterator[object]:
     """The rows of a file that is one JSON value.
 
-    These are the members of a list; of an object with a list of rows, or several of rows with the same keys, their
-    members; of a data frame as pandas writes it, its rows (`frame_rows`); of an object of conversations by id, a row
-    each; any other object is one row, and so is an object that is one conversation. A row that is a list is that of the
-    `utterances` of a conversation.
+    Of a list, these are its members; of an object with one list of rows, or several whose rows have the same keys, the
+    members of these lists; of a data frame as pandas writes it, its rows (`frame_rows`); of an object of conversations
+    by id, one row for each. Any other object is one row itself, such as an object that is one conversation. A row that
+    is a list becomes an object with this list as `utterances`.
     """
     rows = value if isinstance(value, list) else [value]
     if frame := frame_rows(value):
@@ -124,8 +125,10 @@ def rows_in(value: Any) -> Iterator[object]:
 
 
 def frame_rows(value: object) -> list[dict[str, object]]:
-    """The rows of a data frame as pandas writes it: by orient="split", names of columns and lists with as many cells,
-    or by default, in each column the cells by row. Empty for anything else."""
+    """The rows of a data frame that pandas wrote as JSON; empty for anything else.
+
+    Two forms are read: orient="split", which has the names of the columns and a list of cells for each row, and the
+    default, which has an object of cells by row for each column, if a column is known for texts or responses."""
     if not isinstance(value, Mapping) or not value:
         return []
     inside = list(value.values())
@@ -140,14 +143,14 @@ def frame_rows(value: object) -> list[dict[str, object]]:
 
 
 def row_of(line: bytes) -> object:
-    """The row of a line, of a list of messages as `rows_in` has it; None if the line is not JSON."""
+    """The row in a line; a list of messages becomes an object with `utterances`. None if the line is not JSON."""
     value = parse_json(line)
     is_messages = isinstance(value, list) and value and (isinstance(value[0], dict) or is_pair(value[0]))
     return {"utterances": value} if is_messages else value
 
 
 def _is_turn(entry: object) -> bool:
-    """Whether it is a message, or the beginning of one of a chat log, that does not say of which conversation."""
+    """Whether an entry is a message, with speaker and text or as in chat logs, that does not name its conversation."""
     if not isinstance(entry, dict):
         return is_pair(entry)
     fields = _LAYOUT.plan(tuple(entry)).sources.keys()
@@ -156,13 +159,13 @@ def _is_turn(entry: object) -> bool:
 
 
 def is_pair(entry: object) -> bool:
-    """Whether it is a speaker and a text."""
+    """Whether an entry is a list of a speaker, as text or number, and a text."""
     is_list = isinstance(entry, list) and len(entry) == 2
     return is_list and isinstance(entry[0], str | int) and isinstance(entry[1], str)  # type: ignore[index]
 
 
 def _member(id: str, value: object) -> object:
-    """The row of a conversation that is a member of an object; `utterances` are those of a list."""
+    """The row of one conversation in an object of conversations by id; a list becomes its `utterances`."""
     if isinstance(value, list):
         return {"conversation_id": id, "utterances": value}
     return {"conversation_id": id, **value} if isinstance(value, Mapping) else value

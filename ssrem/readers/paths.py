@@ -1,4 +1,4 @@
-"""`--map` into nested rows: dotted keys, places in lists, `*` for the members of a list, several texts of a row."""
+"""Reads what `--map` names in nested rows: dotted keys, places in lists, all members of a list (`*`), several texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PLACE = re.compile(r"-?\d{1,9}")
 class Paths:
     """Where the fields of `--map` are in nested rows.
 
-    paths: field → its paths. members: the path of the list whose members are messages; None if a row is a message.
+    paths: field → its paths. members: the path of the list whose members are messages; None if no path has a `*`.
     """
 
     paths: Mapping[str, tuple[KeyPath, ...]]
@@ -30,7 +30,10 @@ class Paths:
 
     @classmethod
     def of(cls, mapping: Mapping[str, Sequence[str]], columns: Collection[str]) -> Paths | None:
-        """None if each field is in columns of the rows, and the text in one. DumpError for members of two lists."""
+        """The paths of a mapping; None if plain columns suffice: each field is in columns of the rows, the text in one.
+
+        DumpError if paths lead to the members of two lists, or if one path has two `*`.
+        """
         paths = {
             field: tuple((name,) if name in columns else tuple(name.split(".")) for name in names)
             for field, names in mapping.items()
@@ -50,11 +53,11 @@ class Paths:
 
     @property
     def keys(self) -> dict[str, tuple[str, ...]]:
-        """Field → the key of its value in the messages, as `FieldNames` takes it."""
+        """The mapping for FieldNames: field → the key under which `messages` stores its value."""
         return {field: (OF_PATH + field,) for field in self.paths}
 
     def missing(self, rows: Sequence[Mapping[str, Any]]) -> str | None:
-        """The first path that leads to nothing in all of the rows, as it is written."""
+        """The first path that leads to no value in any of the rows, as the user wrote it; None if all lead to one."""
         for each in self.paths.values():
             for path in each:
                 if all(next(values_at(row, path), None) is None for row in rows):
@@ -62,7 +65,7 @@ class Paths:
         return None
 
     def messages(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any] | None]:
-        """What a row says besides its messages, and these; None if it has no list of members."""
+        """What a row says of its conversation, and its messages; these are None if it lacks the list of members."""
         members: Any = [row] if self.members is None else next(values_at(row, self.members), None)
         members = opened(members)
         if not isinstance(members, list):
@@ -80,8 +83,8 @@ class Paths:
         return about, [*(self._turns(row, {}, before) if before else ()), *turns]
 
     def _turns(self, row: Mapping[str, Any], member: Any, numbers: Sequence[int]) -> Iterator[Any]:
-        """The messages of a member: one for each of the paths of the text with these numbers, without those that are
-        empty."""
+        """Yield the messages of a member: one for each text path with one of these numbers. Of several texts, empty
+        ones are skipped."""
         used = [self._below(path) for each in self.paths.values() for path in each]
         # A member that is no object may be a text, or a pair of speaker and text.
         rest = _rest(member, used) if isinstance(member, Mapping) else {}
@@ -106,22 +109,22 @@ class Paths:
 
     @cached_property
     def _texts(self) -> tuple[list[int], list[int]]:
-        """The numbers of the paths of texts that stand beside the list of members, and of those in each member."""
+        """The numbers of the text paths that lie beside the list of members, and of those that lead into members."""
         texts = list(enumerate(self.paths.get("text", ())))
         inside = [number for number, path in texts if self.members is None or MEMBERS in path]
         return [number for number, _ in texts if number not in inside], inside
 
     @cached_property
     def _seats(self) -> list[str]:
-        """Who speaks each of several texts: the roles in the names of their keys, such as `user_message`, if these
-        differ, or else the names; where a person is named, the first text is a user's."""
+        """The speaker of each of several texts: the role in the name of its key, such as `user_message`, or the whole
+        name if the roles do not differ. If `person` is mapped, but no name is one of HOLDERS, the first is `user`."""
         names = [path[-1] for path in self.paths["text"]]
         roles = [next((part for part in normalise(name).split("_") if part in ROLES), name) for name in names]
         chosen = roles if len({*roles}) == len(roles) else names
         return ["user", *chosen[1:]] if "person" in self.paths and HOLDERS.isdisjoint(chosen) else chosen
 
     def _value(self, field: str, row: Mapping[str, Any], member: Any) -> Any:
-        """The value of a field, of several paths joined as a key; None if one of them leads to nothing."""
+        """The value of a field; values of several paths are joined by colons. None if any path leads to no value."""
         values = [self._one(path, row, member) for path in self.paths.get(field, ())]
         if len(values) < 2:
             return values[0] if values else None
@@ -132,13 +135,13 @@ class Paths:
         return next(values_at(member, self._below(path)) if inside else values_at(row, path), None)
 
     def _below(self, path: KeyPath) -> KeyPath:
-        """The part of a path below a member."""
+        """The part of a path to follow within a member: what follows `*`, or all of it if `members` is None."""
         return path[path.index(MEMBERS) + 1 :] if MEMBERS in path else path if self.members is None else ()
 
 
 def values_at(value: Any, path: KeyPath) -> Iterator[Any]:
-    """The values at a path. A text on the way is read as the list or object that it is, a key may hold dots, and `*`
-    are the members of a list, or of an object."""
+    """Yield the values at a path. A text on the way that is a list or object is parsed, keys may contain dots, and `*`
+    stands for all members of a list or an object."""
     if not path:
         if value is not None:
             yield value
@@ -158,7 +161,7 @@ def values_at(value: Any, path: KeyPath) -> Iterator[Any]:
 
 
 def _rest(value: Mapping[str, Any], used: Sequence[KeyPath]) -> dict[str, Any]:
-    """An object without what is at the used paths, and without objects of which nothing else is left."""
+    """An object without the values at the used paths, and without inner objects that become empty."""
     rest = {}
     for key, member in value.items():
         parts = tuple(key.split("."))

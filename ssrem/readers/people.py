@@ -12,10 +12,10 @@ from ssrem.readers.fields import HOLDERS, ROLES
 from ssrem.readers.rows import RAW_SCHEMA
 
 NONE = "none"
-"""Given as a name: all speakers are people."""
+"""Given among the names of speakers that are not people: all speakers are people, except others given there."""
 
 DELETED_ACCOUNTS = frozenset({"[deleted]", "[removed]", "456226577798135808"})
-"""Ids of deleted accounts, of Discord too, which stand for different people."""
+"""Ids of deleted accounts, each of which stands for many people; the number is Discord's."""
 
 DELETED = frozenset(
     (
@@ -46,7 +46,7 @@ _MEDIA = {f"{kind} omitted" for kind in ("image", "video", "audio", "sticker", "
 _MEDIA |= {"<media omitted>"}
 """What WhatsApp writes in place of media, in lower case."""
 
-_LONGEST = max(len(text.encode()) for text in DELETED | _MEDIA) + 8  # with blanks and a full stop
+_LONGEST = max(len(text.encode()) for text in DELETED | _MEDIA) + 8  # room for blanks and a full stop
 
 
 def is_placeholder(texts: pa.Array) -> pa.Array:
@@ -69,16 +69,16 @@ def roles_in(speakers: pa.Array) -> set[str] | None:
 
 
 def held_by_people(batch: pa.RecordBatch) -> pa.Array:
-    """Whether each message of a batch of SOURCE_SCHEMA is of a role that a person holds, and the person is known."""
+    """For each message of a batch of SOURCE_SCHEMA, whether its speaker is a role of HOLDERS whose person is known."""
     role = pc.utf8_lower(batch["speaker"])
     return pc.and_(pc.is_in(role, pa.array(sorted(HOLDERS))), batch["person"].is_valid())
 
 
 def seated(batch: pa.RecordBatch, *, persons: bool) -> pa.RecordBatch:
-    """A batch of SOURCE_SCHEMA as one of RAW_SCHEMA.
+    """Convert a batch of SOURCE_SCHEMA to RAW_SCHEMA.
 
-    persons: whether the dump says who holds the seats: the person then speaks in place of a role that a person holds,
-    and any other role is a seat of its conversation, CONVERSATION/ROLE.
+    persons: whether the dump names the people behind roles. If so, the speaker of a role in HOLDERS becomes the person,
+    if known, and the speaker of any other role becomes a seat of its conversation alone, CONVERSATION/ROLE.
     """
     *columns, person = batch.columns
     if persons:

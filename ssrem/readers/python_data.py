@@ -1,4 +1,4 @@
-"""Conversations that Python holds, such as lists and frames, as a dump that a reader reads."""
+"""Opens conversations in Python objects, such as lists and data frames, as a dump that a reader reads."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _ARGUMENTS = (
     (r"--time-format\b", "time_format=…"),
     (r"--(format|encoding)\b", r"\1=…"),
 )
-"""Option of the command line → argument of `ssrem.conversations`."""
+"""(pattern of a command-line option in a message, argument of `ssrem.conversations` to write instead)"""
 
 
 def reader_of(data: Any, columns: Columns | None, reading: Mapping[str, Any], folder: Path) -> Reader:
-    """A reader of data as `ssrem.conversations` takes them. Unless they are a dump, they are written into `folder`.
+    """A reader of the data given to `ssrem.conversations`, which are written into `folder` unless they name a dump.
 
     columns: field → column or columns. reading: further arguments of `open_dump`. DumpError for data of another shape.
     """
@@ -46,7 +46,7 @@ def reader_of(data: Any, columns: Columns | None, reading: Mapping[str, Any], fo
 
 
 def _written(data: Any, layout: FieldNames, path: Path) -> tuple[Path, str | None]:
-    """The file that the data are written to, and its format."""
+    """Write the data into the file `path`; return it and its format, None if that is unknown."""
     if hasattr(data, "__arrow_c_stream__"):
         import pyarrow as pa
         import pyarrow.parquet
@@ -82,7 +82,7 @@ def in_python(message: str) -> str:
 
 @contextmanager
 def told_in_python(folder: Path) -> Iterator[None]:
-    """A block in which a reader of data in `folder` is made and read; its errors name arguments, and not the folder."""
+    """Context for opening and reading data in `folder`: errors name arguments, not options, and no temporary file."""
     try:
         yield
     except DumpError as error:
@@ -90,7 +90,7 @@ def told_in_python(folder: Path) -> Iterator[None]:
 
 
 def _rows(data: Any, layout: FieldNames) -> Iterator[Mapping[str, Any]]:
-    """Rows of JSON lines: a conversation each, or a message each."""
+    """Yield the rows of JSON lines, each of which is a conversation or a message."""
     if isinstance(data, bytes) or not isinstance(data, Iterable):
         raise _shape(f"the data are {_called(data)}")
     number = 0

@@ -1,4 +1,4 @@
-"""The raw schema, and its values from one source row (`row_values`) or from whole columns (`raw_batch`), equally.
+"""The raw schema, and its values from one source row (`row_values`) or, with the same results, columns (`raw_batch`).
 
 Metadata are canonical JSON: keys sorted, no blanks, UTF-8, no null members.
 """
@@ -22,7 +22,7 @@ Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 RAW_SCHEMA = pa.schema(
     [
-        ("source", pa.string()),  # which of several files or folders; null = there is one
+        ("source", pa.string()),  # which file or folder of the dump; null = it has only one
         ("record", pa.string()),  # 'message' | 'conversation'; a row with a problem is always a 'message'
         ("file", pa.string()),
         ("line", pa.int64()),  # from 1; the row's ordinal if the format has no lines
@@ -32,7 +32,7 @@ RAW_SCHEMA = pa.schema(
         ("is_person", pa.bool_()),  # false for a speaker that is known to be no person, else null
         ("addressee", pa.string()),
         ("reply_to", pa.string()),
-        ("in_thread", pa.bool_()),  # true for a reply that only its thread answers; else null
+        ("in_thread", pa.bool_()),  # true for a reply that only its thread shows; else false or null
         ("text", pa.string()),
         ("time", pa.timestamp("us")),  # naive, UTC
         ("metadata", pa.string()),  # a canonical JSON object
@@ -43,42 +43,43 @@ RAW_SCHEMA = pa.schema(
 
 
 SOURCE_SCHEMA = pa.schema([*RAW_SCHEMA, ("person", pa.string())])
-"""RAW_SCHEMA, and the person who holds the seat that the row names as its speaker; null if no column says so."""
+"""RAW_SCHEMA, and `person`: who holds the seat that is the row's speaker; null if no column says so."""
 
 PROBLEMS = ("broken_json", "undecodable", "malformed_row", "speaker_count", "duplicate_conversation")
-"""Why a row cannot be read, so that there are its bytes rather than fields; see `schemas.ingest.REASONS`."""
+"""Why a row cannot be read, so that its record holds bytes instead of fields; see `schemas.ingest.REASONS`."""
 
 _PEOPLE = ("speaker", "addressee")
 _NO_IDS = ("text", "time")
 _SET = ("true", "1")
-"""How files write that something is so, in lower case."""
+"""How files write that a flag is set, in lower case."""
 _INEXACT = 2.0**53
-"""From here on floats no longer hold every integer, so one may stand for an id that differs from it."""
+"""From this number on, floats cannot represent every integer, so a float may differ from the id it was made of."""
 FORMS = (
     ("reply_to", "id", r"^(\d{1,15}|[1-8]\d{15})\.0$"),
     ("addressee", "speaker", r"^(\d{1,15}|[1-8]\d{15})\.0$"),
     ("reply_to", "id", r"^t[13]_(\w+)$"),
 )
-"""Column of references, field of the ids that they name, and a form of references: of integers below 2^53 that were
-stored as floats because some are missing, and of Reddit's, which name the kind of the post. Group 1 is the id."""
+"""(column of references, field of the ids that they name, pattern of a form of references, whose group 1 is the id).
+The forms are integers below 2^53 that were stored as floats because some are missing, and references of Reddit, whose
+prefix names the kind of the post."""
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
 _UNUSUAL = ("null", "NaN", "Infinity", ".0")
-"""How values are written that are absent, that JSON lacks, or that are whole numbers."""
+"""What JSON contains if a value is absent, is a number that JSON lacks, or is a float that is a whole number."""
 
 
 class MalformedRowError(ValueError):
-    """A row is no object, or a field holds a list, an object, true or false; never raised outside the readers."""
+    """Raised if a row is not an object, or a field is a list, an object, true or false; caught within the readers."""
 
 
 def canonical(value: object) -> str:
-    """One value as canonical JSON: NaN and ±inf become null, whole numbers lose their fraction, as in 1.0, and values
-    of types that JSON lacks become their text."""
+    """One value as canonical JSON: NaN and ±inf become null, 1.0 becomes 1, null members of objects are left out, and
+    values of types that JSON lacks become their text."""
     written = _CANONICAL.encode(value)
     return _CANONICAL.encode(_cleaned(value)) if any(word in written for word in _UNUSUAL) else written
 
 
 def _cleaned(value: object) -> object:
-    """`value` without the null members of every object in it, and with the numbers of `canonical`."""
+    """`value` without null members in any object, and with numbers as `canonical` writes them."""
     if isinstance(value, dict):
         cleaned = {str(key): _cleaned(member) for key, member in value.items()}
         return {key: member for key, member in cleaned.items() if member is not None}
@@ -88,21 +89,21 @@ def _cleaned(value: object) -> object:
 
 
 def canonical_object(fields: Mapping[str, object]) -> str | None:
-    """The fields that have a value as a JSON object; None where none has."""
+    """The fields that have a value, as a canonical JSON object; None if no field has one."""
     written = canonical(fields)
     return None if written == "{}" else written
 
 
 def escaped(value: object) -> bytes:
-    """`canonical` as UTF-8; half of a surrogate pair, which UTF-8 cannot encode, is its escape. Bytes stay."""
+    """The value as canonical JSON in UTF-8, with escapes for lone surrogates, which UTF-8 lacks; bytes unchanged."""
     return value if isinstance(value, bytes) else canonical(value).encode("utf-8", "backslashreplace")
 
 
 def joined_text(row: Mapping[str, object], columns: tuple[str, ...], field: str) -> str | None:
-    """The text of these columns, joined as one field; None if one has no value. Raises MalformedRowError.
+    """The values of these columns joined as the text of a field; None if any has no value. Raises MalformedRowError.
 
-    Numbers become their shortest form; in ids, floats that are whole numbers below 2^53 that of the integer, and those
-    that are not finite no value, as pandas stores integers of which some are missing.
+    Numbers take their shortest form. In ids, floats that are whole numbers below 2^53 are written as integers, and
+    floats that are not finite are no value, since pandas stores integers as floats if some are missing.
     """
     values = [row[column] for column in columns]
     for at, value in enumerate(values):
@@ -121,11 +122,11 @@ def _as_integer(value: float) -> float | int | None:
 
 
 def row_values(row: object, layout: FieldNames) -> dict[str, object]:
-    """The values of RAW_SCHEMA's columns for one source row.
+    """The values of SOURCE_SCHEMA's columns that one source row gives.
 
-    An object in place of a speaker or addressee is its id, and stays in the metadata. If a time cannot be parsed,
-    `time` is null, the metadata hold it as written, under "time", and `layout.times` counts it. Raises
-    MalformedRowError.
+    If a speaker or addressee is an object, its id is the value, and the object stays in the metadata. If a time cannot
+    be parsed, `time` is null, the metadata hold it as written, under "time", and `layout.times` counts it. `is_person`
+    is false if the row says that a bot speaks. Raises MalformedRowError.
     """
     if not isinstance(row, dict):
         raise MalformedRowError
@@ -179,8 +180,8 @@ def raw_batch(
 ) -> pa.RecordBatch:
     """The results of `row_values` for every row of a table, as one batch of messages, of SOURCE_SCHEMA.
 
-    lines: shape (rows,). optional: whether a null means that the row lacks the column. Raises NotVectorisableError if
-    only reading row by row is exact, and if the table has more or fewer rows than there are lines.
+    lines: the number of each row, shape (rows,). optional: whether a null means that the row lacks the column. Raises
+    NotVectorisableError if only reading row by row is exact, or if the table does not have as many rows as `lines`.
     """
     rows = len(lines)
     chunks = (one.chunk(0) if one.num_chunks == 1 else one.combine_chunks() for one in table.columns)
@@ -215,7 +216,7 @@ def raw_batch(
 
 
 def plain_forms(ids: Mapping[str, Collection[object]]) -> list[tuple[str, str]]:
-    """Columns of references, each with a form of FORMS in which no id is. ids: field → its first values."""
+    """(column of references, pattern) for each form of FORMS that no id has. ids: field → its first values."""
     return [
         (column, form)
         for column, field, form in FORMS
@@ -224,7 +225,7 @@ def plain_forms(ids: Mapping[str, Collection[object]]) -> list[tuple[str, str]]:
 
 
 def resolved(batch: pa.RecordBatch, forms: Iterable[tuple[str, str]]) -> pa.RecordBatch:
-    """The batch with references in these forms as the ids that they name."""
+    """The batch, in which references of these forms are replaced by the ids that they name."""
     for column, form in forms:
         if batch[column].null_count < len(batch):
             plain = pc.replace_substring_regex(batch[column], form, r"\1")

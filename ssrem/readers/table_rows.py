@@ -43,13 +43,13 @@ _OF_CELLS = {
     None: "",
 }
 _INDEX = "__index_level_"
-"""Begins the names that pandas gives in Parquet to a row index without one."""
+"""Prefix of the names under which pandas writes row indexes without a name to Parquet."""
 
 
 @dataclass(frozen=True)
 class TableRow:
-    """A row. where: its place in the file, such as `line 3`. values: by column, without columns that have no name;
-    empty where a fault says why the row cannot be read."""
+    """A row. where: its place in the file, such as `line 3`. values: column → value, without columns that have no name.
+    fault: why the row cannot be read, so that it has no values; "" for a row that was read."""
 
     where: str
     values: Mapping[str, Any]
@@ -67,8 +67,8 @@ class TableRows:
 class TableFile:
     """A file of rows, plain or compressed, in UTF-8, or in UTF-16 with a byte order mark.
 
-    name: what messages call it. content: decompressed, in UTF-8, without a byte order mark. AnnotationError if it is no
-    file, is empty, cannot be read, or is larger than LARGEST_TEXT.
+    name: of the file, for error messages. content: decompressed, in UTF-8, without a byte order mark. AnnotationError
+    if it is not a file, is an archive or empty, cannot be read, or is larger than LARGEST_TEXT.
     """
 
     def __init__(self, path: Path, name: str | None = None) -> None:
@@ -90,9 +90,8 @@ class TableFile:
             raise AnnotationError(f"{self.name} is an office document or an archive; save its table as CSV")
         if not self.content.strip():
             raise AnnotationError(f"{self.name} is empty; give a file of responses")
-        self._tables: dict[
-            str, TableRows
-        ] = {}  # by format: one call looks at the first row, another reads all
+        # By format. They are kept, since one caller looks at the first row before another reads all.
+        self._tables: dict[str, TableRows] = {}
 
     @cached_property
     def _lines(self) -> bytes:
@@ -100,7 +99,7 @@ class TableFile:
 
     @property
     def text(self) -> str:
-        """The content with line breaks as in Python; AnnotationError if it is not UTF-8."""
+        """The content with all line breaks as newlines; AnnotationError if it is not UTF-8."""
         try:
             return self._lines.decode("utf-8")
         except UnicodeError as error:
@@ -110,7 +109,7 @@ class TableFile:
 
     @cached_property
     def format(self) -> str | None:
-        """The key of FORMATS that the content looks like; None where it is no table."""
+        """The key of FORMATS that the content looks like; None if it is not a table."""
         start = self.content.lstrip()[:1]
         if self.content.startswith(b"PAR1"):
             return "parquet"
@@ -122,7 +121,7 @@ class TableFile:
 
     @cached_property
     def names(self) -> list[str]:
-        """The cells of the first line as `normalise` writes them: of a table its header."""
+        """The cells of the first line, which is the header of a table, in the form of `normalise`."""
         return list(map(normalise, cells_of(self._first_line, self._delimiter)))
 
     @cached_property
@@ -131,7 +130,8 @@ class TableFile:
 
     @cached_property
     def _delimiter(self) -> str:
-        """Of the signs in the header the most frequent one that divides the next row alike, if there is one."""
+        """The tab if the header has one; else the most frequent of `,`, `;` and `|` in it, unless only another of these
+        divides the header and the next row into equally many cells."""
         if b"\t" in self._first_line:
             return "\t"
         usual = delimiter_of(self._first_line)
@@ -143,9 +143,11 @@ class TableFile:
 
     @cached_property
     def _value(self) -> list[Any] | None:
-        """The rows of content that is one JSON value: those of a list, of the only list of objects in an object, such
-        as `{"data": [{…}, …]}`, of several lists of like ones, of a data frame, or of an object of responses by id;
-        else an object is a row. None for an object a line and broken JSON."""
+        """The rows of content that is one JSON value; None for JSON lines and for broken JSON.
+
+        They are the members of a list, of the only list of objects in an object, such as `{"data": [{…}, …]}`, or of
+        several lists whose objects have the same keys; the rows of a data frame; or the members of an object of
+        responses by id. Any other object is one row."""
         first, _, others = self._lines.strip().partition(b"\n")
         if first.startswith(b"{") and others and parse_json(first) is not None:
             return None  # an object a line
@@ -165,8 +167,8 @@ class TableFile:
         return [row for of in lists for row in of] or (inside if by_id else [value])
 
     def table(self, format: str | None = None) -> TableRows:
-        """All rows, by default in the format that the content looks like. AnnotationError where nothing of the content
-        can be read in that format."""
+        """All rows, by default in the format that the content looks like. AnnotationError if none of the content can be
+        read in that format."""
         chosen = format or self.format or "csv"
         if chosen not in self._tables:
             self._tables[chosen] = self._table(chosen)
@@ -201,8 +203,10 @@ class TableFile:
             raise AnnotationError(f"{self.name}: {fault}") from None
 
     def _cells(self, delimiter: str) -> TableRows:
-        """A row of cells whose number is not the header's has a fault, unless every row has one more: R writes names of
-        rows without a header's cell, other programs a delimiter at the end of each row."""
+        """The table of delimited cells; a row with more or fewer cells than the header has a fault.
+
+        If most rows have one more, the header gets a cell without a name: first, since R writes row names without a
+        header, or last, if the last cell of every row is empty, since some programs end rows with a delimiter."""
         rows = list(rows_of_cells(self._lines, delimiter))
         if rows and names_delimiter(rows[0][2]):
             del rows[0]
@@ -241,7 +245,7 @@ def _of_text(where: str, line: bytes) -> TableRow:
 
 
 def _json_fault(content: bytes, *, whole: bool = False) -> str:
-    """Why bytes that `parse_json` refuses are no JSON; "" for JSON. whole: whether they are the file."""
+    """What is wrong with bytes that `parse_json` refuses; "" for JSON. whole: whether they are the whole file."""
     try:
         if json.loads(content.decode("utf-8")) is None or parse_json(content) is not None:
             return ""

@@ -1,8 +1,8 @@
-"""Times in dumps as microseconds since 1970-01-01 UTC.
+"""Parses times in dumps into microseconds since 1970-01-01 UTC.
 
 Forms: seconds, milli- or microseconds since 1970, distinguished by their size; ISO 8601, also without dashes; numeric
-dates such as 31.12.2018 or 12/31/2018; dates with English names of months as in mails (RFC 2822) and tweets. All may
-have a time of the day, AM or PM, and a zone (UTC by default). Years 1 to 9999.
+dates such as 31.12.2018 or 12/31/2018; dates with English names of months as in mails (RFC 2822) and tweets. Dates
+may have a time of the day, AM or PM, and a zone (UTC by default). Years 1 to 9999.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST_S, _LATEST_S = -62_135_596_800, 253_402_300_799
 _LONGEST = 100
-"""Most characters of a time."""
+"""Most characters that a time may have."""
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _COMPACT = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 """Number of digits → form of a number that is read as a date, not as seconds, if it is valid in 1900 to 2099."""
@@ -45,31 +45,31 @@ _FORMS = {
     r"\d\d?": "%d",
     r"\d\d?-[a-z]{3}-\d{4}": "%d-%b-%Y",
 }
-"""Words of a date, in lower case, other than names and numeric dates → how `datetime.strptime` reads them."""
+"""Pattern of words of a date, in lower case, other than names and numeric dates → directive of `datetime.strptime`."""
 _WORD = re.compile("|".join(f"({word})" for word in _FORMS))
 _DIRECTIVES = (*_FORMS.values(),)
 
 
 class NotVectorisableError(Exception):
-    """Only reading row by row is exact for these values; never raised outside the readers."""
+    """Raised if only reading row by row is exact for these values; caught within the readers."""
 
 
 class _UndecidedError(DumpError):
-    """Dates may have the day or the month first."""
+    """Raised if nothing decides whether dates have the day or the month first."""
 
 
 Date = tuple[int, int, int, str]
-"""The numbers of a date, the year last, and its text."""
+"""The three numbers of a date as written, the year last, and its text."""
 
 
 def day_or_month(
     dates: Sequence[Date], what: str, way_out: str, chosen: str | None = None
 ) -> tuple[str, str | None]:
-    """`day` or `month`, which comes first in dates such as 03/04/2020, and the reason if the user should check it.
+    """Whether `day` or `month` comes first in dates such as 03/04/2020, and the reason if the user should check it.
 
-    A number above 12 is a day, dots stand in dates that begin with the day, and messages are in chronological order.
-    what, way_out: the dump, and what the user can do, for messages. chosen: the order that the user states. DumpError
-    if the dates contradict it or each other, or if they do not decide.
+    The rules: a number above 12 is a day, dates with dots begin with the day, and messages are in chronological order.
+    what, way_out: for error messages, the name of the dump and what the user can do. chosen: the order that the user
+    states. DumpError if the dates contradict it or each other, or if they do not decide.
     """
     dates = [date for date in dates if min(date[:2]) <= 12]
     above: dict[str, str] = {}  # order → a date that is valid only in this order
@@ -104,8 +104,9 @@ def day_or_month(
 class Times:
     """Parses the times of one dump, and counts values that are not times (`failures`).
 
-    format: the form of texts for `datetime.strptime`; texts of another form are then not times. dump: its name, for
-    the error if nothing decides whether `day` or `month` is first, the `order`; without one, the day is.
+    format: how texts are written, for `datetime.strptime`; texts of another form are then not times. order: `day` or
+    `month`, whichever dates begin with, or "" until that is decided. dump: name of the dump, for the error that nothing
+    decides it; without a name, undecided dates begin with the day.
     """
 
     def __init__(self, format: str | None = None) -> None:
@@ -114,7 +115,7 @@ class Times:
         self.clear()
 
     def clear(self) -> None:
-        """Restart the counts."""
+        """Set the count of failures to zero."""
         self.failures = 0
         self._example, self._place = "", ""
 
@@ -124,7 +125,7 @@ class Times:
         self._example = self._example or repr(written)[:60]
 
     def place(self, file: str, line: int) -> None:
-        """Called after each row: remembers the place of the first row with a value that is not a time."""
+        """Remember the place of the first row with a value that is not a time; called after each row."""
         if self.failures and not self._place:
             self._place = f"{file} line {line:,}"
 
@@ -143,8 +144,8 @@ class Times:
         return notes
 
     def decide(self, values: Iterable[object], *, later: bool = False) -> None:
-        """Decide whether day or month is first by the first times of a dump; DumpError if they do not decide, unless
-        `later` ones may."""
+        """Decide from the first times of a dump whether day or month is first. DumpError if they contradict each other,
+        or if they do not decide, unless `later` times may."""
         texts = [value for value in values if isinstance(value, str)] if not self.format else []
         found = (_NUMERIC.fullmatch(word) for text in texts for word in _BLANKS.split(text.strip()))
         dates = [
@@ -187,8 +188,8 @@ class Times:
             if number:
                 numbers = values.cast(pa.float64(), safe=False)
                 low, high = pc.min_max(numbers).as_py().values()
-                seconds = low is None or (low > 22e6 and high < 19e10)  # none may be a date without dashes
-                if seconds or (low > _LATEST_S and high < 9e12):  # whose microseconds float64 holds exactly
+                seconds = low is None or (low > 22e6 and high < 19e10)  # none can be a date without dashes
+                if seconds or (low > _LATEST_S and high < 9e12):  # microseconds that float64 holds exactly
                     micros = pc.multiply(numbers, 1e6 if seconds else 1e3)
                     whole = pc.round(micros, round_mode="half_to_even").cast(pa.int64())
                     return whole.cast(pa.timestamp("us"))
@@ -215,7 +216,7 @@ class Times:
         return times
 
     def _text(self, text: str) -> int | None:
-        """KeyError, ValueError or re.error if it is not a time."""
+        """Microseconds since 1970 UTC of a text; None, KeyError, ValueError or re.error if it is not a time."""
         if self.format:
             return _micros(datetime.strptime(text, self.format))
         if len(text) > _LONGEST:
@@ -235,7 +236,7 @@ class Times:
         return _micros(datetime.strptime(" ".join(words), form))
 
     def _directive(self, word: str) -> str:
-        """How `datetime.strptime` reads a word of a date."""
+        """The directive with which `datetime.strptime` reads a word of a date; KeyError if there is none."""
         if match := _WORD.fullmatch(word):
             return _DIRECTIVES[match.lastindex - 1] if match.lastindex else ""
         if date := _NUMERIC.fullmatch(word):
@@ -252,7 +253,7 @@ class Times:
 
 
 def checked_format(format: str | None) -> str | None:
-    """The value of `--time-format`; DumpError if it is none."""
+    """The value of `--time-format`; DumpError if it is not a form that has day, month and year."""
     if format is None:
         return None
     moment = datetime(2003, 4, 5, 13, 7, 9)
@@ -265,8 +266,8 @@ def checked_format(format: str | None) -> str | None:
 
 
 def _number(value: float) -> int | None:
-    """Of a number that is a date without dashes, or the seconds since 1970, or milli- or microseconds if the number
-    is only so in the years 1 to 9999."""
+    """Microseconds since 1970 UTC of a number, read as a date without dashes, else as seconds since 1970, or as milli-
+    or microseconds if only these are in the years 1 to 9999; None if it is none of these."""
     # Compared before conversion: a JSON integer may be larger than any float. NaN is in no range.
     digits = f"{value:.0f}" if 1e7 < value < 1e14 and value == int(value) else ""
     if len(digits) in _COMPACT and digits.startswith(("19", "20")):
@@ -282,7 +283,7 @@ def _number(value: float) -> int | None:
 
 
 def _micros(moment: datetime) -> int | None:
-    """None outside of the years 1 to 9999, where an offset may lead."""
+    """Microseconds since 1970 UTC; None outside of the years 1 to 9999, which a zone's offset may leave."""
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     micros = (moment - _EPOCH) // timedelta(microseconds=1)
     return micros if _EARLIEST_S <= micros / 1e6 < _LATEST_S + 1 else None

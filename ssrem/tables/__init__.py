@@ -1,1 +1,1 @@
-"""From messages to turns, responses, speaker sets and candidates, by the statements of `sql`, in any database."""
+"""Makes turns, responses, speaker sets and candidates from messages, by SQL statements, in any DuckDB database."""

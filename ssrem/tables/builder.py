@@ -20,11 +20,10 @@ PARQUET = "FORMAT parquet, COMPRESSION snappy, DICTIONARY_SIZE_LIMIT 1000"
 
 
 class TableBuilder:
-    """Creates tables in the database of `connection`. staged: names of those with a contract created so far. unique:
-    those in which no key repeats, as was seen while they were written.
+    """Creates tables in the database of `connection`. staged: names of the tables with a contract created so far.
 
-    scratch: a folder for files that live as long as the connection. Tables that are `written` are views of a Parquet
-    file in it.
+    unique: names of those in which no key repeats, as was found while they were written. scratch: a folder for files
+    that live as long as the connection. Tables made by `write` are views of Parquet files in it.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -46,11 +45,11 @@ class TableBuilder:
     def write(self, table: str, sql_name: str, **parameters: Any) -> None:
         """Write what the statement selects as the Parquet file of a table with a contract.
 
-        No row is stored twice, as it would be if a table of the database were written when it is published.
+        Its rows are stored only once; those of a table in the database are stored again when it is published.
         """
         text = statement(sql_name)
         names = ", ".join(f'"{c.name}"::{c.type} AS "{c.name}"' for c in TABLES[table].columns)
-        draft = self.scratch / f"{table}.draft"  # the statement may read the table's file
+        draft = self.scratch / f"{table}.draft"  # the statement may read the table's present file
         query = f"COPY (SELECT {names} FROM ({text})) TO '{quoted(draft)}' ({PARQUET})"
         self.connection.execute(query, bound(text, parameters))
         draft.replace(self.file(table))
@@ -75,7 +74,7 @@ class TableBuilder:
         self.connection.execute(f"INSERT INTO {table} BY NAME {text}", bound(text, parameters))
 
     def create_from_rows(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Create the table by its contract and fill it with `rows`, a mapping of column to value each."""
+        """Create the table by its contract and fill it with `rows`, each a mapping of column to value."""
         import pyarrow as pa
 
         self.create(table)
@@ -84,7 +83,7 @@ class TableBuilder:
             self.insert(table, pa.table({name: [row[name] for row in rows] for name in names}))
 
     def insert(self, table: str, rows: pa.Table) -> None:
-        """Append rows to a table, column by column name."""
+        """Append rows to a table; columns are matched by name."""
         self.connection.register("rows_to_insert", rows)
         self.connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM rows_to_insert")
         self.connection.unregister("rows_to_insert")
@@ -96,5 +95,5 @@ def quoted(value: str | Path) -> str:
 
 
 def bound(text: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that a statement names: DuckDB refuses values that it does not use."""
+    """The parameters that the statement `text` uses; DuckDB refuses any others."""
     return {name: parameters[name] for name in set(re.findall(r"\$([a-z]\w*)", text))}

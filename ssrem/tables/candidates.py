@@ -28,7 +28,7 @@ def load_candidates(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str
     offsets = np.cumsum([0, *(len(part.texts) for part in parts[:-1])])
 
     def joined(columns: Sequence[Any]) -> Any:
-        """Positions within each corpus as positions within all texts; -1 stays."""
+        """Convert positions within each corpus to positions within all texts; -1 stays."""
         return np.concatenate([np.where(c < 0, -1, c + o) for c, o in zip(columns, offsets, strict=True)])
 
     return Candidates(
@@ -42,9 +42,9 @@ def load_candidates(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str
 
 
 def _spans(contexts: pa.ListArray, texts: list[str]) -> tuple[Rows, Rows]:
-    """Start and stop of each context among the texts. A context that is no range of turns, as in threads, is appended.
+    """Start and stop of each context in `texts`, to which contexts of turns that are not adjacent are appended.
 
-    contexts: the turns of each response's context, at least one, ascending.
+    contexts: the turns of each response's context, at least one, ascending; in threads they may not be adjacent.
     """
     ends = contexts.offsets.to_numpy()
     turns = contexts.flatten().to_numpy()

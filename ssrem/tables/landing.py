@@ -1,4 +1,4 @@
-"""From the records of a dump to messages that land, each with its place in its conversation, and those that cannot."""
+"""Divides the records of a dump into messages that land, with their places in conversations, and those that cannot."""
 
 from __future__ import annotations
 
@@ -21,37 +21,38 @@ from ssrem.tables.builder import TableBuilder
 from ssrem.tables.places import differs, one_chunk, place
 
 RECORDS = pa.schema([*RAW_SCHEMA, ("row_no", pa.int64()), ("reason", pa.string())])
-"""RAW_SCHEMA with row_no, the rank in the dump from 0, and reason, why a message cannot land, or null."""
+"""RAW_SCHEMA with row_no, the rank in the dump from 0, and reason: why a message cannot land, null if it can."""
 
 REMOVED = "removed_text"
-"""Reason of a message whose text says only that a text was removed: nothing is wrong with the dump."""
+"""Reason of a message whose text only says that a text was removed, or media left out; the dump is in order."""
 
 REQUIRED = (("conversation_id", "no_conversation"), ("speaker", "no_speaker"), ("text", "no_text"))
 
 _ROWS = 131_072
-"""Messages that are placed and written at a time, or those of one longer conversation."""
+"""About how many messages are placed and written at a time; more if one conversation is longer."""
 
 _LAYOUT: dict[str, Any] = {
     "compression": "snappy",
     "use_dictionary": ["corpus", "addressee_from"],
     "write_statistics": ["corpus", "utterance_id", "conversation_no", "text", "time"],
 }
-"""How `utterances` is written: statistics of columns that have an order, or that the gate checks for nulls."""
+"""How `utterances` is written: with statistics of columns that have an order or that the gate checks for nulls."""
 
 _REMEDIES = {
     "duplicate_conversation": "give each conversation an id of its own",
     "speaker_count": "give each turn its speaker in the list of speakers",
 }
-"""Reason that no naming of columns mends → what does."""
+"""Maps each reason that naming the columns does not remedy to its remedy."""
 
 
 @dataclass
 class Landed:
     """What became of a dump's records.
 
-    messages: how many there are, forgotten ones included. reasons: why messages cannot land → how many, most first.
-    examples: the first three unexpected ones, each with file and line, reason, and first characters. self_replies:
-    messages that reply to themselves. has_ids: whether any message has an id of its own. notes: what was scoped.
+    messages: how many there are, including forgotten ones. reasons: maps why messages cannot land to how many, most
+    first. examples: the first three of the `unexpected` ones, each with file and line, reason, and first characters.
+    self_replies: how many messages reply to themselves. has_ids: whether any message has an id of its own.
+    notes: sentences on ids that were scoped to their file or conversation.
     """
 
     messages: int = 0
@@ -68,17 +69,16 @@ class Landed:
 
     @property
     def unexpected(self) -> int:
-        """As `total`, but without the messages of people who were forgotten, and texts that only say that one was
-        removed."""
+        """How many messages cannot land, without those of forgotten people and those with the reason REMOVED."""
         return self.total - sum(self.reasons.get(reason, 0) for reason in (FORGOTTEN, REMOVED))
 
     @property
     def counts(self) -> str:
-        """The reasons with their counts."""
+        """The reasons with their counts, as text for messages."""
         return ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.items())
 
     def remedies(self, naming: str) -> list[str]:
-        """What mends the dump. naming: how to name its columns, which mends reasons without a remedy of their own."""
+        """What mends the dump. naming: how to name its columns, which mends all reasons that are not in `_REMEDIES`."""
         own = [remedy for reason, remedy in _REMEDIES.items() if reason in self.reasons]
         return [*own, naming] if self.reasons.keys() - _REMEDIES.keys() else own
 
@@ -96,11 +96,12 @@ def create_utterances(
     unique: bool = False,
     number_of: str = "line",
 ) -> Landed:
-    """Write `utterances`, and `aside`, the records that are none: refused messages, and conversations as described.
+    """Write `utterances`, the messages that land, and `aside`, all other records of the dump.
 
-    read: gives the batches of the dump, of RAW_SCHEMA or RECORDS; called again if conversations are not in one piece,
-    or ids repeat: then all are sorted first. unique: ids are unique in the format by definition, and one that repeats
-    is an error; otherwise it is scoped to its file or conversation. number_of: what `line` of a record counts.
+    These are refused messages and descriptions of conversations. read: returns the batches of the dump, of RAW_SCHEMA
+    or RECORDS; it is called again if conversations are not in one piece, or ids repeat, since then all records are
+    sorted first. unique: whether the format defines ids of messages as unique, so that one that repeats in several
+    conversations is an error; otherwise it is scoped to its conversation. number_of: what `line` of a record counts.
     """
     landing = _Landing(tables, corpus, speaker_scope)
     try:
@@ -108,7 +109,7 @@ def create_utterances(
         notes: list[str] = []
     except _NotInOrderError:
         notes = _create_raw(tables, read, unique)
-        with tables.connection.cursor() as ordered:  # is read while the connection hashes
+        with tables.connection.cursor() as ordered:  # it is read while the connection itself hashes ids
             landing.write(ordered.sql(statement("1_ingest/sorted")).to_arrow_reader(_ROWS), in_order=True)
     landed = landing.landed
     landed.notes = notes
@@ -121,7 +122,7 @@ def create_utterances(
 
 
 def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches as batches of RECORDS; those that have a row_no and a reason keep them."""
+    """The batches with the schema RECORDS; those that have a row_no and a reason keep them."""
     first = 0
     for batch in batches:
         rows = pa.array(np.arange(first, first + len(batch)))
@@ -134,8 +135,8 @@ def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _reasons(batch: pa.RecordBatch) -> pa.Array:
-    """Each record's problem by the reader, else the code of its first required field that is missing or blank, else
-    REMOVED."""
+    """Why each message cannot land: the problem that the reader found, else the code of the first required field that
+    is missing or blank, else REMOVED for a placeholder; null for messages that can land and for other records."""
     blanks = [_blank(batch[name]) for name, _ in REQUIRED]
     blanks.append(is_placeholder(batch["text"]))
     if batch["problem"].null_count == len(batch) and not any(pc.any(b).as_py() for b in blanks):
@@ -161,8 +162,8 @@ class _Landing:
         self._conversations = 0
 
     def write(self, batches: Iterable[pa.RecordBatch], *, in_order: bool) -> None:
-        """Write both tables. in_order: conversations are in one piece, and no id repeats; if it is not known,
-        _NotInOrderError may be raised at any time."""
+        """Write both tables. in_order: whether conversations are known to be in one piece, and ids not to repeat; if it
+        is False, _NotInOrderError is raised when the records prove otherwise."""
         self.landed, self._conversations = Landed(), 0
         self._begun, self._ids = _Ids(self.tables.connection), _Ids(self.tables.connection)
         aside, utterances = (self.tables.file(name) for name in ("aside", "utterances"))
@@ -183,13 +184,13 @@ class _Landing:
         self.tables.unique |= set() if ids_repeat else {"utterances"}
 
     def _read(self, batch: pa.RecordBatch) -> pa.Table:
-        """The messages of a batch that belong to conversations; the other records are put aside."""
+        """The messages of a batch that belong to conversations; all other records are written to `aside`."""
         table, landed = pa.Table.from_batches([batch]), self.landed
         is_message = pc.equal(table["record"], "message")
         landed.messages += pc.sum(is_message).as_py() or 0
         landed.has_ids |= table["utterance_id"].null_count < len(table)
         belongs = pc.and_(is_message, table["conversation_id"].is_valid())
-        if table["problem"].null_count < len(table):  # null: there is none
+        if table["problem"].null_count < len(table):  # null: no problem
             belongs = pc.and_(belongs, pc.fill_null(pc.equal(table["problem"], FORGOTTEN), True))
         if pc.all(belongs).as_py():
             return table
@@ -197,8 +198,8 @@ class _Landing:
         return table.filter(belongs)
 
     def _place(self, block: pa.Table) -> bool:
-        """Write the messages of whole conversations; returns whether an id repeats among them, forgotten ones
-        and those in cycles of replies."""
+        """Write the messages of whole conversations; returns whether an id repeats among those that land, are forgotten
+        or are in a cycle of replies."""
         refused = block.slice(0, 0)
         if block["reason"].null_count < len(block):
             fine = block["reason"].is_null()
@@ -222,7 +223,7 @@ class _Landing:
         return self._ids.add(ids)
 
     def _named(self, placed: pa.Table) -> pa.Table:
-        """The columns of `utterances`, under the names by which others refer to them."""
+        """The placed messages as rows of `utterances`, with ids for those without one, and with scoped speakers."""
         columns = dict(zip(placed.column_names, placed.columns, strict=True))
         columns["corpus"] = pa.repeat(self.corpus, len(placed))
         columns["conversation_no"] = pc.add(columns["conversation_no"], self._conversations)
@@ -249,7 +250,8 @@ def _utterances_schema() -> pa.Schema:
 
 
 def _whole_conversations(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The messages again, in blocks of at least _ROWS rows, each of which ends where another conversation begins."""
+    """The messages in blocks of whole conversations: whenever _ROWS rows or more are collected, a block ends where
+    the last conversation in them begins."""
     rest: list[pa.Table] = []
     wanted = _ROWS
     for table in filter(len, tables):
@@ -267,12 +269,12 @@ def _whole_conversations(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _begun(block: pa.Table) -> pa.ChunkedArray:
-    """The ids of the conversations that begin in the block, as often as they do."""
+    """The ids of the conversations that begin in the block, each as often as it begins."""
     return block["conversation_id"].take(pa.array(_opens(block)))
 
 
 def _opens(block: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The rows at which a conversation begins, of those that land."""
+    """The rows at which a conversation begins, among the messages that have no reason not to land."""
     sound = np.flatnonzero(block["reason"].is_null().to_numpy())
     if len(sound) < len(block):
         block = block.take(pa.array(sound))
@@ -281,7 +283,7 @@ def _opens(block: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def _differ(block: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Whether each row is of another conversation than the one before it."""
+    """Whether each row belongs to another conversation than the row before it."""
     differ = differs(one_chunk(block["conversation_id"]))
     if block["source"].null_count < len(block):
         differ |= differs(one_chunk(block["source"]))
@@ -289,22 +291,22 @@ def _differ(block: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 
 class _Ids:
-    """Ids so far, by 64-bit hashes: of 5 million, two share one with probability 1e-6, and then count as repeated,
-    after which ids are compared exactly."""
+    """The ids added so far, as 64-bit hashes. Of 5 million ids two share a hash with probability 1e-6; they then count
+    as repeated, after which ids are compared exactly."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection.cursor()
         self._hashes = [np.zeros(0, np.uint64)]
 
     def add(self, values: pa.Array | pa.ChunkedArray) -> bool:
-        """Add ids, without nulls; returns whether one repeats among them."""
+        """Add ids, ignoring nulls; returns whether one repeats among these."""
         self.connection.register("values_to_hash", pa.table({"id": values.drop_null()}))
         found = self.connection.sql("SELECT hash(id) AS h FROM values_to_hash").fetchnumpy()["h"]
         self._hashes.append(np.sort(found))
         return _repeats(self._hashes[-1])
 
     def repeat(self) -> bool:
-        """Whether an id repeats."""
+        """Whether any id added so far repeats."""
         return _repeats(np.sort(np.concatenate(self._hashes)))
 
 
@@ -315,7 +317,7 @@ def _repeats(ordered: np.ndarray[Any, np.dtype[np.uint64]]) -> bool:
 def _create_raw(
     tables: TableBuilder, read: Callable[[], Iterable[pa.RecordBatch]], unique: bool
 ) -> list[str]:
-    """Create `raw`, the view of all records, and `ids`, of a dump that is to be sorted; returns what was scoped."""
+    """Create the view `raw` of all records and the table `ids`, to sort the dump; returns notes on scoped ids."""
     ids = _Ids(tables.connection)
     with pyarrow.parquet.ParquetWriter(
         tables.file("raw"),
@@ -337,7 +339,7 @@ def _create_raw(
 
 
 def _scope(tables: TableBuilder, to: str) -> None:
-    """Scope the ids of `raw` by the statement `scoped_to_TO`, which reads them as `without_TO`."""
+    """Scope the ids of `raw` by the statement `scoped_to_TO`, which reads the unscoped records as `without_TO`."""
     tables.connection.execute(f"ALTER VIEW raw RENAME TO without_{to}")
     tables.connection.execute(f"CREATE VIEW raw AS {statement(f'1_ingest/scoped_to_{to}')}")
 
@@ -345,8 +347,9 @@ def _scope(tables: TableBuilder, to: str) -> None:
 def _scope_to_files(tables: TableBuilder) -> str | None:
     """Scope conversations to their file if ids start anew in each of several files; returns a note if so.
 
-    Ids start anew if ids of messages repeat across files, or ids of conversations whose messages have no ids. A
-    conversation whose messages have ids that never repeat may continue in another file.
+    Ids start anew if the id of a message repeats in the same conversation of another file, or if a conversation is in
+    several files and has messages without ids or is in several folders. A conversation whose messages have ids that
+    never repeat may continue in another file.
     """
     tables.create("repeated_across_files", "1_ingest/repeated_across_files")
     most = tables.connection.execute(
@@ -398,7 +401,6 @@ def _examples(tables: TableBuilder, number_of: str) -> str:
 
 
 def create_rest(tables: TableBuilder, **values: Any) -> None:
-    """Create `conversations` and `quarantine` of the `utterances` and what is `aside`. values: of the statements'
-    parameters."""
+    """Create `conversations` and `quarantine` from `utterances` and `aside`. values: parameters of the statements."""
     for table in ("conversations", "quarantine"):
         tables.write(table, f"1_ingest/{table}", **values)

@@ -1,5 +1,5 @@
-"""What a landed dump shows that its user should check or that stops it: seats, speakers who are no people, one-sided
-conversations, replies to nothing, times that run backwards."""
+"""Sentences on what the user of a landed dump should check, or for which it is refused: speaker ids that name seats,
+speakers who are no people, one-sided conversations, replies to nothing, times that run backwards, and repetitions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _MOST_NAMED = 5
 
 
 def seats(tables: TableBuilder, roles: Collection[str] | None) -> str | None:
-    """A sentence if the speaker ids name seats: two that both speak in nearly every conversation, a role of people in
-    most, or `roles`, the ids of the dump if all are names of roles. None for people."""
+    """A sentence if the speaker ids name seats, such as user and agent; None if they name people. They name seats if
+    all of them are names of roles, which `roles` then holds, if two of them both speak in nearly every conversation, or
+    if the name of a role that people have speaks in most conversations."""
     if roles:
         return f"speaker ids {' and '.join(map(repr, sorted(roles)))} are roles; they name seats, not people"
     rows = tables.connection.execute(statement("1_ingest/seats")).fetchall()
@@ -56,8 +57,8 @@ def one_sided(tables: TableBuilder) -> str | None:
 
 
 def replies_notes(tables: TableBuilder, landed: Landed) -> Iterator[str]:
-    """A sentence on the messages that reply to themselves, if there are some, and one if most replies of the
-    `utterances` are to messages that have not landed."""
+    """A sentence on the messages that reply to themselves, if there are any, and one if more than half of the replies
+    among the `utterances` are to messages that have not landed."""
     if landed.self_replies:
         yield f"{landed.self_replies:,} messages reply to themselves, and are read as ones that reply to nothing"
     query = statement("1_ingest/absent_replies")
@@ -74,8 +75,9 @@ def replies_notes(tables: TableBuilder, landed: Landed) -> Iterator[str]:
 
 
 def order_note(tables: TableBuilder) -> str | None:
-    """A sentence if more than a twentieth of the `utterances` that name no reply are older than one before them, as in
-    a dump that lists the newest first, or one speaker's messages after the other's; None if they are not."""
+    """A sentence if more than a twentieth of the `utterances` that reply to no message are older than an earlier one of
+    their conversation; None if not. This is so where a dump lists the newest message first, or one speaker's messages
+    after the other's."""
     backwards, timed = tables.connection.execute(statement("1_ingest/backwards")).fetchall()[0]
     if 20 * backwards <= timed:
         return None
@@ -87,8 +89,8 @@ def order_note(tables: TableBuilder) -> str | None:
 
 
 def repeated_notes(tables: TableBuilder) -> Iterator[str]:
-    """A sentence if more than a hundredth of the messages are there twice, one if as many conversations are, and one if
-    more than a twentieth of the conversations are the beginning of another one."""
+    """A sentence if more than a hundredth of the messages are in the dump twice, one if more than a hundredth of the
+    conversations are, and one if more than a twentieth of the conversations are the beginning of another one."""
     repeats, timed, beginnings, conversations, copies = tables.connection.execute(
         statement("1_ingest/repeated")
     ).fetchall()[0]
@@ -149,9 +151,10 @@ def people_notes(
     """Notes on the speakers of the `utterances` that do not count as people, on chosen names that no speaker has, and
     on speakers that probably are not people.
 
-    Each gives the counts and, by `option`, how to choose names. named: the names that were chosen; if they say that
-    everyone is a person, nobody is suspected. scope: person or conversation, as `corpora` have it. hidden: whether
-    speakers have landed under pseudonyms, which cannot be compared with the chosen names.
+    Each gives counts and how to choose names. named: the names that were chosen as no people; if they say that everyone
+    is a person, nobody is suspected. option: turns names into the option that chooses them. scope: person or
+    conversation, as in `corpora`. hidden: whether speakers have landed under pseudonyms, which cannot be compared with
+    the chosen names.
     """
     notes, values = [], {"speaker_scope": scope}
     if excluded := tables.connection.execute(statement("1_ingest/not_people"), values).fetchall():
@@ -185,7 +188,7 @@ def _suspect(
     same: int | None,
     messages: int | None,
 ) -> str:
-    """A row of 1_ingest/probably_not_people."""
+    """A row of 1_ingest/probably_not_people in words: the speaker, and why it is probably not a person."""
     reasons = []
     if conversations is not None:
         reasons.append(f"in {conversations:,} of {of_conversations:,} conversations")

@@ -1,4 +1,4 @@
-"""The place of each message in its conversation: its position, its turn, and which turn that one answers."""
+"""The place of each message in its conversation: its position, its turn, and which turn its turn answers."""
 
 from __future__ import annotations
 
@@ -17,25 +17,24 @@ if TYPE_CHECKING:
     Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 LOST = "\0"
-"""What stands in `reply_to` for a message that was forgotten, so that the reply names it no more."""
+"""The value of `reply_to` in place of the id of a forgotten message, so that the reply no longer names it."""
 
 _DELETED = f"(?i)(^|/)({'|'.join(map(re.escape, sorted(DELETED_ACCOUNTS)))})$"
 
 
 def place(messages: pa.Table, refused: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """The messages of whole conversations with their places, none before the one that it replies to; and those that
-    are in a cycle of replies, which have none.
+    """Two tables: the messages with their places, and the messages in a cycle of replies, which have no places.
 
-    messages: those that land, the ones of a conversation together, in the order of the dump. refused: others of these
-    conversations, whose authors are known though they do not land. Both have the columns of `landing.RECORDS`; places
-    are added as columns: conversation_no from 0, position, turn, answers, reply_absent, time_backwards; `addressee`,
-    `addressee_from` and `reply_to` are as they land.
+    messages: those that land, whole conversations, one after another, in the order of the dump. refused: other messages
+    of these conversations, which do not land but whose authors are known. Both have the columns of `landing.RECORDS`.
+    Places are added as columns: conversation_no from 0, position, turn, answers, reply_absent, time_backwards;
+    `addressee`, `addressee_from` and `reply_to` are as they land. No message stands before the one that it replies to.
 
-    A message answers the one of its conversation that it replies to; if it names none, the message before it that is
-    not in a thread of its own. It joins the turn of the message before it, by the same speaker, if it answers that
-    message or the same one as that message does, and both are in a thread or neither is. A message of a deleted account
-    opens a turn, since the one before may be of another. A message that replies to itself replies to nothing, as some
-    data sets mark the first of a thread.
+    A message answers the message of its conversation that it replies to; if it replies to none, it answers the last one
+    before it that is not in a thread of its own. It joins the turn of the message before it if both are by the same
+    speaker, it answers that message or the same message as that one does, and both are in a thread or neither is. A
+    message of a deleted account opens a turn, since the message before may be by another person. A message that replies
+    to itself counts as replying to nothing: some data sets mark the first message of a thread in this way.
     """
     replies = _Replies(messages)
     if (replies.parent > np.arange(len(messages))).any():
@@ -54,8 +53,9 @@ def place(messages: pa.Table, refused: pa.Table) -> tuple[pa.Table, pa.Table]:
 class _Replies:
     """Which message of its conversation each message replies to.
 
-    conversation: of shape (messages,), its number from 0. is_reply: whether a message replies to another one.
-    parent: where that is among the messages, -1 if it is not there. first: where the conversation begins.
+    All arrays are of shape (messages,). conversation: number of the conversation, from 0. is_reply: whether a message
+    replies to another one. parent: position of that message, -1 if it is not there. first: position at which the
+    conversation begins.
     """
 
     def __init__(self, messages: pa.Table) -> None:
@@ -72,7 +72,7 @@ class _Replies:
             self.parent = self._found()
 
     def _found(self) -> Integers:
-        """Most reply to the message before; only the others are looked for."""
+        """The `parent` of each message. Most reply to the message before; only the other replies are looked up."""
         found = np.where(self.is_reply, self.at - 1, -1)
         near = np.zeros(len(found), bool)
         near[1:] = _flags(pc.equal(self.reply_to[1:], self.ids[:-1]))
@@ -82,8 +82,8 @@ class _Replies:
         return np.where((found >= 0) & (self.conversation[found] == self.conversation), found, -1)
 
     def addressed(self, messages: pa.Table, refused: pa.Table) -> dict[str, pa.Array]:
-        """Whom each message addresses: by the dump, else the author of the message replied to, refused ones included.
-        A reply to a forgotten message loses its reference."""
+        """Whom each message addresses: the addressee that the dump states, else the author of the message, landed or
+        refused, that it replies to. A reply to a forgotten message loses its reference."""
         speaker, stated = one_chunk(messages["speaker"]), one_chunk(messages["addressee"])
         author = speaker.take(pa.array(self.parent, mask=self.parent < 0))
         kept = pa.array(self.is_reply)
@@ -112,7 +112,7 @@ class _Replies:
 
 
 def _turns(messages: pa.Table, replies: _Replies) -> dict[str, pa.Array]:
-    """The places of messages that stand in order."""
+    """The places of messages that are in order: none precedes the message that it replies to."""
     at, first, opens = replies.at, replies.first, replies.opens
     in_thread = _flags(messages["in_thread"])
     before = _one_before(np.maximum.accumulate(np.where(in_thread, -1, at)))
@@ -124,7 +124,7 @@ def _turns(messages: pa.Table, replies: _Replies) -> dict[str, pa.Array]:
     if (nobody := ~_flags(messages["is_person"], null=True)).any():
         another |= nobody & _flags(pc.match_substring_regex(speaker, _DELETED))
     leaves = (answered != at - 1) & ((answered < 0) | (answered != _one_before(answered)))
-    leaves |= in_thread != np.concatenate([[False], in_thread[:-1]])  # a channel does not see its threads
+    leaves |= in_thread != np.concatenate([[False], in_thread[:-1]])  # no turn is partly in a thread
     opens_turn = ~opens & (another | leaves)
     turns = np.cumsum(opens_turn)
     turn = turns - turns[first]
@@ -144,10 +144,11 @@ def _turns(messages: pa.Table, replies: _Replies) -> dict[str, pa.Array]:
 def _children_last(replies: _Replies) -> tuple[Integers, Flags]:
     """An order of the messages in which none precedes the one that it replies to, and whether each is in a cycle.
 
-    In conversations with a reply that comes too early, it moves to just after the last message of its chain; everything
-    else keeps its order. A reply to a message that is not there counts as one to the first message that replies to
-    nothing, which opens the conversation, as a submission of Reddit does. Each round doubles the length of the jump
-    along the chain: `last` is the last message on the way, `steps` its length; what never ends leads into a cycle.
+    A reply that comes before a message of its chain of replies moves to just after the last message of the chain; all
+    others keep their order. In a conversation with such a reply, a reply to a message that is not there counts as one
+    to the first message that replies to nothing, which opens the conversation, as a submission of Reddit does. Each
+    round doubles the length of the jump along the chain: `last` is the latest message on the way, `steps` the length of
+    the way. A chain that never ends leads into a cycle.
     """
     at, conversation = replies.at, replies.conversation
     suspect = np.isin(conversation, conversation[replies.parent > at])
@@ -183,21 +184,21 @@ def differs(values: pa.Array) -> Flags:
 
 
 def positions(wanted: pa.Array, values: pa.Array) -> Integers:
-    """Where each wanted value is first among the values, -1 if it is not there. Of shape (wanted,)."""
+    """Position of each wanted value's first occurrence among the values, -1 if there is none. Of shape (wanted,)."""
     found = pc.fill_null(pc.index_in(wanted, value_set=values, skip_nulls=True), -1)
     places: Integers = found.to_numpy(zero_copy_only=False).astype(np.int64)
     return places
 
 
 def _replaced(values: pa.Array, at: Integers, by: pa.Array) -> pa.Array:
-    """The values, with others at these places, which ascend."""
+    """The values with the values `by` at the positions `at`, which ascend."""
     mask = np.zeros(len(values), bool)
     mask[at] = True
     return pc.replace_with_mask(values, pa.array(mask), by)
 
 
 def _flags(values: pa.Array | pa.ChunkedArray, null: bool = False) -> Flags:
-    """Booleans of Arrow as numpy's. null: what null stands for."""
+    """Booleans of Arrow as a numpy array. null: the value that null becomes."""
     column = one_chunk(values) if isinstance(values, pa.ChunkedArray) else values
     flags: Flags = pc.fill_null(column, null).to_numpy(zero_copy_only=False)
     return flags
@@ -209,7 +210,7 @@ def _one_before(values: Integers) -> Integers:
 
 
 def _backwards(times: pa.Array, conversation: Integers) -> Flags:
-    """Whether each message is older than an earlier one of its conversation; without a time it is not."""
+    """Whether each message is older than an earlier one of its conversation; False for one without a time."""
     backwards = np.zeros(len(conversation), bool)
     valid = np.flatnonzero(times.is_valid().to_numpy(zero_copy_only=False))
     when = times.drop_null().to_numpy().astype(np.int64)
@@ -219,7 +220,7 @@ def _backwards(times: pa.Array, conversation: Integers) -> Flags:
     if suspect.any():
         _, rank = np.unique(when[suspect], return_inverse=True)
         of = which[suspect]
-        # In each conversation the ranks lie above all before, so that one running maximum serves for all.
+        # Ranks are raised above those of all earlier conversations, so that one running maximum serves for all.
         rank = rank + np.cumsum(np.concatenate([[False], of[1:] != of[:-1]])) * (len(rank) + 1)
         backwards[valid[suspect][1:]] = rank[1:] < np.maximum.accumulate(rank)[:-1]
     return backwards

@@ -1,4 +1,4 @@
-"""Turns, responses, the four sets of each speaker, and the candidates drawn from them, from `utterances`."""
+"""Makes from `utterances` the turns, responses, the four sets of each speaker, and candidates drawn from the sets."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def create_tables(tables: TableBuilder, corpus: str, speaker_scope: str, setting
 
 
 def draw(fill: Callable[..., None], values: Mapping[str, Any]) -> None:
-    """Fill `draws` with those of one kind of set, and `redraws` with one for each that has the response's text or is
-    from its context. fill: `create` or `append` of the tables."""
+    """Fill `draws` with negatives from one kind of set, and `redraws` with a new one for each that has the response's
+    text or is from its context. fill: the method `create` or `append` of a TableBuilder."""
     for table in ("draws", "redraws"):
         fill(table, f"2_speaker_tables/{table}", **values)
 
 
 def seed_hash(connection: duckdb.DuckDBPyConnection, seed: int) -> int:
-    """The seed as the statements that draw take it; needs the macros."""
+    """The hash of the seed, as the statements that draw take it. The macros of `sql` must have been created."""
     ((mixed,),) = connection.execute("SELECT mix64(?::UBIGINT)", [seed]).fetchall()
     return int(mixed)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Training:
-    """How a fit went. history: one dict per epoch. figures: of the chosen epoch, on the valid split.
+    """How a training went. history: one dict per epoch. figures: those of the best epoch, on the valid split.
 
     rows: number of examples by their use, such as "train". notes: remarks for readers of the figures.
-    warning: the note that says that nothing was learned, where that is so; otherwise empty.
+    warning: the note that nothing was learned, if that is so; otherwise empty.
     """
 
     history: tuple[Mapping[str, float], ...]

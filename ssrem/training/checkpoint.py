@@ -19,10 +19,10 @@ _ABOUT = "training.json"
 
 
 class Checkpoint:
-    """The latest state of one training in `folder`: safetensors, and JSON that has their name and sha256.
+    """The latest state of one training in `folder`: a safetensors file, and a JSON file with its name and sha256.
 
-    settings: everything but the data that the training depends on, a JSON value. data: the arrays that are learned
-    from. every: a state is written after each epoch and, unless None, after this number of steps.
+    settings: a JSON value with everything that the training depends on besides the data. data: the arrays that are
+    learned from. every: a state is written after each epoch and, unless None, after every so many steps.
     """
 
     def __init__(
@@ -53,9 +53,9 @@ class Checkpoint:
                 old.unlink()
 
     def read(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
-        """Tensors and `about` of the last state; None if there is none or it is damaged: the training starts anew.
+        """Tensors and `about` of the last state; None if there is none or it is damaged, so that training starts anew.
 
-        EvaluatorError if it is the state of a training with other settings or data.
+        Raises EvaluatorError if the state is that of a training with other settings or data.
         """
         if not (self.folder / _ABOUT).exists():
             return None

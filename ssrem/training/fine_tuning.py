@@ -19,22 +19,22 @@ from ssrem.training.checkpoint import Checkpoint
 from ssrem.training.trainer import Curve, Group, Loss, Schedule, Step, train
 
 CARD = "fine_tuned.json"
-"""File of a saved model: the settings, the loss before and after, and the hash of the weights."""
+"""File in a saved model's folder with the settings, the loss before and after, and the hash of the weights."""
 _STEPS_A_STATE = 50
 """After how many steps the state of an unfinished training is written."""
 
 
 class ResponseObjective(ABC):
-    """A language model, learned from responses in one epoch of `settings.steps` batches.
+    """Objective of training a language model on responses, in one epoch of `settings.steps` batches.
 
     The loss is the mean -log p of the tokens that are predicted. Raises EvaluatorError if the training split has no
     response.
     """
 
     name: ClassVar[str]
-    """begins messages"""
+    """Name of the objective, with which messages begin."""
     settings_model: ClassVar[type[Any]]
-    """its settings: steps, batch_size, held_out, context_share, context_turns, seed and its own"""
+    """Class of the settings: steps, batch_size, held_out, context_share, context_turns, seed and others of its own."""
     weight_decay: ClassVar[float] = 0.0
     tokenizer: Any
     model: Any
@@ -52,7 +52,7 @@ class ResponseObjective(ABC):
 
     @abstractmethod
     def read(self, texts: Sequence[tuple[Sequence[str], str]], random: np.random.Generator) -> Any:
-        """A batch of contexts, empty for responses that are read alone, and responses."""
+        """The batch of these pairs of context and response; the context is empty for a response that is read alone."""
 
     @abstractmethod
     def summed_loss(self, batch: Any) -> tuple[torch.Tensor, int]:
@@ -64,7 +64,7 @@ class ResponseObjective(ABC):
 
     @cached_property
     def held_out(self) -> list[Any]:
-        """Batches of the valid split, read once, so that every loss is of the same tokens."""
+        """Batches of held-out responses of the valid split, read once, so that every loss is of the same tokens."""
         seed, size = [self.settings.seed, 1], self.settings.batch_size
         rows = draw(self.candidates.rows(VALID), self.settings.held_out, seed)
         random = np.random.default_rng(seed)
@@ -86,7 +86,7 @@ class ResponseObjective(ABC):
         return Loss.averaged(total / count, len(rows))
 
     def validate(self, epoch: int) -> dict[str, float]:
-        """Mean -log p over the predicted tokens of the held-out responses; nothing where there is none."""
+        """valid_loss: the mean -log p of the predicted tokens of the held-out responses; empty if there are none."""
         self.model.eval()
         with torch.inference_mode():
             parts = [self.summed_loss(batch) for batch in self.held_out]
@@ -110,12 +110,13 @@ def fine_tune(
     progress: Progress | None = None,
     checkpoint: Path | None = None,
 ) -> Curve:
-    """Fine-tune the objective's model, and save it, its tokenizer and a card in `folder` as transformers does.
+    """Fine-tune the objective's model, and save it and its tokenizer in `folder` as transformers does, with `CARD`.
 
-    Adam, in bf16 where the hardware has it; the learning rates rise over the first tenth of the steps and then fall to
-    0. The draws depend on the seed; the weights depend on it and, in the last digits, on hardware and number of
-    threads. Epoch 0 of the curve has the loss before. checkpoint: a folder for the unfinished training, from which the
-    next call with equal settings and data goes on. EvaluatorError if training diverges; `folder` is then not written.
+    Training uses Adam, in bf16 where the hardware has it; the learning rates rise over the first tenth of the steps and
+    then fall to 0. The draws depend on the seed; the weights depend on it and, in the last digits, on hardware and
+    number of threads. Epoch 0 of the curve has the loss before training. checkpoint: a folder for the unfinished
+    training, from which the next call with equal settings and data continues. Raises EvaluatorError if training
+    diverges; `folder` is then not written.
     """
     settings, model, candidates = objective.settings.model_dump(), objective.model, objective.candidates
     unfinished = None

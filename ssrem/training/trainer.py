@@ -19,7 +19,7 @@ from ssrem.training import Training
 from ssrem.training.checkpoint import Checkpoint
 
 _ADAM = "adam."
-# Examples are sorted by length within groups of this many batches: little padding, and still shuffled.
+# Examples are sorted by length within groups of this many batches, for little padding in a still random order.
 _BUCKET = 50
 _COUNTED = ("step", "total", "count", "history", "best_epoch", "best_loss")
 
@@ -33,9 +33,9 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True)
 class Step:
-    """Position of a training. number: of steps done, over all epochs. epoch: counted from 1.
+    """Position within a training. number: steps done before, over all epochs. epoch: counted from 1.
 
-    noise: for random draws in the loss; its state is part of the checkpoint.
+    noise: generator of random numbers for the loss; its state is part of the checkpoint.
     """
 
     number: int
@@ -45,7 +45,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Loss:
-    """Loss of a batch. mean: is minimised. total, count: train_loss of the learning curve is Σ total / Σ count."""
+    """Loss of a batch. mean: is minimised. total, count: the learning curve's train_loss is Σ total / Σ count."""
 
     mean: torch.Tensor
     total: float
@@ -53,7 +53,7 @@ class Loss:
 
     @classmethod
     def averaged(cls, mean: torch.Tensor, count: int) -> Loss:
-        """From the mean over `count` examples."""
+        """The loss of a batch whose mean over `count` examples is `mean`."""
         return cls(mean, float(mean.detach()) * count, count)
 
 
@@ -64,7 +64,7 @@ class Objective(Protocol):
         """The parameters that learn; all names differ."""
 
     def epochs(self) -> Iterator[Sequence[Rows]]:
-        """The batches of each epoch, without end; the same in every call, and equally many in each epoch."""
+        """The batches of one epoch after another, without end; the same in every call, and equally many per epoch."""
 
     def loss(self, rows: Rows, step: Step) -> Loss:
         """The loss of one batch."""
@@ -82,11 +82,11 @@ class Schedule:
 
     weight_decay: of Adam, added to the gradients or, if `decoupled`, subtracted from the weights (AdamW).
     patience: epochs without a lower validation loss before training stops, counted from epoch `patience_from`; None: it
-    never stops early. from_0: epoch 0, before training, is part of the history and can be the best one.
+    never stops early. from_0: whether epoch 0, before training, is part of the history and can be the best one.
     warmup: share of the steps over which the rates rise from 0, before they fall to 0; None: constant rates.
     decay_patience: epochs without a lower validation loss before the rates fall to a tenth; None: never.
     bf16: the device on which mixed precision is used if it has bfloat16; None: float32.
-    one_thread: see `one_thread`; for small models.
+    one_thread: whether torch runs on one thread, as suits small models; see the function `one_thread`.
     """
 
     epochs: int
@@ -104,9 +104,9 @@ class Schedule:
 
 
 class Curve(NamedTuple):
-    """The history, one dict per epoch, the epoch that was kept, and the duration.
+    """The course of a training. history: one dict per epoch. best_epoch: the epoch whose parameters were kept.
 
-    earlier: the part of `seconds` that passed before the checkpoint from which the training went on.
+    seconds: duration. earlier: the part of `seconds` before the checkpoint from which the training continued.
     """
 
     history: tuple[dict[str, float], ...]
@@ -122,7 +122,7 @@ class Curve(NamedTuple):
     def training(
         self, began: float, rows: Mapping[str, int], figures: Mapping[str, float], notes: Sequence[str] = ()
     ) -> Training:
-        """The record of a training; began: time.perf_counter at the start of this process's part of it."""
+        """The record of the training. began: time.perf_counter when this process began its part of the training."""
         seconds = self.earlier + time.perf_counter() - began
         return Training(self.history, self.best_epoch, seconds, rows, figures, tuple(notes))
 
@@ -136,8 +136,8 @@ def train(
 ) -> Curve:
     """Train, and leave the parameters in the state of the epoch with the lowest validation loss.
 
-    The examples of a step depend on the objective alone, dropout and noise on seed and step: a training that continues
-    from `checkpoint` has the result of an uninterrupted one. EvaluatorError if a loss is not finite.
+    The examples of a step depend only on the objective, dropout and noise on seed and step. A training that continues
+    from `checkpoint` therefore has the result of an uninterrupted one. Raises EvaluatorError if a loss is not finite.
     """
     with one_thread() if plan.one_thread else nullcontext():
         return _Run(objective, plan).to_the_end(progress, checkpoint)
@@ -198,7 +198,7 @@ class _Run:
         return Curve(tuple(self.history), self.best_epoch, seconds, self.earlier)
 
     def _update(self, rows: Rows, epoch: int, share: float) -> None:
-        """One step; its rates are `share` times those of the groups."""
+        """Do one step, with `share` times the learning rates of the groups."""
         for group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
             group["lr"] = rate * share
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
@@ -244,7 +244,7 @@ class _Run:
         return self.history[-1]["epoch"] - since >= self.plan.patience
 
     def _share(self, steps: int) -> float:
-        """The factor of the groups' rates in the next step."""
+        """The factor by which the groups' learning rates are multiplied in the next step."""
         if self.plan.warmup is not None:
             rising = max(1.0, self.plan.warmup * steps)
             return min(1.0, (self.step + 1) / rising, (steps - self.step) / max(1.0, steps - rising))
@@ -304,10 +304,10 @@ def shuffled_epochs(
     taken: int | None = None,
     lengths: NDArray[Any] | None = None,
 ) -> Iterator[list[Rows]]:
-    """Batches of `size` of `count` examples for any number of epochs, shuffled from the seed.
+    """Shuffled batches of `size` of `count` examples, for one epoch after another, without end; `seed` determines them.
 
-    taken: examples per epoch; the next epoch takes those that follow, so that all are used before one is repeated.
-    lengths (count,): a batch has examples of about one length; the order of the batches is random.
+    taken: examples per epoch; the next epoch continues with the following ones, so that all are used before any is
+    repeated. lengths (count,): if given, a batch has examples of similar length; the order of the batches is random.
     """
     order, between = (np.random.default_rng([*seed[:-1], seed[-1] + stream]) for stream in (0, 1))
     left = np.zeros(0, dtype=np.int64)
@@ -328,7 +328,7 @@ def shuffled_epochs(
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch on one thread: sums in the same order on every machine, and no oversubscription of cores."""
+    """Context in which torch uses one thread: sums have one order on all machines, and cores are not oversubscribed."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -346,7 +346,7 @@ def has_bf16(device: torch.device) -> bool:
 
 
 def precision(device: torch.device | None) -> AbstractContextManager[Any]:
-    """Inside, products are of bfloat16 if the device has it; float32 for None."""
+    """Context in which products are in bfloat16 if the device has it, else, and for None, in float32."""
     if device is None or not has_bf16(device):
         return nullcontext()
     mixed: AbstractContextManager[Any] = torch.autocast(device.type, torch.bfloat16)

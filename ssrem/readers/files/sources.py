@@ -1,4 +1,4 @@
-"""What the user names as a dump, such as a pattern, an archive or a URL, as files and folders of this machine."""
+"""Turns what the user names as a dump, such as a pattern, an archive or a URL, into local files and folders."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _URL = re.compile(r"(\w[\w+.-]*)://.")
 _PIECE = 1 << 20
 _PACKAGES = {"http": "aiohttp", "https": "aiohttp", "hf": "huggingface_hub", "s3": "s3fs", "gs": "gcsfs"}
 MOST_FILES = 100_000
-"""Most entries of an archive."""
+"""Most entries that an archive may have."""
 SMALL, MOST_TIMES = 256 << 20, 200
-"""An archive that unpacks to more than SMALL bytes, and to more than MOST_TIMES its size, is taken for a bomb. Text
-packs to about a tenth; deflate cannot pack to less than a thousandth."""
+"""An archive that unpacks to more than SMALL bytes, and to more than MOST_TIMES its size, is treated as a decompression
+bomb. Text packs to about a tenth; deflate cannot pack to less than a thousandth."""
 _BY_HAND = "unpack it, and give the folder"
 _DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, NotImplementedError, ValueError)
 
@@ -40,7 +40,7 @@ class Held:
         self.source, self.folder = source, folder_of(self)
 
     def target(self, name: str) -> Path:
-        """Where a file with a name that comes from outside is written; DumpError if it leads out of the folder."""
+        """The path in the folder for a file whose name comes from outside; DumpError if the name leads out of it."""
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\\" in name or not path.parts:
             raise DumpError(
@@ -52,7 +52,7 @@ class Held:
 
 
 def as_given(error: DumpError, held: Iterable[object]) -> DumpError:
-    """The error with the sources, as the user named them, instead of the folders that they were unpacked to."""
+    """The error, with temporary folders in its message replaced by the sources as the user named them."""
     message = str(error)
     for one in held:
         if isinstance(one, Held):
@@ -61,7 +61,8 @@ def as_given(error: DumpError, held: Iterable[object]) -> DumpError:
 
 
 def base_name(source: str) -> str:
-    """The last part of a source's name, or of its folder's name for a pattern or if there is none."""
+    """The last part of a path or URL; for a pattern, the name of the folder above its first wildcard; for `.` or `..`,
+    the name of that folder."""
     if _URL.match(source):
         return PurePosixPath(re.split(r"[?#]", source.partition("://")[2])[0]).name
     path = PurePosixPath(source)
@@ -72,12 +73,12 @@ def base_name(source: str) -> str:
 
 
 def common_name(sources: Iterable[str]) -> str:
-    """The name of the folder in which several sources lie."""
+    """The name of the deepest folder in which all sources lie."""
     return common_folder([Path(source).resolve() for source in sources]).name
 
 
 def absolute(source: str) -> str:
-    """A source that is valid in any working directory: paths and patterns become absolute."""
+    """The source in a form valid in any working directory: absolute paths and patterns; "standard input" for `-`."""
     if source == STDIN:
         return "standard input"
     if _is_pattern(source) and not _URL.match(source):
@@ -94,7 +95,7 @@ def common_folder(paths: list[Path]) -> Path:
 
 
 def located(source: str) -> tuple[list[Path], Held | None]:
-    """The files or folders that a source names, and the folder that holds them if they were fetched.
+    """The files or folders that a source names, and the temporary folder that holds them if they were fetched.
 
     DumpError if the source cannot be read, or the disk is too small for it.
     """
@@ -122,7 +123,7 @@ def _is_pattern(source: str) -> bool:
 
 
 def _fetched(source: str, held: Held) -> Path:
-    """What is piped in, or the file at a URL, written into the folder."""
+    """Write what is piped in, or the file at a URL, into the temporary folder, and return its path."""
     if source == STDIN:
         if sys.stdin.isatty():
             raise DumpError(
@@ -166,11 +167,11 @@ def is_archive(file: DumpFile) -> bool:
 
 
 def unpacked(path: Path) -> tuple[Path, Held]:
-    """What to read of an archive, its single file or the deepest folder with all files, and the folder that holds it.
+    """Unpack an archive; return its single file or the deepest folder with all files, and the temporary folder.
 
-    Nothing is written outside that folder. DumpError for links and devices, names that lead out of the folder or occur
-    twice, more than MOST_FILES entries, a bomb (see SMALL), archives that are damaged or encrypted, and such without a
-    file or with an archive alone.
+    Nothing is written outside the temporary folder. DumpError for links and devices, names that lead out of the folder
+    or occur twice, more than MOST_FILES entries, a decompression bomb (see SMALL), and archives that are damaged,
+    encrypted, without a file, or with another archive as their only file.
     """
     held = Held(str(path))
     most, size = max(SMALL, MOST_TIMES * path.stat().st_size), 0
@@ -204,7 +205,7 @@ def unpacked(path: Path) -> tuple[Path, Held]:
 
 
 def _entries(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    """Name and content of each file of the archive."""
+    """Yield the name and content of each file of the archive."""
     file = DumpFile(path)
     if file.head.startswith(b"PK"):
         with zipfile.ZipFile(path) as archive:
@@ -233,5 +234,5 @@ def _link(path: Path, name: str) -> DumpError:
 
 
 def _is_side_file(path: Path, folder: Path) -> bool:
-    """What systems add to archives: hidden files, and macOS's resource forks."""
+    """Whether it is a file that systems add to archives: a hidden file, or a resource fork of macOS."""
     return any(part.startswith(".") or part == "__MACOSX" for part in path.relative_to(folder).parts)

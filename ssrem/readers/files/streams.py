@@ -30,9 +30,9 @@ LONGEST_ROW = 128 << 20
 LARGEST_JSON = 1 << 30
 """Most bytes of a file that is one JSON value, which is read into memory as a whole, and takes some six times that."""
 BLOCK = 8 << 20
-"""Bytes of a block of lines."""
+"""About how many bytes a block of lines has."""
 SAMPLE_ROWS = 1_000
-"""Rows that show what the columns hold."""
+"""Number of first rows that are read to find out what the columns hold."""
 
 _FOREIGN = {b"%pdf": "a PDF file", b"sqlite format 3": "an SQLite database", b"{\\rtf": "an RTF document"}
 _FOREIGN |= dict.fromkeys((b"\x89png", b"gif8", b"\xff\xd8\xff"), "a picture")
@@ -53,20 +53,20 @@ class Meter:
 class DumpFile:
     """A file or folder of a dump.
 
-    encoding: of its text, by default UTF-8, or UTF-16 if it begins with its byte order mark. What is decoded to UTF-8
-    keeps bytes that are invalid in the encoding. meter: counts what is read. Methods raise DumpError for compressed
-    data that is damaged and for rows that are longer than LONGEST_ROW.
+    encoding: of its text; by default UTF-8, or UTF-16 if it begins with that byte order mark. Other encodings are
+    converted to UTF-8; bytes that are invalid in them stay invalid in UTF-8. meter: counts what is read. Methods raise
+    DumpError for compressed data that is damaged and for rows that are longer than LONGEST_ROW.
     """
 
     def __init__(self, path: Path, encoding: str | None = None, meter: Meter | None = None) -> None:
         self.path, self.encoding, self.meter = path, encoding, meter or Meter()
 
     def __truediv__(self, name: str) -> DumpFile:
-        """A file in the folder."""
+        """The file called `name` in this folder."""
         return DumpFile(self.path / name, self.encoding, self.meter)
 
     def close(self) -> None:
-        """Forget what was read."""
+        """Free the memory of what was read."""
         for name in ("head", "json", "value", "first_rows"):
             self.__dict__.pop(name, None)
 
@@ -76,7 +76,7 @@ class DumpFile:
 
     @cached_property
     def head(self) -> bytes:
-        """The first 64 kB of the content, or up to its end or a damaged place; none of a folder."""
+        """The first 64 kB of the content; empty for a folder, and if the file is damaged there."""
         try:
             return b"" if self.path.is_dir() else next(self.chunks(1 << 16), b"").removeprefix(UTF8_BOM)
         except DumpError:
@@ -141,9 +141,10 @@ class DumpFile:
                 yield piece
 
     def blocks(self, size: int = 0) -> Iterator[bytes]:
-        """The content in blocks of whole lines, of about BLOCK bytes, or one longer line.
+        """The content in blocks of whole lines, or of one longer line.
 
-        A byte order mark at the start is removed. Only the last block may lack the final newline.
+        size: about how many bytes a block has; BLOCK if 0. A byte order mark at the start is removed. Only the last
+        block may lack the final newline.
         """
         held: list[bytes] = []
         held_bytes = lines = 0
@@ -164,7 +165,7 @@ class DumpFile:
             yield b"".join(held)
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Number, from 1, and bytes without the newline of every line."""
+        """Yield (number from 1, bytes without the newline) of every line."""
         first = 1
         for block in self.blocks():
             lines = block.removesuffix(b"\n").split(b"\n")
@@ -185,11 +186,11 @@ class DumpFile:
 
     @cached_property
     def json(self) -> str | None:
-        """How the content is JSON: an object a line (`lines`), or one `value`; None if it does not look like JSON."""
+        """`lines` if the content looks like JSON lines, `value` if it looks like one JSON value, else None."""
         start = self.head.lstrip()
         if self.path.is_dir() or self.is_parquet:
             return None
-        # `[12:30] <nick>` begins a log.
+        # A bracket alone may begin a chat log: `[12:30] <nick>`.
         is_list = start[:1] == b"[" and start[1:].lstrip()[:1] in (b"{", b"[")
         blocks, otherwise = self.blocks(1 << 16), "value" if is_list or start[:1] == b"{" else None
         try:
@@ -209,20 +210,21 @@ class DumpFile:
     def value(self) -> Any:
         """The JSON value that the file is; DumpError if it is broken, nests too deeply or is larger than LARGEST_JSON.
 
-        Text that is not UTF-8 has halves of surrogate pairs in it, which UTF-8 cannot encode.
+        Bytes that are not UTF-8 become lone surrogates, which UTF-8 cannot encode.
         """
         return json_value(self.content(LARGEST_JSON), str(self.path))
 
     @property
     def members(self) -> dict[str, Any]:
-        """The object that the file is; empty for other content."""
+        """The members of the JSON object that the file is; empty for other content."""
         value = self.value if self.json == "value" else None
         return value if isinstance(value, dict) else {}
 
     def rows(self) -> Iterator[tuple[int, object, object]]:
-        """Number, value and source of each row of JSON lines, of one JSON value, or of Parquet.
+        """Yield (number from 1, value, source) of each row of JSON lines, of one JSON value, or of Parquet.
 
-        The source is the line, of other rows the value. The value of a line that is not JSON is None.
+        The source of a JSON line is its bytes, that of other rows their value. The value of a line that is not JSON is
+        None.
         """
         if self.json == "lines":
             yield from ((number, row_of(line), line) for number, line in self.lines() if line.strip())
@@ -234,7 +236,7 @@ class DumpFile:
     def first_rows(self) -> list[dict[str, Any]]:
         """The first objects among the rows of JSON or Parquet, at most SAMPLE_ROWS."""
         rows = (row for _, row, _ in self.rows() if isinstance(row, dict))
-        with suppress(*([DumpError] if self.is_parquet else [])):  # the reader of tables may read it
+        with suppress(*([DumpError] if self.is_parquet else [])):  # ParquetReader may be able to read it
             return list(islice(rows, SAMPLE_ROWS))
         return []
 
@@ -253,7 +255,7 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _keep_bytes(error: UnicodeError) -> tuple[str, int]:
-    """Error handler of codecs: keeps bytes that are invalid in an encoding, so that the text is invalid as UTF-8."""
+    """Error handler for codecs: keeps bytes that are invalid in an encoding as bytes that are invalid in UTF-8."""
     if not isinstance(error, UnicodeDecodeError) or error.object[error.start : error.end].isascii():
         raise error
     faulty = error.object[error.start : error.end]
@@ -264,7 +266,7 @@ codecs.register_error("ssrem-keep-bytes", _keep_bytes)
 
 
 def checked_encoding(name: str | None) -> str | None:
-    """The value of `--encoding`; DumpError if Python has no such encoding of text."""
+    """Python's name for the value of `--encoding`; DumpError if Python has no such encoding of text."""
     if name is None:
         return None
     try:
@@ -285,12 +287,12 @@ def text_name(path: Path, folder: Path | None = None) -> str:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The file itself, or the files of a folder and its subfolders, sorted; names that begin with a dot are hidden."""
+    """The file itself, or the files of a folder and its subfolders, sorted, without names that begin with a dot."""
     return sorted(_files_in(path, set())) if path.is_dir() else [path]
 
 
 def _files_in(folder: Path, seen: set[Path]) -> Iterator[Path]:
-    """Files of a folder and its subfolders; folders in `seen` are skipped, since links may lead to them again."""
+    """Yield the files of a folder and its subfolders; folders in `seen` are skipped, since links may lead back."""
     if folder.resolve() in seen:
         return
     seen.add(folder.resolve())
@@ -325,8 +327,8 @@ def too_long(path: Path, row: str) -> DumpError:
 
 
 def _window(head: bytes) -> int:
-    """The window in bytes of the zstd data that begins with `head` (RFC 8878, section 3.1.1.1); 0 where the content is
-    one segment, which is no longer than its window."""
+    """The window in bytes of the zstd data that begins with `head` (RFC 8878, section 3.1.1.1); 0 if the head
+    states none, since the content is one segment."""
     if len(head) < 6 or head[4] & 0x20:
         return 0
     base = 1 << (10 + (head[5] >> 3))
@@ -334,7 +336,7 @@ def _window(head: bytes) -> int:
 
 
 def _wide_frames(stored: Any) -> Iterator[bytes]:
-    """The content of zstd data with windows of up to 2 GB, such as Pushshift's; OSError if it is damaged."""
+    """Yield the content of zstd data with windows of up to 2 GB, such as Pushshift's; OSError if it is damaged."""
     try:
         import zstandard
     except ModuleNotFoundError:

@@ -1,6 +1,6 @@
 """Chat logs: a row is a conversation with a list of messages, whose speakers are roles.
 
-ChatReader serves exports of chat programs, too, whose messages lie among entries that nobody said.
+ChatReader is also the base of readers of chat programs' exports, in which some entries are not what anybody said.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LISTS = ("messages", "conversation", "conversations", "items")
 """The keys of a row that may hold its messages, best first."""
 _SILENT = (*SILENT_ROLES, "function_call", "tool_call", "observation", "function_response")
 _SPOKEN = ("text", "input_text", "output_text", "refusal", "audio_transcription")
-"""Types of parts of a content with words."""
+"""Types of the parts of a content that hold words."""
 _OWNERS = {
     "conversation": (*ALIASES["conversation"], "conversation_hash", "id"),
     "speaker": (*ALIASES["speaker"], "owner", "owner_id", "hashed_ip"),
@@ -28,7 +28,7 @@ _OWNERS = {
 
 
 Said = tuple[dict[str, Any], dict[str, Any]]
-"""The fields of a message, as `Reader.message` takes a row, and the columns of RAW_SCHEMA that are known beside it."""
+"""The fields of a message, which `Reader.message` takes as its `row`, and the columns that it takes as `known`."""
 
 
 class ChatReader(Reader):
@@ -36,11 +36,13 @@ class ChatReader(Reader):
 
     @abstractmethod
     def said(self, entry: Any, chat: str | None) -> Said | list[str]:
-        """What a message holds; for an entry that nobody said the kinds of what is left out. Raises an error for one of
-        another form."""
+        """The fields of an entry that is a message; for an entry that nobody said, the kinds of what is left out.
+
+        Raises MalformedRowError, AttributeError, KeyError or TypeError for an entry of another form.
+        """
 
     def entry(self, file: str, line: int, entry: object, chat: str | None) -> Iterator[Record]:
-        """The record of an entry of the conversation `chat`, unless it is left out."""
+        """Yield the record of an entry of the conversation `chat`, or count it if it is left out."""
         known: dict[str, object] = {} if chat is None else {"conversation_id": chat}
         try:
             said = self.said(entry, chat)
@@ -54,14 +56,14 @@ class ChatReader(Reader):
 
 
 class OpenaiReader(ChatReader):
-    """Rows as OpenAI's interfaces have them, and as WildChat and LMSYS-Chat-1M are published: a 'conversation' record
-    for each row, then its messages; all with the number of the row.
+    """Chat logs in the form of OpenAI's API, in which WildChat and LMSYS-Chat-1M are published: a 'conversation' record
+    for each row, then its messages, all with the number of the row.
 
     A conversation's id is that of the row, or the row's number if the first rows have no ids. Speakers are roles; but
-    if the first rows name an owner, such as `user_id`, the owner speaks the turns of the role user, and the others are
-    seats of the conversation. A message's own `name` takes precedence over both. Messages of systems and tools, calls
-    of tools, and parts of contents without text, such as images, are left out and counted. A row with the id of an
-    earlier one is a 'duplicate_conversation', since its messages would continue another one; the ids are in memory.
+    if the first rows name an owner, such as `user_id`, the owner speaks the turns of the role user, and the other roles
+    are seats of the conversation alone. A message's own `name` takes precedence over both. Messages of systems and
+    tools, tool calls, and content parts without text, such as images, are left out and counted. A row with the id of an
+    earlier one is a 'duplicate_conversation', since its messages would continue that one; the ids are in memory.
     """
 
     format: ClassVar[str] = "openai"
@@ -78,7 +80,7 @@ class OpenaiReader(ChatReader):
 
     @classmethod
     def messages(cls, row: Mapping[str, Any]) -> list[Any] | None:
-        """The messages of a row."""
+        """The messages of a row; None if it has no list of messages."""
         return next((row[key] for key in _LISTS if isinstance(row.get(key), list)), None)
 
     def check(self, file: DumpFile) -> None:
@@ -86,7 +88,7 @@ class OpenaiReader(ChatReader):
             raise DumpError(
                 f"{self.format} takes --map conversation=KEY and speaker=KEY alone, with keys of a conversation"
             )
-        self.layout.map({})  # not of messages
+        self.layout.map({})  # the keys in `--map` are those of rows, not of messages
         keys = list(dict.fromkeys(key for row in file.first_rows for key in _fields(row)))
         check_header(file.path, keys, self.mapping, DumpError, "key")
         self._sources = FieldNames(self.mapping, _OWNERS, _LISTS).plan(tuple(keys)).sources
@@ -135,8 +137,8 @@ class OpenaiReader(ChatReader):
                 yield from self.entry(file.name, number, message, id)
 
     def _answered(self, row: Mapping[str, Any], messages: list[Any]) -> tuple[str, list[Any]]:
-        """The key of the answer that a row has beside messages of which a user's is the last, and the messages with it;
-        without one "" and the messages."""
+        """If the last message is a user's and the row has the answer under another key: that key, and the messages
+        followed by the answer. Else "" and the messages."""
         last = messages[-1] if messages and isinstance(messages[-1], dict) else {}
         role, content = self.keys
         for key in ALIASES["response"] if last.get(role) in ("user", "human") else ():
@@ -187,9 +189,9 @@ class SharegptReader(OpenaiReader):
 
 
 class ChatgptReader(OpenaiReader):
-    """The export of ChatGPT, conversations.json: of each conversation the branch that ends in `current_node`, read as
-    the messages of a chat log. Answers that were regenerated, and what followed them, are left out, as are calls of
-    tools, and what is not shown in the chat, such as thoughts and custom instructions."""
+    """ChatGPT's export, conversations.json. Of each conversation the branch that ends in `current_node` is read, as the
+    messages of a chat log. Left out are answers that were later regenerated and what followed them, tool calls, and
+    what the chat does not show, such as thoughts and custom instructions."""
 
     format: ClassVar[str] = "chatgpt"
     describes: ClassVar[str] = "ChatGPT's export, conversations with a tree of messages under `mapping`"
@@ -209,11 +211,12 @@ class ChatgptReader(OpenaiReader):
 
 
 _SHOWN, _CALLS = ("text", "multimodal_text"), ("code", "execution_output")
-"""Types of contents that the chat shows, and of those of calls of tools."""
+"""Types of content that the chat shows, and types of content of tool calls and their results."""
 
 
 def _branch(nodes: Mapping[str, Any], last: object) -> Iterator[dict[str, Any]]:
-    """The messages from the node `last` up to the first one; empty ones, such as the root's, are left out."""
+    """Yield the messages from the node `last` back to the first one, without empty ones, such as the root's. A message
+    that is left out is replaced by {"unsaid": kind of what is left out}."""
     for _ in nodes:
         node = nodes.get(last) if isinstance(last, str) else None
         if not isinstance(node, dict):

@@ -1,4 +1,4 @@
-"""Corpora of research as published: conversations in one JSON object, in lines of text, or in two files."""
+"""Research corpora as they are published: conversations in one JSON object, in lines of text, or in two files."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class TopicalChatReader(Reader):
     """Topical-Chat (Gopalakrishnan et al. 2019): for each conversation its 'conversation' record (metadata: article,
     configuration, ratings), then its messages.
 
-    `agent_1` and `agent_2` are seats: who the workers were is not published. `line` counts the messages of the file, or
-    the conversations for a conversation's own record.
+    The speakers `agent_1` and `agent_2` are seats, since who the workers were is not published. In records of messages
+    `line` counts the messages of the file, in records of conversations the conversations.
     """
 
     format: ClassVar[str] = "topical-chat"
@@ -76,10 +76,10 @@ class ChitchatReader(TopicalChatReader):
 
 
 class _LinesReader(Reader):
-    """A file of lines, each of which holds messages of one conversation."""
+    """Base of formats with lines, each of which holds one or more messages of one conversation."""
 
     first: ClassVar[re.Pattern[str]]
-    """How the first line begins."""
+    """Pattern that the beginning of the first line matches."""
 
     @classmethod
     def sniff(cls, file: DumpFile) -> bool:
@@ -87,7 +87,7 @@ class _LinesReader(Reader):
 
     @abstractmethod
     def said(self, number: int, line: str) -> Iterable[dict[str, str | None]] | None:
-        """The messages of a line; None if it has another form."""
+        """The messages of a line; None if the line does not have the form of the format."""
 
     def records(self, file: DumpFile) -> Iterator[Record]:
         for number, raw in file.lines():
@@ -100,8 +100,8 @@ class _LinesReader(Reader):
 
 
 class DailyDialogReader(_LinesReader):
-    """DailyDialog (Li et al. 2017), dialogues_text.txt: one conversation a line, with the line's number as its id; two
-    seats, A and B, speak in turn."""
+    """DailyDialog (Li et al. 2017), dialogues_text.txt: one conversation in each line, with the line's number as its
+    id. No speakers are named: two seats, A and B, speak in turn."""
 
     format: ClassVar[str] = "dailydialog"
     describes: ClassVar[str] = "lines of utterances that end with __eou__, as DailyDialog is published"
@@ -118,11 +118,11 @@ class DailyDialogReader(_LinesReader):
 
 
 class PersonaChatReader(_LinesReader):
-    """PersonaChat (Zhang et al. 2018) as ParlAI has it, numbered lines `N TEXT ⇥ ANSWER ⇥ ⇥ CANDIDATES`: what `partner`
-    says, then what `self` answers; both are seats.
+    """PersonaChat (Zhang et al. 2018) as ParlAI publishes it, numbered lines `N TEXT ⇥ ANSWER ⇥ ⇥ CANDIDATES`: what the
+    seat `partner` says, then what the seat `self` answers.
 
-    A number that does not grow starts a new conversation, which is called FILE:ORDINAL. Candidates are dropped; lines
-    of personas, and `__SILENCE__` where `self` speaks first, are left out.
+    A number N that is not above the one before starts a new conversation, whose id is FILE:ORDINAL. Candidates are
+    dropped; lines of personas, and `__SILENCE__` where `self` speaks first, are left out and counted.
     """
 
     format: ClassVar[str] = "personachat"
@@ -151,8 +151,8 @@ class PersonaChatReader(_LinesReader):
 
 
 class EmpatheticDialoguesReader(_LinesReader):
-    """EmpatheticDialogues (Rashkin et al. 2019): rows of eight cells, or nine where candidates follow, which are
-    dropped. Cells are not quoted, and a comma in one is written `_comma_`."""
+    """EmpatheticDialogues (Rashkin et al. 2019): rows of eight cells, or nine with candidates, which are dropped.
+    Cells are not quoted; a comma within a cell is written `_comma_`."""
 
     format: ClassVar[str] = "empathetic-dialogues"
     describes: ClassVar[str] = "a CSV file of EmpatheticDialogues, as published"
@@ -181,8 +181,9 @@ class CornellReader(Reader):
     """Cornell Movie-Dialogs: conversations in the order of movie_conversations.txt, each a record and its messages.
 
     A conversation's id is that of its first line; speaker and addressee are its two characters. A line that a
-    conversation names but the corpus lacks is a 'malformed_row' with the conversation's bytes. Lines of no conversation
-    and malformed rows of movie_lines.txt come last. The rows of movie_lines.txt (35 MB as distributed) are in memory.
+    conversation names but the corpus lacks is a 'malformed_row' with the conversation's bytes. Lines that no
+    conversation names and malformed rows of movie_lines.txt come last. The rows of movie_lines.txt (35 MB as
+    distributed) are in memory.
     """
 
     format: ClassVar[str] = "cornell"
@@ -193,7 +194,7 @@ class CornellReader(Reader):
 
     def records(self, file: DumpFile) -> Iterator[Record]:
         rows = dict(_rows(file / _LINES))
-        # Of several lines with an id, the first one.
+        # If several lines have the same id, the first one counts.
         numbers = {_SEPARATOR.split(row, 1)[0]: number for number, row in reversed(rows.items())}
         unnamed = dict.fromkeys(rows)  # numbers of the lines that no conversation has named yet
         for number, row in _rows(file / _CONVERSATIONS):

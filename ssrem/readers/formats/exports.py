@@ -22,14 +22,15 @@ _LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 
 
 def _scoped(chat: str | None, id: object) -> str | None:
-    """The id of a message, which is unique in its chat alone."""
+    """The id of a message as CHAT/ID, since it is unique in its chat alone. MalformedRowError if it is no id."""
     if isinstance(id, bool) or not isinstance(id, str | int | float | None):
         raise MalformedRowError
     return None if id is None else f"{chat}/{id}"
 
 
 class SlackReader(ChatReader):
-    """A folder a channel, in it a file a day; one conversation a channel, with ids of messages CHANNEL/TIME.
+    """A Slack export, a folder for each channel with a file for each day: a channel is one conversation, in which the
+    ids of messages are CHANNEL/TIME.
 
     Slack states only which message opened a thread, and lists all messages by time. A message of a thread is read as a
     reply to the thread's message before it; messages of the channel state no reply. Bots, which have ids of their own,
@@ -42,7 +43,7 @@ class SlackReader(ChatReader):
     not_people: ClassVar = ("USLACKBOT",)
     optional: ClassVar = ("users.json", "org_users.json")
     broadcasts: ClassVar = ("thread_broadcast", "reply_broadcast")
-    """Subtypes of messages of a thread that the channel shows, too."""
+    """Subtypes of messages in a thread that the channel shows, too."""
     written: ClassVar = (None, "me_message", "file_share", "bot_message", "tombstone", *broadcasts)
     """Subtypes of messages that people or bots wrote, deleted ones included; all others are notices (joins, topics)."""
 
@@ -54,7 +55,7 @@ class SlackReader(ChatReader):
         return [*super().files_in(path), *filter(Path.is_file, path.glob(_DAYS))]
 
     def records(self, file: DumpFile) -> Iterator[Record]:
-        self._latest: dict[str, str | None] = {}  # the first message of each thread → its latest one so far
+        self._latest: dict[str, str | None] = {}  # id of a thread's first message → id of its latest so far
         users = super().files_in(file.path)
         contents = (parse_json((file / path.name).content()) for path in users)
         self._users = dict(user for content in contents for user in _users(content))
@@ -90,7 +91,7 @@ class SlackReader(ChatReader):
 
 
 def _users(users: object) -> Iterator[tuple[str, tuple[object, bool]]]:
-    """Id of each user in users.json, with the name shown, and whether it is a bot."""
+    """Yield (id, (name shown, whether it is a bot)) of each user in the content of users.json."""
     for user in users if isinstance(users, list) else ():
         if isinstance(user, dict) and isinstance(user.get("id"), str):
             profile = user.get("profile")
@@ -99,25 +100,25 @@ def _users(users: object) -> Iterator[tuple[str, tuple[object, bool]]]:
 
 
 def _shown(link: re.Match[str]) -> str:
-    """A link, mention or channel as Slack displays it, but people by their ids."""
+    """The text of a link, mention or channel as Slack displays it, except that people are shown by their ids."""
     sign, target, label = link.groups()
     return f"@{target}" if sign == "@" else {"#": "#", "!": "@"}.get(sign, "") + (label or target)
 
 
 class DiscordReader(ChatReader):
     """A channel as DiscordChatExporter writes it: its 'conversation' record (metadata: guild, channel), then its
-    messages; `line` is their number in the file.
+    messages; `line` is the number of a message in the file.
 
-    The metadata of messages hold `bot` if the author is a bot. Bots are not people, nor is 'Deleted User', the one
-    account in place of all deleted ones.
+    The metadata of messages hold `bot` if the author is a bot. Bots are not people, nor is 'Deleted User', the account
+    that stands for all deleted ones.
     """
 
     format: ClassVar[str] = "discord"
     describes: ClassVar[str] = "a channel that DiscordChatExporter wrote as JSON"
     not_people: ClassVar[tuple[str, ...]] = ("456226577798135808",)  # Deleted User
     replies: ClassVar = ("Reply", "19")
-    """Types of replies; versions of the exporter that did not know them write Discord's number. Of other types people
-    write `Default` alone; the rest are notices (joins, pins, calls, boosts) or commands to bots."""
+    """Message types of replies; older versions of the exporter write Discord's number of the type. The only other type
+    that people write is `Default`; the rest are notices (joins, pins, calls, boosts) or commands to bots."""
 
     @classmethod
     def sniff(cls, file: DumpFile) -> bool:
@@ -125,7 +126,7 @@ class DiscordReader(ChatReader):
 
     @staticmethod
     def chats(export: Mapping[str, Any]) -> Iterator[tuple[object, dict[str, Any], object]]:
-        """Id, metadata and messages of each chat in the file."""
+        """Yield (id, metadata, messages) of each chat in the file."""
         channel, about = export.get("channel"), {name: export.get(name) for name in ("guild", "channel")}
         id = channel.get("id", channel.get("name")) if isinstance(channel, dict) else None
         yield id, about, export.get("messages")
@@ -160,9 +161,9 @@ class DiscordReader(ChatReader):
 
 
 class TelegramReader(DiscordReader):
-    """One chat as Telegram Desktop exports it, or all; the metadata of their records are name and type.
+    """Telegram Desktop's export of one chat or of all; the metadata of a conversation are its chat's name, type and id.
 
-    Ids of messages, which start again in each chat, become CHAT/ID. Times are those in UTC where the export has them.
+    Ids of messages, which start again in each chat, become CHAT/ID. Times are in UTC if the export states them so.
     """
 
     format: ClassVar[str] = "telegram"
@@ -208,10 +209,10 @@ class TelegramReader(DiscordReader):
 
 
 class MattermostReader(Reader):
-    """A bulk export of Mattermost: JSON lines, of which those of type `post` and `direct_post` hold threads, a post and
-    its replies. Lines of other types (users, channels, teams) are left out.
+    """A bulk export of Mattermost: JSON lines, of which those of type `post` and `direct_post` each hold a thread, a
+    post with its replies. Lines of other types (users, channels, teams) are left out.
 
-    A post has no id: its conversation is CHANNEL/TIME/USER, of a direct one MEMBERS/TIME/USER.
+    Posts have no ids: the conversation of a post is TEAM/CHANNEL/TIME/USER, of a direct post MEMBERS/TIME/USER.
     """
 
     format: ClassVar[str] = "mattermost"
@@ -241,5 +242,5 @@ class MattermostReader(Reader):
 
 
 def _posted(row: Mapping[str, Any]) -> list[str]:
-    """The kind of a line that is a post."""
+    """The kind of a line that is a post, as a list with one member; empty for other lines."""
     return [kind for kind in ("post", "direct_post") if row.get("type") == kind]

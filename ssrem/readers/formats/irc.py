@@ -35,7 +35,7 @@ _LINE = re.compile(
     """,
     re.VERBOSE,
 )
-"""A line of a log: a message, a new nick, a notice, which may open a day, or an action."""
+"""Matches a line of a log: a message, a change of nick, a notice, which may begin a new day, or an action."""
 _DATE = re.compile(r"(\d{4})[-_.]?(\d\d)[-_.]?(\d\d)(?!\d)")
 _ADDRESSED = re.compile(r"([^\s:,]+)[:,](?:\s|$)")
 _FORMATTING = re.compile(r"\x03(?:\d{1,2}(?:,\d{1,2})?)?|[\x02\x0f\x11\x16\x1d-\x1f]")
@@ -45,11 +45,13 @@ _HEAD_BYTES = 16_384
 
 
 class IrcReader(Reader):
-    """A log, or a folder of logs; each day of a file is a conversation, with the name of the file as its id.
+    """A log, or a folder of logs. Each day of a file is a conversation; its id is the name of the file, followed by the
+    date if the name does not contain it.
 
-    Nicks that renames link anywhere in the dump are one person, named by the first of them; nicks such as Guest123,
-    which the server gives to anybody, are not linked. `nick:` or `nick,` at the start of a message is its addressee if
-    that nick speaks in the file. Notices of joins, parts, modes and topics are left out. The nicks are in memory.
+    Nicks that are linked by renames anywhere in the dump are one person, who is called by the first of them; nicks such
+    as Guest123, which the server gives to anybody, are not linked. `nick:` or `nick,` at the start of a message names
+    its addressee if that nick speaks in the file. Notices of joins, parts, modes and topics are left out. The nicks are
+    in memory.
     """
 
     format: ClassVar[str] = "irc"
@@ -60,8 +62,8 @@ class IrcReader(Reader):
 
     @classmethod
     def sniff(cls, file: DumpFile) -> bool:
-        """Whether most of the first lines have this form, and somebody speaks; not of a table with well-known columns,
-        although its cells may begin with `<p>` or `<mention>`."""
+        """Whether at least half of the first lines have the form of a log, and somebody speaks. A table with well-known
+        columns is not a log, although its cells may begin with `<p>` or `<mention>`."""
         written = [line for line in file.head[:_HEAD_BYTES].split(b"\n") if line.strip()]
         lines = list(map(_parsed, written))
         # `<root>` alone, without text and time, may be markup.
@@ -117,7 +119,7 @@ class IrcReader(Reader):
 
 
 def _people_in(files: Iterable[DumpFile]) -> tuple[dict[str, str], dict[Path, set[str]]]:
-    """Nick → person, and the nicks that speak in each file; nicks in lower case, since case does not matter."""
+    """Nick → person, and file → nicks that speak in it; nicks are in lower case, since case does not matter."""
     groups: dict[str, list[str]] = {}  # nick → all nicks of its person, first one first
     speakers: dict[Path, set[str]] = {}
     for file in files:
@@ -135,14 +137,14 @@ def _people_in(files: Iterable[DumpFile]) -> tuple[dict[str, str], dict[Path, se
 
 
 def _parsed(raw: bytes) -> re.Match[str] | None:
-    """The parts of a line, see _LINE; None if it has another form."""
+    """The match of _LINE for a line; None if the line has another form or is not UTF-8."""
     with suppress(UnicodeDecodeError):
         return _LINE.match(_FORMATTING.sub("", raw.decode()).strip())
     return None
 
 
 def _nick(line: re.Match[str]) -> str | None:
-    """Who says or does something in a line."""
+    """The nick that says or does something in a line; None for a rename or a notice."""
     return line["nick"] or line["column"] or line["actor"]
 
 

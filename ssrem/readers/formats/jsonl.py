@@ -1,4 +1,4 @@
-"""JSON: an utterance a row, or a conversation a row with a list of utterances; and the folders that ConvoKit dumps.
+"""JSON whose rows are utterances, or conversations with a list of utterances; and folders that ConvoKit dumped.
 
 Arrow reads blocks of similar lines as whole columns. Lines with anything unusual are read again one by one, which gives
 the same rows, and the exact bytes of the lines that cannot be read.
@@ -29,9 +29,9 @@ from ssrem.readers.times import NotVectorisableError
 UTTERANCES = "utterances"
 """The key whose list makes a row a conversation."""
 _FEW_ROWS = 512
-"""Lines that are read one by one where some cannot be read as columns."""
+"""Number of lines in each part into which a block is divided if it cannot be read as columns as a whole."""
 _MOST_LOOKED_AT = 50_000
-"""Rows in which a key that `--map` names must occur."""
+"""Number of first rows, at least one of which must have each key that `--map` names."""
 _OTHER_LISTS = ("turns", "dialog", "dialogue", "messages")
 """Keys whose list makes a row without a text of its own a conversation; its entries may be texts alone."""
 
@@ -39,11 +39,11 @@ _OTHER_LISTS = ("turns", "dialog", "dialogue", "messages")
 class JsonlReader(Reader):
     """JSON lines. Keys that no field uses go to the metadata, unless they are null.
 
-    A conversation row gives one 'conversation' record and then its messages, all with the row's number. If turns are
-    texts alone, two seats, A and B, speak in turn, or those whom a list `speakers` names one by one; the row is
-    'speaker_count' if it is shorter or longer. The id of a conversation without one is the number of its row. A tree
-    of messages, a `prompt` with nested `replies`, is a conversation, too. In one JSON value or Parquet, `line` is the
-    number of the row.
+    A row that is a conversation gives one 'conversation' record and then its messages, all with the row's number. If
+    turns are only texts, a list `speakers` names the speaker of each, or else two seats, A and B, speak in turn. If
+    that list has more or fewer members than there are turns, the problem of the row is 'speaker_count'. A conversation
+    without an id has the number of its row as its id. A tree of messages, a `prompt` with nested `replies`, is a
+    conversation, too. In one JSON value or Parquet, `line` is the number of the row.
     """
 
     format: ClassVar[str] = "jsonl"
@@ -53,12 +53,12 @@ class JsonlReader(Reader):
     takes_mapping: ClassVar[bool] = True
     kind_of_column: ClassVar[str] = "key"
     _type: pa.DataType = pa.struct([])
-    """The type that represents messages exactly, as far as they are known."""
+    """The Arrow type that represents the messages seen so far exactly."""
     _paths: Paths | None = None
 
     @classmethod
     def sniff(cls, file: DumpFile) -> bool:
-        if cls.required:  # a folder
+        if cls.required:  # the dumps of this format are folders
             return super().sniff(file)
         if file.is_parquet:
             reader = cls([file])
@@ -91,7 +91,7 @@ class JsonlReader(Reader):
         self._note_lists(rows[0])
 
     def _check_pairs(self, path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-        """DumpError if pairs do not begin with a speaker: nearly every one begins with another text."""
+        """Raise DumpError if pairs do not begin with a speaker: more than half of the first members differ."""
         lists = [(key, entries) for row in rows for key, entries in row.items() if _are_pairs(entries)]
         firsts = [pair[0] for _, entries in lists for pair in entries]
         if self._paths is None and len(firsts) >= FEW and 2 * len({*firsts}) > len(firsts):
@@ -125,14 +125,14 @@ class JsonlReader(Reader):
                     yield None if alone else number, message
 
     def _listed_entries(self, row: dict[str, Any]) -> list[Any] | None:
-        """The messages of a row that holds several; None for one that is a message."""
+        """The messages of a row that holds a list of them; None for a row that is a message itself."""
         if self._paths is not None:
             return self._paths.messages(row)[1]
         entries = self._entries(row)
         return entries if isinstance(entries, list) else None
 
     def _entries(self, row: Mapping[str, Any]) -> object:
-        """The messages of a row that is a conversation; None for a message."""
+        """The messages of a row that is a conversation, a list unless they are malformed; None for a message."""
         if row.get(UTTERANCES) is not None:
             return self._listed(row[UTTERANCES])
         prompt = row.get("prompt")
@@ -147,8 +147,8 @@ class JsonlReader(Reader):
         return next((entries for entries in lists if isinstance(entries, list)), messages)
 
     def _listed(self, value: object) -> object:
-        """An object with a list of speakers and one of texts, as data sets of Hugging Face are stored, as the list of
-        messages; any other value unchanged."""
+        """Convert an object with a list of speakers and one of texts, as Hugging Face stores data sets, to a list of
+        messages; any other value is returned unchanged."""
         if not isinstance(value, dict) or not self._names_message(value):
             return value
         if not all(isinstance(part, list) for part in value.values()) or len({*map(len, value.values())}) > 1:
@@ -156,15 +156,15 @@ class JsonlReader(Reader):
         return [dict(zip(value, parts, strict=True)) for parts in zip(*value.values(), strict=True)]
 
     def _are_messages(self, value: object) -> bool:
-        """Whether it is a list of objects of which the first has a speaker and a text."""
+        """Whether a value is a list whose first member is an object with a speaker and a text."""
         return isinstance(value, list) and bool(value) and self._names_message(value[0])
 
     def _names_message(self, value: object) -> bool:
-        """Whether it is an object with a speaker and a text."""
+        """Whether a value is an object with a speaker and a text."""
         return isinstance(value, dict) and {"speaker", "text"} <= self.layout.plan((*value,)).sources.keys()
 
     def _check_again(self, file: DumpFile) -> None:
-        """Of several files, each may hold the mapped columns elsewhere."""
+        """Find the mapped keys again for a file of several, each of which may hold them elsewhere."""
         if self.mapping and len(self.parts) > 1:
             self.check(file)
 
@@ -191,7 +191,7 @@ class JsonlReader(Reader):
             number += len(lines)
 
     def _learn(self, rows: Iterable[object]) -> None:
-        """Learn the types of the values of messages."""
+        """Extend `_type` to represent the messages among these rows, too."""
         messages = [row for row in rows if isinstance(row, dict) and self._entries(row) is None]
         if messages:
             self._type = _merged(self._type, exact_type(messages))
@@ -204,7 +204,7 @@ class JsonlReader(Reader):
         content = content.replace(b"\r\n", b"\n") if b"\r" in content else content
         signs = np.frombuffer(content, np.uint8)
         ends = np.flatnonzero(signs[:-1] == ord("\n"))
-        # In valid JSON, `}` newline `{` is between top-level values only: with as many of them as lines, each has one.
+        # In valid JSON, `}` newline `{` is between top-level values only: if all newlines are such, each line is one.
         if not ((signs[ends - 1] == ord("}")).all() and (signs[ends + 1] == ord("{")).all()):
             return None
         try:
@@ -227,7 +227,7 @@ class JsonlReader(Reader):
         self._learn(rows[::32])
 
     def _row(self, row: object, file: str, number: int, raw: object) -> Iterator[Record]:
-        """The records of a row; raw: its bytes, or its value."""
+        """Yield the records of a row. raw: its bytes, or its value."""
         if not isinstance(row, dict):
             yield malformed(file, number, raw, "broken_json")
         elif isinstance(raw, bytes) and b"\\u" in raw and not encodable(json.dumps(row, ensure_ascii=False)):
@@ -246,7 +246,7 @@ class JsonlReader(Reader):
     def _conversation(
         self, row: dict[str, Any], entries: object, file: str, number: int, raw: object
     ) -> Iterator[Record]:
-        """The records of a row that holds a conversation."""
+        """Yield the records of a row that holds a conversation with these entries."""
         sources = self.layout.plan(tuple(name for name in row if row[name] is not entries)).sources
         columns = sources.get("conversation") or (
             () if "conversation" in self.mapping else sources.get("id", ())
@@ -287,7 +287,10 @@ def _are_pairs(value: object) -> bool:
 
 
 def _of_texts(entries: list[Any], speakers: object) -> list[Any]:
-    """Texts, and pairs of a speaker and a text, as messages; none where the speakers of texts are more or fewer."""
+    """Convert texts, or pairs of a speaker and a text, to messages; other entries are returned unchanged.
+
+    Empty if `speakers` is a list with more or fewer members than there are texts.
+    """
     if _are_pairs(entries):
         return [{"speaker": str(speaker), "text": text} for speaker, text in entries]
     if not all(isinstance(entry, str) for entry in entries):
@@ -298,7 +301,7 @@ def _of_texts(entries: list[Any], speakers: object) -> list[Any]:
 
 
 def _of_tree(root: dict[str, Any]) -> list[object]:
-    """The messages of a tree of nested `replies`, parents first; `parent_id` says which each replies to."""
+    """The messages of a tree of nested `replies`, parents first; `parent_id` is the id of the message replied to."""
     messages: list[object] = []
     nodes: list[tuple[object, object]] = [(root, None)]
     while nodes:
@@ -336,7 +339,7 @@ def exact_type(values: Sequence[object]) -> pa.DataType:
 
 
 def _merged(old: pa.DataType, new: pa.DataType) -> pa.DataType:
-    """A type for the values of both; the newer one if there is none, the older one if it has too many members."""
+    """A type for the values of both; `new` if there is none, `old` if the result would have too many members."""
     try:
         schemas = [pa.schema([("", kind)]) for kind in (old, new)]
         (new,) = pa.unify_schemas(schemas, promote_options="permissive").types
@@ -346,7 +349,7 @@ def _merged(old: pa.DataType, new: pa.DataType) -> pa.DataType:
 
 
 class ConvokitReader(JsonlReader):
-    """A folder of ConvoKit: first the conversations, in the order of conversations.json, then the utterances.
+    """A folder that ConvoKit dumped: first the conversations, in the order of conversations.json, then the utterances.
 
     The members of `meta` are the metadata. `vectors`, the names of matrices in other files, and speakers.json, which
     says nothing about conversations, are left out. `line` of a conversation is its ordinal.

@@ -15,13 +15,13 @@ _GONE = ("[deleted]", "[removed]")
 
 
 class RedditReader(Reader):
-    """One object a line, comments and submissions in any order, in a file or a folder of files, of which those that
-    begin with submissions alone are read first.
+    """JSON lines with comments and submissions in any order, in a file or a folder of files; files that begin with
+    submissions alone are read first.
 
     A conversation is a submission with the comments below it; its id is that of the submission with the prefix `t3_`.
     The text of a submission, the first message, is its title and, if there is one, its text. Ids of comments have the
-    prefix `t1_`. Authors who are gone stay as `[deleted]`. `&amp;`, `&lt;` and `&gt;`, which Reddit escapes, are read
-    as the signs.
+    prefix `t1_`. Authors who are gone stay as `[deleted]`. `&amp;`, `&lt;` and `&gt;` are read as the signs for which
+    Reddit writes them.
     """
 
     format: ClassVar[str] = "reddit"
@@ -61,7 +61,7 @@ def _prefix(row: Mapping[str, Any]) -> str | None:
 
 
 def _known(row: Mapping[str, Any]) -> dict[str, str | None]:
-    """The fields that are computed from the row. Raises MalformedRowError."""
+    """The columns whose values have to be computed from the row. Raises MalformedRowError."""
     prefix, id, parent = _prefix(row), _text(row, "id"), row.get("parent_id")
     if not prefix or not id or not isinstance(parent, str | int | None):
         raise MalformedRowError
@@ -81,7 +81,7 @@ def _known(row: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def _text(row: Mapping[str, Any], key: str) -> str | None:
-    """A text, in which Reddit escapes three signs."""
+    """The text of a key, in which the signs that Reddit escapes are restored. MalformedRowError if it is not a text."""
     text = row.get(key)
     if not isinstance(text, str | None):
         raise MalformedRowError

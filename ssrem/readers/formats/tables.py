@@ -1,7 +1,7 @@
-"""Tables: CSV and TSV with a header, and Parquet, a message a row; columns that no field uses go to the metadata.
+"""Tables with a message in each row: CSV and TSV with a header, and Parquet. Unused columns go to the metadata.
 
-Arrow reads whole columns. Python's parser of CSV gives the same rows of all blocks that Arrow might read otherwise, and
-the exact bytes of those that cannot be read.
+Arrow reads whole columns. Python's module csv reads all blocks that Arrow might read otherwise; it gives the same rows,
+and the exact bytes of those that cannot be read.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from ssrem.readers.times import NotVectorisableError, Times
 _FEW_ROWS = 4_096
 """Rows that are read together where a block is not read as columns."""
 _MUCH = 1 << 16
-"""Bytes of plain rows that are worth reading as columns."""
+"""Fewest bytes of plain rows that are worth reading as columns."""
 
 
 @cache
 def _plain_rows(delimiter: str) -> re.Pattern[bytes]:
-    """Whole rows of one line each, all of whose quotes are in place."""
+    """Pattern of whole rows of one line each, in which all quotes are in place."""
     sign = re.escape(delimiter.encode())
     cell = rb'(?:"[^"\r\n]*+(?:""[^"\r\n]*+)*+"|[^"%b\r\n]*+)' % sign
     return re.compile(rb"(?:%b(?:%b%b)*+\r?\n)*+" % (cell, sign, cell))
@@ -63,7 +63,7 @@ class CsvReader(Reader):
     describes: ClassVar[str] = "values separated by commas, semicolons or | with a header"
     takes_mapping: ClassVar[bool] = True
     delimiter: ClassVar[str] = ""
-    """The delimiter of the format, or empty for that of the header."""
+    """The delimiter of the format; empty if the header shows it."""
     _paths: Paths | None = None
 
     @classmethod
@@ -85,8 +85,8 @@ class CsvReader(Reader):
             )
 
     def _body(self, file: DumpFile) -> tuple[int, bytes, Iterator[bytes]]:
-        """Sets the delimiter and the header; the number of the line after it, the rest of the first block, and the
-        other blocks."""
+        """Read and keep the delimiter and the header; return the number of the line after the header, the rest of the
+        first block, and the other blocks."""
         blocks = file.blocks()
         block = next(blocks, b"")
         first = first_line(block)
@@ -119,7 +119,7 @@ class CsvReader(Reader):
         if self._paths is not None:
             about, messages = self._paths.messages(dict.fromkeys(header, "x"))
             columns = tuple(about | (messages or [{}])[0])
-        # The first column of a data frame, its index, has no name.
+        # The first column may be the index of a data frame, which has no name.
         fields, named = self.layout.plan(columns).sources, header[header[:1] == [""] :]
         known = {*self.layout.needed} <= fields.keys() or self.mapping
         if not known and any(not cell or (len(cell) > 9 and Times().parse(cell)) for cell in named):
@@ -156,7 +156,7 @@ class CsvReader(Reader):
                     if part and part[-1][3] == OPEN:
                         rest = part.pop()[1]
                     yield from self._rows(file, part)
-                    end = end if part else len(content)  # blank lines are left
+                    end = end if part else len(content)  # only blank lines remain
                 number += content.count(b"\n", at, end)
                 at = end
             number -= rest.count(b"\n")
@@ -192,7 +192,7 @@ class CsvReader(Reader):
         return row[3] is None and len(row[2]) == len(self._header)
 
     def _rows(self, file: DumpFile, rows: list[Row]) -> Iterator[Record | pa.RecordBatch]:
-        """The records of rows, as columns where all of them are whole."""
+        """Yield the records of rows, in one batch if all of them are whole."""
         if rows and not self._paths and all(map(self._is_whole, rows)):
             columns = zip(*(cells for _, _, cells, _ in rows), strict=True)
             arrays = [pa.array([cell or None for cell in cells], pa.string()) for cells in columns]
@@ -261,7 +261,7 @@ class ParquetReader(Reader):
                 )
 
     def sample(self, file: DumpFile) -> Iterator[tuple[object, Mapping[str, Any]]]:
-        with _opened(file) as parquet, suppress(*_DAMAGE):  # whoever reads on says where
+        with _opened(file) as parquet, suppress(*_DAMAGE):  # `records` says where the file is damaged
             for batch in islice(_batches(parquet, SAMPLE_ROWS), 1):
                 yield from ((None, row) for row in _rows(batch))
 
@@ -307,7 +307,7 @@ def _opened(file: DumpFile) -> pyarrow.parquet.ParquetFile:
 
 
 def _batches(parquet: pyarrow.parquet.ParquetFile, most: int) -> Iterator[pa.RecordBatch]:
-    """The rows in batches of at most so many, which take about BATCH_BYTES."""
+    """Yield the rows in batches of at most `most` rows, which take about BATCH_BYTES."""
     for group in range(parquet.num_row_groups):
         about = parquet.metadata.row_group(group)
         fitting = 8 * BATCH_BYTES * about.num_rows // max(about.total_byte_size, 1)
@@ -317,7 +317,7 @@ def _batches(parquet: pyarrow.parquet.ParquetFile, most: int) -> Iterator[pa.Rec
 
 
 def _small(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The batch halved until the parts take about BATCH_BYTES."""
+    """Yield the batch, halved until each part takes at most BATCH_BYTES or is one row."""
     if batch.nbytes <= BATCH_BYTES or len(batch) < 2:
         yield batch
         return
@@ -327,7 +327,7 @@ def _small(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, object]]:
-    """The rows of a batch; strings that are not UTF-8 as bytes."""
+    """Yield the rows of a batch; texts that are not UTF-8 are bytes."""
     columns = []
     for column in batch.columns:
         values = python_values(column)
@@ -339,7 +339,7 @@ def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, object]]:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """The column with texts of all kinds as bytes, since Arrow does not validate them when it reads a file."""
+    """The column, but texts of any type as bytes, since Arrow does not validate texts when it reads a file."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     return column.cast(pa.binary()) if column.type in _TEXTS else column
