@@ -18,8 +18,9 @@ EMAIL, USER, PHONE = "[email]", "[user]", "[phone]"
 SHORTEST, SHORTEST_NUMBER = 3, 6
 """Minimum length of an id, and of a numeric id, that is masked; shorter ones are likely ordinary words or numbers."""
 
-_WORD = re.compile(r"\w+")
-_EDGES = re.compile(r"^\W+|\W+$")
+# An underscore separates ids as a hyphen does: ann_bob names two people.
+_WORD = re.compile(r"[^\W_]+")
+_EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 _PLACEHOLDERS = {"email", "user", "phone"}
 
 _NAME = r"[\w][\w.-]*"
@@ -146,6 +147,9 @@ class Mentions:
 
 
 def _same(id: str, written: str) -> bool:
-    if id.isalpha():
-        return written in (id, id.capitalize(), id.upper())
-    return written.lower() == id.lower()
+    return written in spellings(id) if id.isalpha() else written.lower() == id.lower()
+
+
+def spellings(id: str) -> tuple[str, str, str]:
+    """How an id of letters only is written in texts; any other id is meant in any case."""
+    return id, id.capitalize(), id.upper()

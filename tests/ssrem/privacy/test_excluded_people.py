@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssrem.privacy.people import Traces, digest, speakers_of, without
+from ssrem.privacy.text import Mentions
 from ssrem.readers.rows import RAW_SCHEMA
 
 ANN = Traces(["ann_1", "7"])
@@ -18,6 +19,12 @@ ANN = Traces(["ann_1", "7"])
 
 def batch(*rows: dict[str, Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"record": "message", "line": 1, **row} for row in rows], RAW_SCHEMA)
+
+
+def test_a_mention_is_what_pseudonyms_mask() -> None:
+    ids = ["will", "ann_1", "bob lee"]
+    for text in ("will", "Will", "WILL", "wiLL", "a_will", "Ann_1", "BOB Lee", "willing", "annie"):
+        assert Traces(ids).mentions(text) == (Mentions(ids).mask(text) != text), text
 
 
 def test_a_digest_depends_on_id_and_salt() -> None:

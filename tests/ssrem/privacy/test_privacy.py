@@ -201,6 +201,7 @@ def test_known_ids_are_masked_where_they_are_words() -> None:
     texts = {
         "Will will. WILL willing wiLL": f"{USER} {USER}. {USER} willing wiLL",
         "BOB_42: bob_421, xbob_42": f"{USER}: bob_421, xbob_42",
+        "x_will __will__ bob_42_43": f"x_{USER} __{USER}__ {USER}_43",
         "Monica Geller, Monica": f"{USER}, Monica",
         "A 12345 123456": f"A 12345 {USER}",
         f"{USER} says user": f"{USER} says user",
