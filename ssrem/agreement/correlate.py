@@ -223,8 +223,8 @@ def pearson(x: Numbers, y: Numbers) -> Figure:
 def spearman(x: Numbers, y: Numbers) -> Figure:
     """Spearman's ρ and its p by SciPy's `spearmanr`, ties at their mean rank. ValueError as in `pearson`.
 
-    SciPy takes p from the t distribution, which gives 0 for ρ = ±1. There p is twice the share of all orders of the
-    values that give this ρ. The interval is by Fisher's z with Bonett and Wright's (2000) standard error
+    SciPy takes p from the t distribution, which gives 0 for ρ = ±1. There p is the share of all orders of the values
+    that give 1 or -1. The interval is by Fisher's z with Bonett and Wright's (2000) standard error
     √((1 + ρ²/2) / (n - 3)).
     """
     return _correlated("spearman", x, y, lambda rho, n: sqrt((1 + rho**2 / 2) / (n - 3)), fewest=4)
@@ -266,8 +266,9 @@ def _correlated(
     statistic, p = max(-1.0, min(1.0, float(test.statistic))), float(test.pvalue)
     if measure == "spearman" and abs(statistic) > 1 - 1e-12:
         statistic = copysign(1.0, statistic)
-        alike = sum(lgamma(ties + 1) for ties in np.unique(a, return_counts=True)[1].tolist())
-        p = 2 * exp(alike - lgamma(n + 1))
+        ties = np.unique(a, return_counts=True)[1].tolist()
+        signs = 1 + (ties == ties[::-1])  # otherwise no order gives the opposite sign
+        p = signs * exp(sum(lgamma(of + 1) for of in ties) - lgamma(n + 1))
     result = Figure(measure, statistic, n, p=min(max(p, sys.float_info.min), 1.0))  # underflow is not zero
     if n < fewest:
         return result

@@ -34,6 +34,7 @@ SPLITS = 200
 """Number of random splits into halves from which `split_half` computes the noise ceiling."""
 
 _ROUNDING = 1e-9
+_MOST_CATEGORIES = 1_000
 
 _NORMAL = 1.4826
 """Ratio of the standard deviation to the median absolute deviation of normally distributed values."""
@@ -326,7 +327,10 @@ def reliability_figures(ratings: Ratings) -> Iterator[RaterFigure]:
     for scale in get_args(Scale):
         yield krippendorff_alpha(ratings, scale)
     yield fleiss_kappa(ratings)
-    kappas = _pair_kappas(ratings, 1, np.unique(ratings[~np.isnan(ratings)]))
+    given = np.unique(ratings[~np.isnan(ratings)])
+    # A whole number between two ratings is a category even if nobody gave it.
+    whole = given.size and (given == given.round()).all() and np.ptp(given) <= _MOST_CATEGORIES
+    kappas = _pair_kappas(ratings, 1, np.arange(given[0], given[-1] + 1) if whole else given)
     units = _raters_and_units(ratings)[1]
     if kappas:
         judged = len({rater for pair in kappas for rater in pair})

@@ -214,7 +214,10 @@ def pairwise(source: Source) -> Iterator[Row]:
     pairs: dict[Any, tuple[str, dict[str, list[float]]]] = {}  # pair → its first place, votes by rater
     number = 0
     for where, written in source.objects():
-        row = _as_vote(where, written)
+        try:
+            row = _as_vote(where, written)
+        except KeyError as missing:
+            raise AnnotationError(f"{where}: no {missing.args[0]}") from None
         winner = str(row.get("winner") or "").strip().lower()
         names = [str(row.get(f"model_{side}") or "").lower() for side in "ab"]
         if winner and winner in names and names[0] != names[1]:

@@ -136,7 +136,7 @@ def load_evaluator(where: Path | str) -> Evaluator:
     EvaluatorError if there is none, or it is damaged.
     """
     folder = PACKAGED / where if where in packaged() else Path(where)
-    return evaluator_class(read_json(folder / MANIFEST, ("name",))["name"]).load(folder)
+    return evaluator_class(str(read_json(folder / MANIFEST, ("name",))["name"])).load(folder)
 
 
 def packaged() -> list[str]:

@@ -1,8 +1,9 @@
-"""SSREM and RSREM: f = tanh of a bilinear form of context and response, g from the reference, h their mean.
+"""SSREM and RSREM: f is the tanh of a bilinear form of context and response, g compares with the reference, h is their
+mean (Bak and Oh 2020, section 3).
 
-Bak and Oh 2020, section 3. `ssrem` learns the form's matrix with a table of token vectors, `ssrem-minilm` with
-low-rank adapters of a sentence encoder; `ssrem-paper` and `rsrem` learn the matrix alone, as the paper does. How they
-learn is in `bilinear_training`.
+`ssrem` learns the matrix of the form together with a table of token vectors, `ssrem-minilm` together with low-rank
+adapters of a sentence encoder; `ssrem-paper` and `rsrem` learn the matrix alone, as the paper does. The training is in
+`bilinear_training`.
 """
 
 from __future__ import annotations
@@ -42,18 +43,19 @@ from ssrem.training import Training
 if TYPE_CHECKING:
     from ssrem.evaluators.bilinear_training import MatrixObjective, VectorObjective
 
-# Sentence mover's similarity solves a transport problem a pair: this many pairs fix its bounds well enough.
+# Number of pairs that give the bounds of g: enough for good bounds, and few, because sentence mover's similarity solves
+# a transport problem for each pair.
 _BOUND_ROWS = 2_000
-# f is scaled so that |f| at this quantile of the validation candidates is the second number, see `scale_of`.
+# f is scaled so that |f| at the quantile _QUANTILE of the validation candidates is _HIGH, see `scale_of`.
 _QUANTILE, _HIGH = 0.999, 0.9
-# How many responses' candidates are multiplied at a time.
+# Number of responses whose candidates are scored at a time.
 _CHUNK = 5_000
 
 Tensors = Mapping[str, NDArray[Any]]
 
 
 def scale_of(values: Floats) -> float:
-    """By what the products of candidates, NaN for missing ones, are multiplied before tanh.
+    """The factor by which products are multiplied before tanh. values: products of candidates, NaN for missing ones.
 
     The order stays the same, real pairs spread, and few come near ±1, where tanh could not tell good from very good.
     """
@@ -62,10 +64,10 @@ def scale_of(values: Floats) -> float:
 
 
 class Bilinear(Trained):
-    """What all of them share: f is the tanh of a product that a subclass gives; g compares with the reference.
+    """Base of SSREM and RSREM: f is the tanh of a product that a subclass defines; g compares with the reference.
 
-    A context or response without a known word gives f = 0. A sample is `truncated` if f reads a text that is longer
-    than the encoder reads. h is the mean of f and g on the unit range.
+    A context or response without a known word gives f = 0. A sample is `truncated` if f needs a text that is longer
+    than the encoder reads. h is the mean of f and g, each scaled to the unit range.
     """
 
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
@@ -73,25 +75,24 @@ class Bilinear(Trained):
     learns_from: ClassVar[frozenset[str]] = frozenset({"candidates"})
     default_encoder: ClassVar[str | None] = DEFAULT_ENCODER
     draws: ClassVar[Mapping[str, int]] = {"SC": 1, "SP": 1, "SS": 1, "Rand": 1}
-    """Kind → how many negatives of it stand beside the true response: by default one of each of the speaker's sets."""
+    """Kind → number of its negatives from which the true response is told; by default one of each kind."""
     encoder: Encoder
 
     @abstractmethod
     def _product(self, tensors: Tensors, cases: Cases) -> Floats:
-        """What f is the tanh of, float64 (n, k); missing candidates have any value."""
+        """The values whose tanh is f, float64 (n, k); those of missing candidates are arbitrary."""
 
     @abstractmethod
     def _objective(
         self, candidates: Candidates, wanted: Rows, usable: Mapping[int, Rows], checkpoint: Path | None = None
     ) -> MatrixObjective | VectorObjective:
-        """What is learned. wanted: as `_wanted` gives it; usable: split → positions of the responses to use;
-        checkpoint: the folder of the unfinished training, if there is one."""
+        """The objective to train. wanted: the result of `_wanted`. usable: split → positions of the responses to use.
+        checkpoint: the folder of the unfinished training; None: there is none."""
 
     @property
     def start(self) -> Encoder:
-        """The encoder before learning: g compares with it, since it did not see the corpus."""
-        encoder: Encoder = getattr(self.encoder, "start", self.encoder)
-        return encoder
+        """The encoder before learning; g compares with it, because it has learned nothing from the corpus."""
+        return self.encoder
 
     def compute(self, samples: Sequence[Sample]) -> Scores:
         turns = self.settings.context_turns
@@ -122,7 +123,7 @@ class Bilinear(Trained):
         result = np.full(cases.candidates.shape, np.nan)
         for first in range(0, len(cases), _CHUNK):
             part = cases.part(np.arange(first, min(first + _CHUNK, len(cases))))
-            # Rounded, so that the order of sums, which depends on the number of rows, does not show.
+            # Rounded, because the order in which sums are added depends on the number of rows.
             values = self._product(tensors, part).round(12)
             result[first : first + _CHUNK] = np.where(part.candidates >= 0, values, np.nan)
         return result
@@ -147,7 +148,7 @@ class Bilinear(Trained):
         turns, wanted_of_valid = self.settings.context_turns, self._wanted(valid)
         cases = Cases.of(valid, np.arange(len(valid)), wanted_of_valid, turns, self.encoder)
         scale = scale_of(self.products(learned, cases)) if objective.scaled else 1.0
-        # Rounded to what is saved, so that a loaded model scores exactly as this one.
+        # Rounded to the type that is saved, so that a loaded model scores exactly as this one.
         tensors = {
             name: (values * (values.dtype.type(scale) if name in objective.scaled else 1)).astype(np.float32)
             for name, values in learned.items()
@@ -162,7 +163,7 @@ class Bilinear(Trained):
         return curve.training(began, counts, figures, [*self._notes(wanted), *notes])
 
     def _wanted(self, candidates: Candidates) -> Rows:
-        """Rows (n, 1 + k): the true response, then the negatives that this evaluator learns from."""
+        """Rows of the texts, int64 (n, 1 + k): the true response, then the negatives that the evaluator learns from."""
         columns = [candidates.response[:, None]]
         for kind, count in self.draws.items():
             rows = candidates.negatives.get(kind, np.zeros((len(candidates), 0), dtype=np.int64))
@@ -186,7 +187,7 @@ class Bilinear(Trained):
         return similarity(self.settings.reference, self.start, responses, references)
 
     def _g_bounds(self, candidates: Candidates) -> Bounds:
-        """Bounds of g between true responses and one of their negatives each, over the valid split."""
+        """Bounds of g over the valid split, between each true response and one of its negatives."""
         drawn = np.stack([candidates.negatives[kind][:, 0] for kind in self.draws], axis=1)
         responses, references = [], []
         for row in draw(candidates.rows(VALID), _BOUND_ROWS, [self.settings.seed, 2]).tolist():
@@ -209,9 +210,9 @@ class SSREM(Bilinear):
     0 to COPY_COST as the highest cosine of V(r̂) with one of these turns rises from COPY_FROM to 1. k is chosen after
     training so that f of real pairs spreads and stays away from ± 1.
 
-    It learns by telling the true response from one each of SC, SP, SS and Rand, from the responses and negatives of
-    all other contexts of the batch, and from copied turns: those that V(c) averages, the speaker's own among them.
-    Saved are M with k, float32 (d, d), the weights of the turns, and the cost of a copy with k.
+    It learns by telling the true response from one negative each of SC, SP, SS and Rand, from the responses and
+    negatives of all other contexts of the batch, and from copied turns: those that V(c) averages, among which are the
+    speaker's own. It saves k M, float32 (d, d), the weights of the turns, and k times the cost of a copy.
     """
 
     name: ClassVar[str] = "ssrem"
@@ -220,7 +221,7 @@ class SSREM(Bilinear):
     form: ClassVar[str] = "ssrem-table-2"
     default_encoder: ClassVar[str | None] = DISTILLED
     learns_on: ClassVar[tuple[type[Encoder], type[Encoder]]] = (WordAverage, LearnedTable)
-    """The classes of its encoder before and after learning."""
+    """The class of its encoder before learning, and the class after learning."""
     unfit: ClassVar[str] = (
         "learns the rows of a table, and {} has none: give --encoder wordllama, glove-6b-50d, word2vec or a file of "
         "vectors, or train ssrem-paper, whose encoder stays as it is"
@@ -229,8 +230,14 @@ class SSREM(Bilinear):
 
     def __init__(self, settings: EvaluatorSettings | None = None, encoder: Encoder | None = None) -> None:
         super().__init__(settings, encoder)
-        if not isinstance(encoder, self.learns_on):
+        # A spec, such as minilm-mpnet, may name an encoder that has learned already, whose start is another one.
+        if not isinstance(encoder, self.learns_on) or (encoder is not self.start and encoder.origin):
             raise EvaluatorError(f"{self.name} {self.unfit.format(self.encoder.name)}")
+
+    @property
+    def start(self) -> Encoder:
+        encoder: Encoder = getattr(self.encoder, "start", self.encoder)
+        return encoder
 
     def _about(self) -> str:
         drawn, settings = "+".join((*self.draws, "copied", "batch")), self.settings
@@ -264,10 +271,11 @@ class SSREM(Bilinear):
 
 
 class SSREMMiniLM(SSREM):
-    """The form of `ssrem`, where V is a sentence encoder's: its upper layers learn through low-rank adapters.
+    """The same f as `ssrem`, with V by a sentence encoder whose upper layers learn through low-rank adapters.
 
     M starts as the identity. A response is told from all other texts of a batch, among them drawn negatives and copied
-    turns. Afterwards the adapters and M go back towards the start as far as the validation split allows, see `keep`.
+    turns. After training, the adapters and M are moved back towards their start as far as the validation split allows;
+    the setting `keep` says how far.
     """
 
     name: ClassVar[str] = "ssrem-minilm"
@@ -298,10 +306,10 @@ class SSREMBase(SSREMMiniLM):
 
 
 class SSREMPaper(Bilinear):
-    """The paper's variant: f = tanh(V(c)ᵀ M V(r̂)) over a V that stays as it is; V(c) is the mean of the last turns.
+    """The paper's variant: f = tanh(V(c)ᵀ M V(r̂)) over a V that does not learn; V(c) is the mean of the last turns.
 
-    M learns by telling a response from its speaker's others: one each of SC, SP, SS and Rand (eq. 3). It is saved with
-    the scale of f, float32 (d, d).
+    M learns by telling a response from one negative each of SC, SP, SS and Rand (eq. 3). It is saved multiplied by the
+    scale of f, float32 (d, d).
     """
 
     name: ClassVar[str] = "ssrem-paper"
@@ -338,7 +346,7 @@ class SSREMPaper(Bilinear):
 
 
 class RSREM(SSREMPaper):
-    """The baseline: the paper's form, learned from four random negatives a response."""
+    """The paper's baseline: the form of `ssrem-paper`, learned from four random negatives for each response."""
 
     name: ClassVar[str] = "rsrem"
     source: ClassVar[str] = "Bak and Oh 2020, section 5.1"

@@ -228,6 +228,8 @@ def learn_scores(blend: Blend, sets: Mapping[str, Labels], progress: Progress | 
     for dataset, labels in sets.items():
         own, scores, why = _scored(f"{blend.name}, {dataset}" if several else blend.name, blend, labels)
         samples += own
+        if several and np.ptp(scores) == 0:
+            raise EvaluatorError(f"{blend.name}, {dataset}: all human scores are equal; leave the set out")
         human.append(scores)
         notes += [f"{dataset}: {note}" if several else note for note in why]
     values, of = blend.part_scores(samples)[0], np.repeat(np.arange(len(sets)), [len(one) for one in human])

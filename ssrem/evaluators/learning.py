@@ -175,7 +175,7 @@ class HeldOutSplit:
         seed: Sequence[int],
         kind: str = "annotated responses",
     ) -> HeldOutSplit:
-        """Hold out the samples of a random share of the contexts, of one context at least.
+        """Hold out the samples of a random share of the contexts: at least of one context, and never of all.
 
         kind: what messages call the samples. EvaluatorError for scores beyond the scale, or if there are fewer than 10
         samples or 5 contexts.
@@ -190,7 +190,8 @@ class HeldOutSplit:
         keys = dialogue_units(sample.context for sample in samples)
         contexts = list(dict.fromkeys(keys))
         order = np.random.default_rng(seed).permutation(len(contexts))
-        chosen = {contexts[at] for at in order[: max(1, round(share * len(contexts)))].tolist()}
+        size = min(max(1, round(share * len(contexts))), len(contexts) - 1)
+        chosen = {contexts[at] for at in order[:size].tolist()}
         held_out = np.array([key in chosen for key in keys], dtype=bool)
         note = f"learned from human scores from {low:g} to {high:g}; validation has contexts of its own"
         return cls(samples, (scores - low) / (high - low), held_out, note)

@@ -64,7 +64,7 @@ def is_figure(value: object) -> bool:
 
 def fixed(value: float) -> str:
     """A number with two decimals, however small it is."""
-    return f"{value:.2f}".replace("-", MINUS)
+    return f"{value:z.2f}".replace("-", MINUS)
 
 
 def real(value: Any, digits: int = 3) -> str:
@@ -86,9 +86,9 @@ def percent(value: Any) -> str:
     """A share from 0 to 1 in whole per cent; 0% and 100% only if exact."""
     if not is_figure(value):
         return MISSING
-    if 0 < value < 0.005:
+    if 0 < value <= 0.005:
         return "< 1%"
-    return "> 99%" if 0.995 < value < 1 else f"{value:.0%}"
+    return "> 99%" if 0.995 <= value < 1 else f"{value:.0%}"
 
 
 def signed(value: Any, digits: int = 0) -> str:
@@ -165,9 +165,9 @@ def csv_link(rows: Rows, columns: Sequence[str] | None = None) -> str:
 
 
 def file_name(*parts: Any) -> str:
-    """A file name from `parts`: letters, digits, dots, dashes and underscores, at most 120 characters."""
+    """A file name from `parts`: letters, digits, dots, dashes and underscores, at most 120 bytes."""
     words = ("".join(c if c.isalnum() or c in "._-" else "_" for c in str(part)) for part in parts)
-    return "-".join(words).strip(".")[:120] or "figure"
+    return "-".join(words).strip(".").encode()[:120].decode(errors="ignore") or "figure"
 
 
 class Strong(str):

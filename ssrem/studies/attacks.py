@@ -63,7 +63,9 @@ _VERBS = re.compile(
     r"\b(am|is|are|was|were|do|does|did|have|has|had|can|could|will|would|should|must)\b", re.I
 )
 _WORD = re.compile(r"[^\W\d_]+")
-_NOT = re.compile(r"\s*\b(not)\b|n't\b", re.I)
+_NOT = re.compile(r"\b(ca|wo|sha)\s?n['’]t\b|\s*\b(?:not|n['’]t)\b|n['’]t\b|(?<=\bcan)not\b", re.I)
+_WHOLE = {"ca": "can", "wo": "will", "sha": "shall"}
+"""What is left of a contracted verb before "n't" → the verb."""
 
 
 def _words(change: Callable[[list[str], random.Random], list[str]]) -> Attack:
@@ -83,8 +85,10 @@ def _dropped(words: list[str], draw: random.Random) -> list[str]:
 
 def _negated(sample: Sample, _: random.Random) -> str | None:
     """The response without its first "not" or "n't", or else with "not" after its first auxiliary verb; else None."""
-    if _NOT.search(sample.response):
-        return _NOT.sub("", sample.response, count=1)
+    if found := _NOT.search(sample.response):
+        verb = _WHOLE[found[1].lower()] if found[1] else ""
+        verb = verb.capitalize() if found[0][0].isupper() else verb
+        return f"{sample.response[: found.start()]}{verb}{sample.response[found.end() :]}".strip()
     verb = _VERBS.search(sample.response)
     return f"{sample.response[: verb.end()]} not{sample.response[verb.end() :]}" if verb else None
 

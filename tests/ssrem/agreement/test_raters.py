@@ -20,6 +20,7 @@ from ssrem.agreement.raters import (
     low_kappa,
     one_rater,
     rating_table,
+    reliability_figures,
     split_half,
     weighted_kappa,
     without_outliers,
@@ -108,6 +109,13 @@ def test_weighted_kappa_is_scikit_learns() -> None:
     assert weighted_kappa([NAN, 1], [1, NAN], scale) is None
     assert weighted_kappa([2, 2], [2, 2], scale) is None
     assert weighted_kappa([1, 1], [2, 2], scale) == 0
+
+
+def test_steps_of_weighted_kappa_are_those_of_the_scale_whether_all_were_given() -> None:
+    first, second = [1.0, 2, 5, 1, 5, 2], [1.0, 5, 5, 2, 5, 1]
+    theirs = cohen_kappa_score(first, second, weights="quadratic", labels=range(1, 6))
+    *_, ours = reliability_figures(np.array([first, second]))
+    assert (ours.measure, ours.value) == ("weighted_kappa", pytest.approx(theirs))
 
 
 def test_a_table_of_rows() -> None:

@@ -503,6 +503,10 @@ def test_votes_with_a_mark_at_the_side_that_won(tmp_path: Path) -> None:
     ]
     no_list = written(tmp_path, [rows[0] | {"prompt": "Where?"}], "b.json")
     assert "row 1: prompt is no list of texts" in said(no_list)
+    chosen = {"prompt": "Where?", "chosen": "here", "rejected": "there"}
+    for row, name in ((chosen, "rejected"), (rows[0], "winner_model_b"), (rows[0], "prompt")):
+        lacking = written(tmp_path, [row, {key: row[key] for key in row if key != name}], "c.json")
+        assert f"row 2: no {name}" in said(lacking)
 
 
 def test_votes_of_other_names_and_transcripts(tmp_path: Path) -> None:

@@ -251,6 +251,8 @@ def test_settings_and_encoders_that_it_cannot_have(bert: Path) -> None:
     check_settings_are_refused(AdapterSettings, {**refused, **more})
     with pytest.raises(EvaluatorError, match=r"minilm learns adapters of a transformer.*or train ssrem"):
         SSREMMiniLM(CONFIG, topical_encoder(3))
+    with pytest.raises(EvaluatorError, match=r"adapted is none"):
+        SSREMMiniLM(CONFIG, load_encoder("minilm-mpnet"))
     with pytest.raises(EvaluatorError, match=r"freeze is 2; the model has 2 layers, and one must learn"):
         evaluator(bert, freeze=2).fit(coloured())
     foreign = {f"no.weight{side}": np.ones((2, 2), dtype=np.float16) for side in (UP, DOWN)}

@@ -609,6 +609,9 @@ def test_labels_that_cannot_be() -> None:
     sets = {"a": one_set(annotated)["set"], "few": one_set(annotated[:9])["set"]}
     with pytest.raises(EvaluatorError, match="blend, few: 9 annotated responses"):
         blend.tuned_on(sets)
+    sets["few"] = Labels(tuple((sample, 3.0) for sample, _ in sets["a"].pairs), (1, 5), "overall", 0)
+    with pytest.raises(EvaluatorError, match="blend, few: all human scores are equal; leave the set out"):
+        blend.tuned_on(sets)
 
 
 def test_blend_ref_reads_the_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,8 @@ def test_a_context_is_held_out_however_it_is_written() -> None:
     )
     assert len(held_out) == 3 and not learned & held_out
     assert split.counts["contexts"] == 10
+    nearly_all = HeldOutSplit.of("x", [(sample, 3.0) for sample in samples], (1, 5), share=0.99, seed=[0])
+    assert number_of_contexts([nearly_all.samples[row] for row in nearly_all.split[0]]) == 1
     assert not enough([Sample(WRITTEN[number % 3], "a") for number in range(12)])
 
 

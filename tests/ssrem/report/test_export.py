@@ -98,6 +98,7 @@ def test_the_table_of_agreement_has_a_row_a_score_and_a_column_a_set() -> None:
 def test_names_of_files_are_safe_and_never_the_same() -> None:
     assert file_name("../a b", "c/d") == "_a_b-c_d"
     assert file_name("...") == "figure"
+    assert file_name("字" * 99) == "字" * 40
     used: set[str] = set()
     given = [unique(name, used) for name in ("a_b", "a_b", "A_B", "a_b-2")]
     assert given == ["a_b", "a_b-2", "A_B-3", "a_b-2-2"]

@@ -70,6 +70,10 @@ def test_what_attacks_do() -> None:
         ("negated", "i am here", "i am not here"),
         ("negated", "i am not here", "i am here"),
         ("negated", "i don't know", "i do know"),
+        ("negated", "I can't go", "I can go"),
+        ("negated", "Won’t you?", "Will you?"),
+        ("negated", "i do n't know", "i do know"),
+        ("negated", "i cannot", "i can"),
         ("negated", "Can you?", "Can not you?"),
         ("negated", "pizza", None),
     ):
