@@ -57,8 +57,8 @@ def judge_in_use(home: Warehouse, settings: TrainSettings) -> tuple[Version, Any
 
 def graded(name: str, candidates: Candidates, settings: TrainSettings) -> list[Sample]:
     """Responses for the judge to score: true ones of the training split, drawn by the seed, each before a wrong one to
-    the same context, of the kinds of GRADED in turn. There are `settings.responses`, rounded up to an even number, or
-    as many as the split has. EvaluatorError if they are too few to learn from."""
+    the same context, of the kinds of GRADED in turn. There are `settings.responses`, or as many as the split has.
+    EvaluatorError if they are too few to learn from."""
     rows = candidates.rows(TRAIN)
     rows = rows[candidates.context_stop[rows] > candidates.context_start[rows]]
     drawn = draw(rows, ((settings.responses or 0) + 1) // 2, [settings.seed, 6])
@@ -67,7 +67,7 @@ def graded(name: str, candidates: Candidates, settings: TrainSettings) -> list[S
         sample
         for at, (true, wrong) in enumerate(groups)
         for sample in (true, Sample(true.context, wrong[at % len(wrong)].text))
-    ]
+    ][: settings.responses]
     check_enough(name, samples, "responses to ask a judge about")
     return samples
 

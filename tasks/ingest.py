@@ -324,6 +324,10 @@ def land_folder(
             corpus, new = land(str(path), home, settings, resources=resources)
         except (DumpError, GateError) as error:
             rejected.append(f"{path.name} was moved to {_file_away(path, REJECTED, str(error))}: {error}")
+        except Exception:
+            for line in rejected:  # which the error would hide
+                say(line)
+            raise
         else:
             _file_away(path, DONE)
             outcomes[path.name] = f"landed as {corpus}" if new else f"is there already, as {corpus}"

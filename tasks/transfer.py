@@ -15,7 +15,7 @@ from ssrem.tasks.settings import Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Recipe, Stage, run_stage
 from ssrem.tasks.versions import known_version, promoted, read_card, stage_version, versions
-from ssrem.tasks.warehouse.files import whole_file
+from ssrem.tasks.warehouse.files import model_damage, whole_file
 from ssrem.tasks.warehouse.home import Warehouse
 
 
@@ -60,7 +60,8 @@ def import_evaluator(
                 why = error if isinstance(error, SsremError) else f"{one_line(error)}; export it again"
                 raise EvaluatorError(f"{file} cannot be imported: {why}") from error
         name, old = evaluator.name, versions(warehouse, evaluator.name)
-        if same := [row["version"] for row in old if row["signature"] == evaluator.signature]:
+        same = [row["version"] for row in old if row["signature"] == evaluator.signature]
+        if same and not model_damage(warehouse.models, name, same[-1]):
             return Built((name, int(same[-1]), False))
         row, built = stage_version(stage, evaluator, *read_card(folder))
         return Built((name, row["version"], True), built.outputs, built.folders)

@@ -192,8 +192,9 @@ def register(
 
     def registered_before(_: Recipe) -> tuple[int, bool] | None:
         newest = max((row["version"] for row in versions(warehouse, name)), default=0)
-        whole = already_done(warehouse, "train", recipe) and not model_damage(warehouse.models, name, newest)
-        return (newest, False) if newest and (learns or whole) else None
+        if not newest or model_damage(warehouse.models, name, newest):
+            return None
+        return (newest, False) if learns or already_done(warehouse, "train", recipe) else None
 
     def build(stage: Stage) -> Built[tuple[int, bool]]:
         folder = stage.scratch / "model"
@@ -218,7 +219,10 @@ def register(
 
 
 def _from_everywhere(value: Any) -> Any:
-    """A setting's value; if it names an existing path, as hf:models/mine:bf16 does, that is made absolute."""
+    """A setting's value; existing paths that it names, as hf:models/mine:bf16 does, are made absolute, also those of
+    encoders that are joined by +."""
+    if isinstance(value, str) and "+" in value and not Path(value).exists():
+        return "+".join(map(_from_everywhere, value.split("+")))
     path = trusted_sources.without_prefix(value).partition(":")[0] if isinstance(value, str) else ""
     return value.replace(path, str(Path(path).resolve()), 1) if "/" in path and Path(path).exists() else value
 

@@ -66,7 +66,7 @@ Examples:
   ssrem sql "SELECT * FROM identification"       query the tables
 """
 
-_WITHOUT_STAGES = (["sql"], ["score"], ["validate"])
+_WITHOUT_STAGES = (["sql"], ["score"], ["validate"], ["status"])
 UNPUBLISHED = "; nothing of this stage was published, run it again to go on"
 
 

@@ -137,15 +137,16 @@ def _is_number(value: Any) -> bool:
 
 
 def _cell(name: str, value: Any, raw: bool) -> str:
-    """A value as a table shows it, rounded as suits its column; if `raw`, to six significant digits."""
+    """A value as a table shows it, rounded as suits its column; if `raw`, to six significant digits below a
+    million."""
     if value is None or isinstance(value, bool):
         return {None: "–", True: "yes", False: "no"}[value]
     if isinstance(value, float):
         if name in ("p", "p_holm"):
             return "<.001" if value < 0.001 else f"{value:.3f}"
-        return format(
-            value, ".6g" if raw else ".1%" if name in SHARES else ".1f" if name == "seconds" else ".3f"
-        )
+        if raw:  # six digits, or all before the point
+            return f"{value:.6g}" if abs(value) < 1e6 else str(value)
+        return format(value, ".1%" if name in SHARES else ".1f" if name == "seconds" else ".3f")
     if _is_number(value) and name != "version" and not raw:
         return f"{value:,}"
     if isinstance(value, datetime) and not raw:

@@ -77,8 +77,9 @@ class VectorStore:
 
 
 def _read(path: Path, dimensions: int, wanted: Hashes) -> tuple[Hashes, NDArray[np.float16]] | None:
-    """Hashes (k,) and vectors (k, d) of a file; None if it has none of the wanted hashes. A file that cannot be read,
-    or whose vectors do not have these dimensions, is deleted, and None is returned."""
+    """Hashes (k,) and vectors (k, d) of a file; None if it has none of the wanted hashes. A damaged file, or
+    one whose vectors do not have these dimensions, is deleted. None is returned for that, and for one that cannot be
+    read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -94,7 +95,11 @@ def _read(path: Path, dimensions: int, wanted: Hashes) -> tuple[Hashes, NDArray[
         vectors = values.astype(np.float16).reshape(len(hashes), size)
         if size != dimensions or not np.isfinite(vectors).all():
             raise ValueError
-    except (OSError, pa.ArrowException, AttributeError, KeyError, TypeError, ValueError):
+    except OSError as error:
+        if error.errno is None:  # Arrow's error for damaged content; the system's have a number, and may pass
+            path.unlink(missing_ok=True)
+        return None
+    except (pa.ArrowException, AttributeError, KeyError, TypeError, ValueError):
         path.unlink(missing_ok=True)
         return None
     return hashes, vectors

@@ -263,10 +263,13 @@ class Blend(Trained):
         self, settings: BlendSettings | None = None, *, members: Mapping[str, Evaluator] | None = None
     ) -> None:
         """members: evaluators that are ready to score, by part. If their names are not those of the parts in the
-        settings, in order, they replace these, each with weight 1. Without members the parts of the settings are built.
+        settings, they replace these, each with weight 1. Without members the parts of the settings are built.
         EvaluatorError for a part that cannot be used."""
         super().__init__(settings)
-        if members and list(members) != [part.key for part in self.settings.parts]:
+        keys = [part.key for part in self.settings.parts]
+        if members and members.keys() == set(keys):
+            members = {part: members[part] for part in keys}
+        elif members:
             named = [Part(evaluator=one.name, name=part) for part, one in members.items()]
             self.settings = self.settings.model_copy(update={"parts": tuple(named)})
         self.members: dict[str, Evaluator] = dict(members or _built(self.settings))

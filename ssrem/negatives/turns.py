@@ -95,6 +95,10 @@ class Copied(Generator):
     back: ClassVar[int] = 1
     """How many turns before the response the copied turn is."""
 
+    def check(self, candidates: Candidates) -> None:
+        if self.settings.count > 1:
+            raise EvaluatorError(f"{self.name} has one negative for a response, not {self.settings.count}")
+
     def admitted(self, case: Case, seed: int) -> Iterable[Negative]:
         excluded = ("", letters(case.response))
         return (n for n in self.negatives(case, seed) if letters(n.text) not in excluded)

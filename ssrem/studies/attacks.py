@@ -86,9 +86,9 @@ def _dropped(words: list[str], draw: random.Random) -> list[str]:
 def _negated(sample: Sample, _: random.Random) -> str | None:
     """The response without its first "not" or "n't", or else with "not" after its first auxiliary verb; else None."""
     if found := _NOT.search(sample.response):
-        verb = _WHOLE[found[1].lower()] if found[1] else ""
-        verb = verb.capitalize() if found[0][0].isupper() else verb
-        return f"{sample.response[: found.start()]}{verb}{sample.response[found.end() :]}".strip()
+        whole = _WHOLE[found[1].lower()] if found[1] else ""
+        whole = whole.capitalize() if found[0][0].isupper() else whole
+        return f"{sample.response[: found.start()]}{whole}{sample.response[found.end() :]}".strip()
     verb = _VERBS.search(sample.response)
     return f"{sample.response[: verb.end()]} not{sample.response[verb.end() :]}" if verb else None
 

@@ -22,7 +22,8 @@ def load_candidates(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str
     if not corpora:
         none = np.empty(0, dtype=np.int64)
         return Candidates([], none, none, none, {}, np.empty(0, dtype=np.uint8))
-    parts = [_load(connection, corpus) for corpus in corpora]
+    loaded = [_load(connection, corpus) for corpus in corpora]
+    parts = [part for part in loaded if len(part.response)] or loaded[:1]
     if len(parts) == 1:
         return parts[0]
     offsets = np.cumsum([0, *(len(part.texts) for part in parts[:-1])])

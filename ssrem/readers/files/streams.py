@@ -327,10 +327,12 @@ def too_long(path: Path, row: str) -> DumpError:
 
 
 def _window(head: bytes) -> int:
-    """The window in bytes of the zstd data that begins with `head` (RFC 8878, section 3.1.1.1); 0 if the head
-    states none, since the content is one segment."""
-    if len(head) < 6 or head[4] & 0x20:
+    """The window in bytes of the zstd data that begins with `head` (RFC 8878, section 3.1.1.1); 0 for a cut head."""
+    if len(head) < 6:
         return 0
+    if (descriptor := head[4]) & 0x20:  # the content is one segment, which is the window
+        at, size = 5 + (0, 1, 2, 4)[descriptor & 3], (1, 2, 4, 8)[descriptor >> 6]
+        return int.from_bytes(head[at : at + size], "little") + 256 * (size == 2)
     base = 1 << (10 + (head[5] >> 3))
     return base + (base >> 3) * (head[5] & 7)
 

@@ -275,7 +275,10 @@ class JsonlReader(Reader):
             and self._listed(value) is value
             and not (isinstance(value, dict) and "replies" in value)
         }
-        yield self.conversation(file, number, id, about)
+        conversation = self.conversation(file, number, id, about, row)
+        yield conversation
+        if "problem" in conversation:
+            return
         known: dict[str, Any] = {} if id is None else {"conversation_id": id}
         known |= {} if person is None else {"person": person}
         for entry in said:

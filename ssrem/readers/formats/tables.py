@@ -284,7 +284,10 @@ class ParquetReader(Reader):
     def _records_of(
         self, file: DumpFile, batch: pa.RecordBatch, first: int
     ) -> Iterator[Record | pa.RecordBatch]:
-        lines = np.arange(first, first + len(batch))
+        lines, names = np.arange(first, first + len(batch)), batch.schema.names
+        used = set(chain.from_iterable(self.layout.plan(tuple(names)).sources.values()))
+        # A column of bytes that are no text, such as an embedding, is left out unless a field is read from it.
+        batch = batch.select([name for name in names if name in used or _is_text(batch.column(name))])
         try:
             table = pa.table([_text(column) for column in batch.columns], batch.schema.names)
             yield raw_batch(table, lines, self.layout, file.name, optional=False)
@@ -343,6 +346,12 @@ def _plain(column: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     return column.cast(pa.binary()) if column.type in _TEXTS else column
+
+
+def _is_text(column: pa.Array) -> bool:
+    with suppress(NotVectorisableError):
+        return _text(column) is not None
+    return False
 
 
 def _text(column: pa.Array) -> pa.Array:

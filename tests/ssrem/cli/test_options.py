@@ -137,6 +137,7 @@ def test_a_hyphen_is_standard_input_and_words_may_begin_with_one() -> None:
         ("ingest d.jsonl --max-quarantine=5", "is no percentage from 0% to 100%, such as 5%"),
         ("ingest d.jsonl --map speaker", "is not FIELD=COLUMN or FIELD=COLUMN+COLUMN, for example speaker="),
         ("ingest d.jsonl --wait soon", "--wait: 'soon' is no duration such as 90, 30m or 6h"),
+        ("evaluators retrain --margin identification=2 agreement=3", "or equal to 1, not 2\n"),
         ("evaluators retrain --margin rho=1", "--margin: no setting rho; there are identification, "),
         ("score x.json --response a", "x.json and --response: give a file or one response, not both"),
         ("score --context a", "belong to --response; give it, too"),

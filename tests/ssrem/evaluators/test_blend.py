@@ -192,6 +192,8 @@ def test_length_has_a_weight_from_human_scores_alone() -> None:
         value, words = generator.normal(), int(generator.integers(1, 20))
         sample = Sample((f"hi {row // 3}",), text([value], words))
         pairs.append((sample, float(np.clip(3 + 0.5 * value - 0.8 * (np.log1p(words + 1) - 2.2), 1, 5))))
+    backwards = Blend(blend.settings, members=dict(reversed(members.items())))
+    assert backwards.settings.parts == blend.settings.parts and list(backwards.members) == list(members)
     for before in (blend, Blend(CONFIG, members=members)):
         weights = tuned_by(before, pairs).weights
         assert weights["length"] < -0.2 < 0.2 < weights["good"]

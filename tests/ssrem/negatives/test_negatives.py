@@ -181,6 +181,8 @@ def drawn(spec: str, rows: Iterable[int] | None = None) -> dict[int, str]:
 
 def test_copied_own_generic_and_other_question() -> None:
     assert drawn("copied") == {0: "where?", 1: "here", 2: "why?", 3: "yes", 4: "who?", 5: "me"}
+    with pytest.raises(EvaluatorError, match="copied has one negative for a response, not 3"):
+        drawn("copied-3")
     # The first response has no turn before the last one; the own turn of the last is the response itself.
     assert drawn("own") == {1: "where?", 2: "here", 4: "yes", 5: "who?"}
     # "yes" is the only turn that occurs more than once; it is in the other conversation.

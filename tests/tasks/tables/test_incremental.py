@@ -80,7 +80,9 @@ def test_a_second_corpus(tmp_path: Path) -> None:
     with grown.reader() as reader:  # what is learned from both is what is learned from each
         both = load_candidates(reader, ["first", "second"])
         each = [load_candidates(reader, [corpus]) for corpus in ("first", "second")]
+        with_empty = load_candidates(reader, ["nothing", "first"])
     assert list(said(both)) == [row for part in each for row in said(part)]
+    assert list(said(with_empty)) == list(said(each[0])), "a corpus without responses adds nothing"
 
 
 def said(candidates: Candidates) -> Iterator[tuple[list[str], str, list[str | None], int]]:

@@ -53,6 +53,8 @@ def test_an_evaluator_scores_the_same_elsewhere_and_is_taken_in_once(
     before = other.partitions()
     assert import_evaluator(str(file), str(other.root)) == ("ssrem", 1, False)
     assert other.partitions() == before
+    next((other.models / "ssrem" / "1").rglob("*.safetensors")).unlink()
+    assert import_evaluator(str(file), str(other.root)) == ("ssrem", 2, True), "in place of what is damaged"
 
 
 def test_a_changed_model_is_not_taken_in(copy: Warehouse, other: Warehouse, tmp_path: Path) -> None:
@@ -171,6 +173,8 @@ def test_a_packaged_evaluator_becomes_a_version_once(tmp_path: Path) -> None:
     assert row["promoted"] and comes_packaged("ssrem", row["signature"])
     assert load_evaluator(home.models / "ssrem" / "1").signature == load_evaluator("ssrem").signature
     assert not unregistered(home, ["ssrem"]) and not any_trained(home) and not outdated(home)
+    (home.models / "ssrem" / "1" / "weights.safetensors").unlink()
+    assert register("ssrem", str(home.root)) == (2, True), "in place of what is damaged"
 
 
 def test_an_own_version_replaces_the_packaged_one_without_a_comparison(

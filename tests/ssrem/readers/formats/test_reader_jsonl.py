@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
+from ssrem.readers.files.streams import _window
 from ssrem.readers.formats.jsonl import JsonlReader
 from support.random_examples import TIMES
 from support.reader_rows import reader_of, rows_of
@@ -141,6 +142,12 @@ def test_lines_that_cannot_be_read_keep_their_bytes_and_number(write: Write) -> 
     assert rows[0] == HELLO_ROW
     assert [(row["raw"], row["problem"]) for row in rows[1:-1]] == list(broken.items())
     assert [row["line"] for row in rows] == [1, *range(3, 3 + len(broken)), 4 + len(broken)]
+
+
+def test_a_conversation_about_which_something_is_no_text_is_quarantined_whole(write: Write) -> None:
+    said = {"id": "e", "topic": "\ud800", "utterances": [{"speaker": "a", "text": "x"}]}
+    (row,) = read(write(json.dumps(said).encode()))
+    assert row["problem"] == "undecodable" and json.loads(row["raw"]) == {"e": said}
 
 
 def test_values_that_are_not_json_are_no_values(write: Write) -> None:
@@ -271,6 +278,9 @@ def test_packed_dumps_read_as_plain_ones_and_progress_counts_stored_bytes(write:
     path = write(*[{**HELLO, "utterance_id": f"u{i}"} for i in range(100)])
     content, expected = path.read_bytes(), rows_of(open_dump(path))
     zstd, half = zstandard.ZstdCompressor().compress, len(content) // 2
+    for size in (9, 999, 99_999):
+        head = zstd(bytes(size))[:18]
+        assert _window(head) == zstandard.get_frame_parameters(head).window_size == size
     packed = [pack(content) for pack in (gzip.compress, zstd)]
     packed += [pack(content[:half]) + pack(content[half:]) for pack in (gzip.compress, zstd)]
     for stored in (*packed, b"\xef\xbb\xbf" + content):

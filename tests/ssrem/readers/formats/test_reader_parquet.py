@@ -54,6 +54,13 @@ def test_rows_that_cannot_be_read(tmp_path: Path) -> None:
         (None, None, "3"),
     ]
     assert rows[0]["metadata"] == '{"time":"soon"}'
+    columns |= {"text": ["x", "y", "z"], "embedding": pa.array([b"\xff", None, b"a"])}
+    rows = rows_of(open_dump(_write(tmp_path, columns)))
+    assert [(row["text"], row.get("metadata")) for row in rows] == [
+        ("x", '{"time":"soon"}'),
+        ("y", None),
+        ("z", None),
+    ]
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
