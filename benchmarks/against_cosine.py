@@ -1,11 +1,11 @@
-"""Checks that no default evaluator is worse than the untrained cosine of its own sentence encoder, nor ranks responses
-otherwise than with products of float32.
+"""Checks that no default evaluator is worse than the untrained cosine of its own sentence encoder, and that it ranks
+responses as it does with products in float32.
 
 python -m benchmarks.against_cosine FILE…      # annotated sets; the everyday pairs come with ssrem
 
-A line a set: Spearman with the raters' mean of both, their difference with its 95% interval, and Spearman with the same
-evaluator's scores in float32; then the share of pairs in which the better response is higher. Ends with status 1 if the
-difference on a set lies below zero with its whole interval, the mean over the sets, or the share of pairs, is lower
+Prints for each set Spearman of both with the raters' mean, their difference with its 95% interval, and Spearman of the
+evaluator with itself in float32; then the share of pairs in which the better response is higher. Ends with status 1 if
+the difference on a set lies below zero with its whole interval, the mean over the sets, or the share of pairs, is lower
 than the cosine's, or Spearman with float32 is less than .995.
 """
 
@@ -28,14 +28,14 @@ from ssrem.studies.behaviour import Pairs, behaviour, everyday_pairs
 
 
 def main() -> int:
-    """Compare the blends that are installed; the status."""
+    """Compare the best packaged evaluator and blend-fast; returns 1 if one is worse, else 0."""
     sets = {Path(file).stem: labels_of(read_set(Path(file)).rows) for file in sys.argv[1:]}
     best, _ = best_packaged()
     return max(_worse(name, sets) for name in dict.fromkeys((best, "blend-fast")))
 
 
 def _worse(name: str, sets: dict[str, Labels]) -> bool:
-    """Print the lines of one evaluator; whether it is worse than the cosine over its encoder."""
+    """Print the lines of one evaluator; returns whether it is worse than the cosine, or ranks unlike float32."""
     blend: Any = load_evaluator(name)
     exact = type(blend)(blend.settings.model_copy(update={"products": "float32"}))
     exact.take(blend.tensors, blend.bounds)

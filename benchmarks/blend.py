@@ -1,7 +1,7 @@
 """Makes what blends are packaged with, from the default corpus: counts of words, and the weights.
 
 python -m benchmarks.blend counts         # ssrem/packaged/word-counts, in a minute
-python -m benchmarks.blend blend-fast     # ssrem/packaged/blend-fast, in some minutes; so blend-base, with ssrem[base]
+python -m benchmarks.blend blend-fast     # ssrem/packaged/blend-fast, in some minutes; blend-base: with ssrem[base]
 python -m benchmarks.blend blend          # ssrem/packaged/blend: with the language model, up to an hour
 python -m benchmarks.blend lm-sum         # ssrem/packaged/lm-sum, in some minutes
 
@@ -37,7 +37,7 @@ SIZES = {
     "blend": {"contexts": 250, "valid_contexts": 80},
     "blend-base": {"contexts": 500, "valid_contexts": 150},
 }
-"""Settings beside the default ones: for `blend` more responses than a user would wait for, for `blend-base` fewer."""
+"""Settings that are not the defaults: for `blend` more responses than a user would wait for, for `blend-base` fewer."""
 STANDARDISED = 300
 """Validation responses whose scores standardise the parts of `lm-sum`."""
 
@@ -94,7 +94,7 @@ def _summed(blend: Blend, candidates: Candidates) -> Training:
     rows = np.random.default_rng(0).permutation(candidates.rows(VALID))[:STANDARDISED]
     samples = map(candidates.sample, rows.tolist())
     values, _, _ = blend.part_scores([sample for sample in samples if sample.context])
-    # Six digits: more would be those of this machine.
+    # Six digits, since further ones depend on the machine.
     centre, spread = (
         np.array([float(f"{one:.6g}") for one in of(axis=0)]) for of in (values.mean, values.std)
     )

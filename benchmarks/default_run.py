@@ -46,7 +46,7 @@ FIGURES = {
 
 
 def run(home: Path) -> None:
-    """Run `ssrem run` in a process of its own, computing on one thread; CalledProcessError where it fails."""
+    """Run `ssrem run` in a process of its own, on one thread; raises CalledProcessError if it fails."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "SSREM_"))}
     subprocess.run(
         [sys.executable, "-m", "ssrem", "run", "--home", str(home)],
@@ -57,7 +57,7 @@ def run(home: Path) -> None:
 
 
 def results(home: Path) -> dict[str, dict[str, Any]]:
-    """Rows of every published table and view, and the figures by group and name."""
+    """The number of rows of every published table and view, and the figures by group and name."""
     with Warehouse.at(home).reader() as connection:
         counts = {
             name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchall()[0][0]

@@ -1,11 +1,11 @@
-"""Makes the packaged encoders that were moved towards a larger one, from turns of the default corpus.
+"""Makes the packaged encoders that learn from a larger encoder, from turns of the default corpus.
 
 python -m benchmarks.distil wordllama-minilm [--vectors FOLDER]   # in seconds once the vectors are there
 python -m benchmarks.distil minilm-mpnet [--vectors FOLDER]       # with ssrem[base], in minutes on a GPU
 
 The larger encoder, all-minilm-l6-v2 or all-mpnet-base-v2, is the teacher. --vectors keeps its vectors, which take an
-hour or more on two cores, for the next time. Texts are read to their 64th token. Of wordllama-minilm the rows of tokens
-that occur five times or more are learned, of minilm-mpnet adapters of all layers.
+hour or more on two cores, for the next time. Texts are cut after 64 tokens. For wordllama-minilm the vectors of tokens
+that occur five times or more are learned, for minilm-mpnet adapters of all layers.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from ssrem.training.trainer import Group, Loss, Schedule, Step, has_bf16, shuffl
 
 CORPUS, TOKENS, BATCH = "chitchat", 64, 512
 TEXTS, HELD_OUT, MIN_COUNT = 32_768, 2_048, 5
-"""Of wordllama-minilm: turns, drawn once; how many of them choose the epoch; how often a learned token occurs."""
+"""For wordllama-minilm: turns, drawn once; how many of them pick the epoch; fewest occurrences of a learned token."""
 RANK, KEPT, NEIGHBOURS, TEMPERATURE, SQUARES = 32, 8, 8, 0.05, 100.0
-"""Of minilm-mpnet: rank of the adapters; the rank they are cut to afterwards; responses that follow each other in a
-batch; what cosines are divided by before the softmax; weight of the squared error."""
+"""For minilm-mpnet: rank of the adapters; the rank they are cut to afterwards; how many consecutive responses are in
+one batch together; what cosines are divided by before the softmax; weight of the squared error."""
 
 
 class Table:
-    """The rows of the table, learned from the vectors (n, d) that a teacher gives the texts (n).
+    """Learns the token vectors of wordllama from the vectors (n, d) that a teacher gives the n texts.
 
-    The loss of a batch is 1 - r, Pearson's r between the cosines of all pairs of its texts by the table and by the
-    teacher.
+    The loss of a batch is 1 - r, where r is Pearson's correlation between the cosines of all pairs of its texts by the
+    token vectors and by the teacher.
     """
 
     def __init__(self, texts: Sequence[str], teacher: NDArray[np.float32]) -> None:
@@ -72,7 +72,7 @@ class Table:
         return {"valid_loss": float(self._distance(np.arange(self.count, self.count + HELD_OUT)))}
 
     def _distance(self, rows: Rows) -> torch.Tensor:
-        """1 - Pearson's r between the cosines of all pairs of texts by the table and by the teacher."""
+        """1 - Pearson's r between the cosines of all pairs of these texts by the token vectors and by the teacher."""
         other = ~torch.eye(len(rows), dtype=torch.bool)
         vectors, teacher = self.rows.vectors(rows), self.teacher[torch.from_numpy(rows)]
         cosines = torch.stack([(vectors @ vectors.T)[other], (teacher @ teacher.T)[other]])
@@ -80,12 +80,12 @@ class Table:
 
 
 class Adapters:
-    """Adapters of a sentence encoder, learned from the vectors (n, d) that a teacher gives the texts (n).
+    """Learns adapters of a sentence encoder from the vectors (n, d) that a teacher gives the n texts.
 
-    learned, valid (m, 3): rows of the texts that `cosine` reads of a response: the last turn, the last two joined, the
-    response. The loss of a batch is the squared error of the cosines of all pairs of its texts, and for each text the
-    Kullback-Leibler divergence of softmax(cosine / temperature) over the others from the teacher's (as Hinton et al.
-    2015, section 2). Responses that follow each other stay together, so that a batch has pairs of one topic.
+    learned, valid (m, 3): positions of the texts that `cosine` reads of a response: the last turn, the last two turns
+    joined, the response. The loss of a batch is SQUARES times the mean squared error of the cosines of all pairs of its
+    texts, plus the mean over texts of the Kullback-Leibler divergence of softmax(cosine / TEMPERATURE) over the others
+    from the teacher's (Hinton et al. 2015, section 2). Neighbours are in one batch, so that it has pairs of one topic.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Adapters:
         return [Group(adapter_factors(self.adapters), 1e-3)]
 
     def epochs(self) -> Iterator[Sequence[Rows]]:
-        """Batches of stretches of neighbours; the last responses, which fill no stretch, are left out."""
+        """Batches of stretches of NEIGHBOURS consecutive responses; the rest, which fill no stretch, are left out."""
         stretches = np.arange(len(self.learned) // NEIGHBOURS * NEIGHBOURS).reshape(-1, NEIGHBOURS)
         for epoch in shuffled_epochs(len(stretches), BATCH // NEIGHBOURS, [1]):
             yield [stretches[rows].ravel() for rows in epoch]
@@ -122,7 +122,7 @@ class Adapters:
         return {"valid_loss": float(np.mean([float(self._distance(rows)) for rows in parts]))}
 
     def factors(self) -> dict[str, NDArray[np.float16]]:
-        """What `AdaptedTransformer` takes."""
+        """Factors of the adapters at rank `KEPT`, as `AdaptedTransformer` takes them."""
         factors = adapter_factors(self.adapters)
         return cut({name: value.detach().cpu().numpy() for name, value in factors.items()})
 
@@ -145,7 +145,7 @@ class Adapters:
 
 
 def cut(factors: Mapping[str, NDArray[np.floating]]) -> dict[str, NDArray[np.float16]]:
-    """The nearest products of rank `KEPT`, by the singular values: a quarter of the size, nearly the same cosines."""
+    """Factors of the nearest products of rank `KEPT`, by singular values: a quarter of the size, similar cosines."""
     kept = {}
     for name in sorted({name.rpartition(".")[0] for name in factors}):
         up, down = (factors[name + side].astype(np.float32) for side in (UP, DOWN))
@@ -170,7 +170,7 @@ def main() -> None:
 
 
 def _table(folder: Path | None) -> LearnedTable:
-    turns = read_turns(CORPUS)  # its own split, not that of the tables: the packaged table was made by it
+    turns = read_turns(CORPUS)  # not the split of the tables: the packaged encoder was made with this one
     distinct = sorted({text for text, split in zip(turns.text, turns.split, strict=True) if split == TRAIN})
     drawn = np.random.default_rng(0).permutation(len(distinct))[:TEXTS]
     texts = [distinct[at] for at in drawn.tolist()]
@@ -192,7 +192,7 @@ def _adapted(folder: Path | None) -> AdaptedTransformer:
 
 
 def cosine_texts(candidates: Candidates, rows: Rows, row: dict[str, int]) -> Rows:
-    """What `cosine` reads of the responses (m, 3), as rows of the texts, to which new ones are added."""
+    """Positions (m, 3) of the texts that `cosine` reads of responses with a context; new texts are added to `row`."""
     read = []
     for response, first, last in zip(
         *(column[rows].tolist() for column in (candidates.response, candidates.context_start, candidates.context_stop)),
@@ -206,7 +206,7 @@ def cosine_texts(candidates: Candidates, rows: Rows, row: dict[str, int]) -> Row
 
 
 def _teacher_vectors(name: str, texts: Sequence[str], folder: Path | None) -> NDArray[np.float32]:
-    """The teacher's vectors of the texts; `folder` has those of an earlier time."""
+    """The teacher's vectors of the texts; `folder` keeps them for later runs."""
     encoder = load_encoder(name)
     assert isinstance(encoder, Transformer)
     encoder.max_length = TOKENS

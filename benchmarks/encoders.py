@@ -43,7 +43,7 @@ class Turns:
 
 
 def read_turns(source: str) -> Turns:
-    """Turns: consecutive messages of one speaker, joined; the partner is the latest other speaker."""
+    """Read turns: consecutive messages of one speaker, joined; the partner is the speaker before, else the next one."""
     messages: dict[str, list[tuple[str, list[str]]]] = defaultdict(list)
     for batch in open_dump(source):
         for row in batch.select(["record", "conversation_id", "speaker", "text"]).to_pylist():
@@ -70,7 +70,7 @@ def read_turns(source: str) -> Turns:
 
 
 def draw_candidates(turns: Turns, seed: int) -> Candidates:
-    """One SC, SP and SS and four Rand negatives per response, -1 if the draws give none."""
+    """One SC, SP and SS and four Rand negatives per response, -1 if TRIES draws give none."""
     generator = np.random.default_rng(seed)
     sets: dict[object, list[int]] = defaultdict(list)
     for row, speaker in enumerate(turns.speaker):

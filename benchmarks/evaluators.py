@@ -4,14 +4,15 @@ python -m benchmarks.evaluators [FILE] [--only NAME…] [--saved FOLDER…] [--c
 
 FILE is an annotated set, or one of samples, as `ssrem score` reads it; without one, COUNT turns of the default
 corpus are drawn, a random turn answers each context and the true one is the reference. Every evaluator without
-training, and every saved one that is named, is measured in a process of its own: the model is loaded, then single
-responses are scored, then COUNT at once, or as many as fit into SECONDS by the time of the first hundred. Loading
-is not counted. Peak memory is that of the whole process, after the first response and after the last.
-The second table is of saved evaluators that have an encoder: f a second where the encoder's vectors are at hand, and
-the first 616 samples, whole, against the 2,861 s that ADEM took for as many on a CPU (Lowe et al. 2017).
-The third table: both scorers over the same texts, taken in turns, the median of three rounds; `difference` is the
-greatest between their scores, `alone` that of the fifty most different samples when the library scores them one
-by one.
+training, every packaged one, and every saved one that is named, is measured in a process of its own: the model is
+loaded, then single responses are scored, then COUNT at once, or as many as fit into SECONDS by the time of the first
+hundred. Loading is not counted. Peak memory is that of the whole process, after the first response and after the last.
+The second table is of packaged and saved evaluators that have an encoder: scores f per second when the encoder's
+vectors are known already, and the time of the first 616 samples, with encoding and references, against the 2,861 s
+that ADEM took for as many on a CPU (Lowe et al. 2017).
+The third table compares evaluators with libraries over the same texts, in turns, by the median of three rounds.
+`difference` is the greatest one between their scores, `alone` that of the fifty most different samples when the library
+scores them one by one.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ SINGLES = 20
 FIRST = 100
 ROUNDS = 3
 WORST = 50
-# ADEM's test set, and what it took the paper's code on a CPU.
+# Size of ADEM's test set, and the seconds that the paper's code took for it on a CPU.
 PAPER_RESPONSES, PAPER_SECONDS = 616, 2861
 
 SPEED = "{ready:.1f} | {one:.2f} | {n:,} | {rate:,.0f} | {peak_one:.0f} | {peak:.0f}"
 VECTORS = "{n:,} | {rate:,.0f} | {some:.2f} | {times:,.0f}"
 COMPARISON = "{n:,} | {ours:.2f} | {theirs:.2f} | {ratio:.2f} | {difference:.0e} | {alone:.0e}"
 
-# Pairs to scores, what it takes loaded already.
+# Function from samples to their scores that has loaded all it needs.
 Scorer = Callable[[Sequence[Sample]], Sequence[float]]
 
 
@@ -71,9 +72,9 @@ def draw_samples(count: int, seed: int) -> list[Sample]:
 
 
 def write_samples(file: str, source: str, count: str, seed: str) -> None:
-    """Samples of `source`, or of the default corpus where it is empty, into `file`, as `read_samples` reads them.
+    """Write samples of `source`, or of the default corpus if it is empty, into `file`, as `read_samples` reads them.
 
-    In a process of its own: a process that another one starts is charged with the memory that one had.
+    Runs in a process of its own: the memory of a process counts for the peak memory of those that it starts.
     """
     samples = read_samples(Path(source))[: int(count)] if source else draw_samples(int(count), int(seed))
     rows = [{"context": s.context, "response": s.response, "reference": s.reference} for s in samples]
@@ -88,7 +89,7 @@ def load_named(what: str) -> Evaluator:
 def affordable(score: Scorer, samples: Sequence[Sample], seconds: float) -> Sequence[Sample]:
     """As many of the samples as are scored in so many seconds, by the time that the first ones take.
 
-    Those are not among them where there are enough: some evaluators remember what they have scored.
+    The first ones are left out if there are others, since some evaluators remember what they have scored.
     """
     start = time.perf_counter()
     score(samples[:FIRST])
@@ -160,7 +161,7 @@ def vectors(what: str, file: str, seconds: str) -> None:
 
 
 def rouge() -> Scorer:
-    """rouge-score's ROUGE-L, without stems."""
+    """ROUGE-L of the library rouge-score, without stemming."""
     from rouge_score.rouge_scorer import RougeScorer
 
     scorer = RougeScorer(["rougeL"])
@@ -168,7 +169,7 @@ def rouge() -> Scorer:
 
 
 def bert_score() -> Scorer:
-    """The authors' BERTScore with the packaged MiniLM's last layer."""
+    """BERTScore of its authors' library, with the last layer of the packaged MiniLM."""
     from bert_score import BERTScorer
 
     with hub.quiet():
@@ -268,12 +269,12 @@ def main() -> None:
 
 
 def heading(names: str) -> None:
-    """The first two lines of a table."""
+    """Print the first two lines of a table."""
     print(f"| {names} |\n|{'---|' * len(names.split(' | '))}")
 
 
 def line(what: str, figures: dict[str, Any], form: str) -> None:
-    """A line of a table, or the reason why there is none."""
+    """Print a line of a table: the figures, or the reason why there are none."""
     print(
         f"| {what} | {figures['skipped'] if 'skipped' in figures else form.format(**figures)} |", flush=True
     )

@@ -1,4 +1,4 @@
-"""Times the figures of agreement of one annotated set with three evaluators and two criteria, their scores at hand.
+"""Times the figures of agreement of one annotated set with three evaluators and two criteria, the scores given.
 
 python -m benchmarks.figures [--responses 9500]
 

@@ -2,7 +2,7 @@
 
     python benchmarks/generate_corpus.py --output corpus.jsonl
 
-What the speaker tables' cost depends on is what is kept real: how many people there are, how unevenly they
+It is realistic in what the cost of the speaker tables depends on: how many people there are, how unevenly they
 talk (a Zipf law), that friends meet again, how long conversations and messages are, and that many messages
 are the same few words. What the messages say is made up. The same options give the same bytes.
 """
@@ -20,7 +20,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-CHUNK = 50_000  # conversations a chunk: about 350,000 lines, which bounds the memory
+CHUNK = 50_000  # conversations in a chunk: about 350,000 lines, which bounds the memory
 TURNS_BEYOND_FIRST_TWO = 5.0  # two turns at least and seven on average
 ACTIVITY_EXPONENT = 0.7  # share of the speaker of rank r is r ** -exponent
 MEAN_FRIENDS = 4
@@ -50,7 +50,7 @@ class People:
     first: np.ndarray
     second: np.ndarray
     cumulative: np.ndarray
-    own_pair: np.ndarray  # (speakers,): a pair in which each speaker is, so that nobody stays silent
+    own_pair: np.ndarray  # (speakers,): index of a pair with each speaker, so that nobody is silent
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,12 @@ def zipf_shares(n: int, exponent: float) -> np.ndarray:
 
 
 def draw(rng: np.random.Generator, cumulative: np.ndarray, n: int) -> np.ndarray:
-    """n positions drawn by their cumulative shares."""
+    """Draw n positions of `cumulative`, the cumulative probabilities of the positions."""
     return np.minimum(np.searchsorted(cumulative, rng.random(n), side="right"), len(cumulative) - 1)
 
 
 def make_people(rng: np.random.Generator, speakers: int) -> People:
-    """Friendships: everyone has a best friend and some others; busy people have more friends."""
+    """Draw friendships: everyone has a best friend and some others; busy people have more friends."""
     activity = rng.permutation(zipf_shares(speakers, ACTIVITY_EXPONENT))
     friends = 1 + rng.poisson(MEAN_FRIENDS - 1, speakers)
     first = np.repeat(np.arange(speakers), friends)
@@ -89,7 +89,7 @@ def make_people(rng: np.random.Generator, speakers: int) -> People:
 
 
 def make_language(rng: np.random.Generator) -> Language:
-    """WORDS distinct words: the frequent ones short and English, the others of two to four random syllables."""
+    """Make WORDS distinct words: the frequent ones short and English, the others of two to four random syllables."""
     syllables = np.array([c + v + e for c in "bdfghklmnprstvw" for v in "aeiou" for e in ("", "n", "r", "s")])
     words = dict.fromkeys(FREQUENT.split())
     while len(words) < WORDS:
@@ -103,7 +103,7 @@ def make_language(rng: np.random.Generator) -> Language:
 
 
 def make_texts(rng: np.random.Generator, n: int, language: Language) -> pa.Array:
-    """n texts of ten words on average."""
+    """Make n texts of ten words on average."""
     short = rng.random(n) < SHORT_SHARE
     lengths = np.clip(np.rint(rng.gamma(1.9, 11.0 / 1.9, n)), 1, MOST_WORDS).astype(np.int64)
     lengths[short] = 1
@@ -118,7 +118,7 @@ def make_texts(rng: np.random.Generator, n: int, language: Language) -> pa.Array
 def make_chunk(
     rng: np.random.Generator, start: int, stop: int, people: People, language: Language
 ) -> pl.DataFrame:
-    """The turns of conversations start to stop, a row a turn, each conversation's together and in order."""
+    """Make the turns of conversations `start` to `stop` - 1, one a row, each conversation's together and in order."""
     n, speakers = stop - start, len(people.own_pair)
     conversation = np.arange(start, stop)
     pair = draw(rng, people.cumulative, n)
@@ -180,7 +180,7 @@ def to_lines(turns: pl.DataFrame) -> str:
 def generate(output: Path, conversations: int, speakers: int, seed: int, chunk: int = CHUNK) -> int:
     """Writes the corpus to `output`, whole or not at all, and returns its number of turns.
 
-    `chunk` conversations are made at a time: more are not faster, and the texts depend on it.
+    `chunk` conversations are made at a time. More are not faster, and the texts depend on this number.
     """
     rng = np.random.default_rng([seed, 0])
     people = make_people(rng, speakers)

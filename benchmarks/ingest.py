@@ -1,4 +1,4 @@
-"""`ssrem ingest` of a large dump against DuckDB's reader of the same file, and against convokit.Corpus.
+"""Times `ssrem ingest` of a large dump against DuckDB's reader of the same file, and against convokit.Corpus.
 
 python -m benchmarks.generate_corpus --output benchmarks/data/corpus.jsonl
 python -m benchmarks.ingest benchmarks/data/corpus.jsonl [--formats jsonl csv parquet interleaved]
@@ -24,7 +24,7 @@ FORMATS = ("jsonl", "csv", "parquet", "interleaved")
 
 
 def scan(dump: str, database: str) -> None:
-    """DuckDB's own scan of the dump into a table."""
+    """Read the dump into a table by DuckDB's own reader."""
     import duckdb
 
     with duckdb.connect(database) as connection:
@@ -48,21 +48,21 @@ def _reader(dump: str) -> str:
 
 
 def landed(dump: str, home: Path) -> Measured:
-    """The whole command, into a new home folder, which is deleted."""
+    """Run `ssrem ingest` into a new home folder, which is deleted afterwards, and measure it."""
     ours = measure(["-m", "ssrem", "ingest", dump, "--home", str(home)])
     shutil.rmtree(home)
     return ours
 
 
 def load_convokit(folder: str) -> None:
-    """convokit's own loading of a corpus folder."""
+    """Load a corpus folder by convokit, and print its number of conversations."""
     from convokit import Corpus
 
     print(len(Corpus(filename=folder).conversations))
 
 
 def write_subset(dump: str, conversations: int, jsonl: Path, folder: Path) -> None:
-    """The first conversations of the dump, as JSONL and as a ConvoKit folder."""
+    """Write the first conversations of the dump as JSONL and as a ConvoKit folder."""
     folder.mkdir()
     speakers: dict[str, dict[str, object]] = {}
     seen: dict[str, dict[str, object]] = {}

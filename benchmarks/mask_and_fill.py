@@ -1,10 +1,10 @@
-"""Mask-and-fill by its paper's own check (Park et al. 2021, sections 3.2 and 4.3).
+"""Checks mask-and-fill as its paper does (Park et al. 2021, sections 3.2 and 4.3).
 
 python -m benchmarks.mask_and_fill HOME --model NAME_OR_FOLDER [--negatives mask-and-fill] [--corpus chitchat]
     [--responses 300] [--seed 0]
 
-Over responses of the training split: the share that get a negative, the share of their tokens that are replaced, and
-the parts of speech of the words that are replaced beside those of all words. Tags are the Hannover Tagger's
+Prints, over responses of the training split, the share that get a negative, the share of their tokens that are
+replaced, and the parts of speech of the replaced words beside those of all words. Tags are the Hannover Tagger's
 (`pip install 'ssrem[bench]'`), mapped to the universal tagset; the paper's are NLTK's, whose model has to be
 downloaded.
 """
@@ -25,14 +25,14 @@ from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.warehouse.home import Warehouse
 
 PAPER = {"with_negative": 0.9489, "replaced": 0.2728}
-"""Park et al. 2021, section 3.2: BERT-base tuned on DailyDialog, threshold 0.5."""
+"""Shares in Park et al. 2021, section 3.2: BERT-base tuned on DailyDialog, threshold 0.5."""
 
-# The tagger's tags (CLAWS 5) by their beginnings; the first that fits counts.
+# Beginning of the tagger's tags (CLAWS 5) → universal tag; the first match counts.
 UNIVERSAL = {
     "V": "VERB", "N": "NOUN", "AJ": "ADJ", "ORD": "ADJ", "AV": "ADV", "XX": "ADV", "PN": "PRON", "PR": "ADP",
     "AT": "DET", "D": "DET", "EX": "DET", "CJ": "CONJ", "CRD": "NUM", "PO": "PRT", "TO": "PRT", "PU": ".",
 }  # fmt: skip
-# Words and punctuation, clitics apart.
+# Words and punctuation; clitics such as n't are words of their own.
 _TOKEN = re.compile(r"n't\b|'\w+|\w+(?=n't\b)|\w+|[^\w\s]+")
 
 

@@ -1,4 +1,4 @@
-"""Speaker tables and candidates against DuckDB's sort of the same turns, in one run; with a second corpus, growth.
+"""Times speaker tables and candidates against DuckDB's sort of the same turns; with a second corpus, also the growth.
 
 python -m benchmarks.generate_corpus --output benchmarks/data/corpus.jsonl
 python -m benchmarks.speaker_tables benchmarks/data/corpus.jsonl [twice as large.jsonl]
@@ -43,7 +43,7 @@ def sort(home: str, database: str) -> None:
 
 
 def main() -> None:
-    """Print the figures of each dump, and how they grow from the first to the second."""
+    """Print the figures of each dump, and how the time grows from the first to the second."""
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -2,9 +2,9 @@
 
 python -m benchmarks.speed [ROW …] [--write]
 
-Without names, the rows that take minutes altogether; ingest, tables and run take longer or need a corpus, and are
-measured where they are named. Prints the machine, which the table leaves out: compare ratios, or CPU seconds of one
-machine. --write: replace the measured rows between the markers of docs/results.md.
+Without names, it measures the rows that take minutes altogether; ingest, tables and run take longer or need a corpus,
+and are measured only if they are named. Prints the machine, which the table leaves out: compare ratios, or CPU seconds
+of one machine. --write: replace the measured rows between the markers of docs/results.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ TEXTS = 500
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table: what is measured, against what, and the function that gives the last cell."""
+    """A row of the table: what is measured, against what, and the function that measures it and gives the last cell.
+
+    quick: whether it is measured without being named.
+    """
 
     what: str
     against: str
@@ -41,7 +44,7 @@ class Row:
 
 
 def command(*arguments: str) -> Measured:
-    """A whole `ssrem` command."""
+    """Run a whole `ssrem` command and measure it."""
     return measure(["-m", "ssrem", *arguments])
 
 
@@ -189,7 +192,7 @@ def _read(path: str) -> str:
 
 
 def written(page: str, lines: dict[str, str]) -> str:
-    """The page with the lines (what is measured → line) in its table: in place of the old ones, new ones at the end."""
+    """The page with the lines (what is measured → line) in its table: each replaces the old one or is added last."""
     before, _, rest = page.partition(BEGIN)
     table, end, after = rest.partition(END)
     if not end:

@@ -22,7 +22,7 @@ CANDIDATES = 5
 
 
 def full_scores(context: torch.Tensor, matrix: torch.Tensor, responses: torch.Tensor) -> torch.Tensor:
-    """The same scores from the diagonals of (b, b) products."""
+    """The scores of `row_scores`, (b, candidates), read from the diagonals of (b, b) products."""
     transformed = context @ matrix
     return torch.stack(
         [torch.diagonal(transformed @ responses[:, column].T) for column in range(responses.shape[1])], dim=1

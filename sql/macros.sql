@@ -16,10 +16,10 @@ CREATE OR REPLACE TEMPORARY MACRO mix64_last(Z) AS xor(z, z >> 31);
 CREATE OR REPLACE TEMPORARY MACRO mix64(Z) AS
 mix64_last(mix64_middle(mix64_first(xor(z, 11400714819323198485::UBIGINT))));
 
--- Hash of the seed, given as its mix64, and of whom a draw is for.
+-- Hash of the seed, given as its mix64, and of the drawer: the id of the response, set or speaker that draws.
 CREATE OR REPLACE TEMPORARY MACRO drawer_hash(SEED_HASH, DRAWER) AS mix64(xor(seed_hash::UBIGINT, drawer::UBIGINT));
 
--- Hash of all that a draw depends on: its drawer_hash (a column of an inner query), its kind and its number.
--- (A macro repeats the text of an argument wherever it uses it: mix64 within mix64 takes DuckDB long to plan.)
+-- Hash of all that a draw depends on: its drawer_hash, its kind and its number. Pass drawer_hash as a column of an
+-- inner query: a macro repeats the text of an argument wherever it uses it, and mix64 within mix64 is slow to plan.
 CREATE OR REPLACE TEMPORARY MACRO draw_hash(DRAWER_HASH, KIND_CODE, K) AS
 mix64(xor(drawer_hash, (kind_code::UBIGINT << 48) + k::UBIGINT));

@@ -1,1 +1,1 @@
-"""Our figures beside the papers', for every evaluator, on the same annotated responses."""
+"""Agreement of every evaluator with human scores of the same annotated responses, beside the papers' figures."""

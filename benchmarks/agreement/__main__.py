@@ -1,7 +1,7 @@
 """`python -m benchmarks.agreement [ANNOTATED…]`: compute rows that are missing or out of date, write docs/agreement.md.
 
 Each row is kept as a file of its own in benchmarks/agreement/rows, with its settings, signature, data, date and
-command. A row whose training takes longer than --minutes ends its piece there; the same command goes on with it.
+command. A training that takes longer than --minutes is interrupted; the same command goes on with it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def main() -> int:
 
 
 def _compute(entry: Entry, bench: Bench, computed: ComputedRows, options: argparse.Namespace) -> None:
-    """The seeds of the row that are not kept yet, each kept as it ends."""
+    """Compute the seeds of the row that are not kept yet, and keep each as soon as it ends."""
     known = {run["seed"] for run in computed.runs(entry)}
     for seed in range(entry.seeds):
         if seed in known:
@@ -96,7 +96,7 @@ def _print_state(entry: Entry, computed: ComputedRows) -> None:
 
 
 def _data(sets: dict[str, Labels], digest: str, responses: Path | None) -> dict[str, object]:
-    """What rows were computed on: of annotated sets their size and the sum of their scores, of a corpus its hash."""
+    """What rows are computed on: size, criterion and sum of scores of each annotated set; hashes of the other data."""
     return {
         "annotated": {
             name: [len(labels.pairs), labels.criterion, round(float(labels.human.sum()), 6)]
@@ -113,7 +113,7 @@ def _candidates(home: Warehouse) -> Candidates:
 
 
 def _command(entry: Entry, options: argparse.Namespace) -> str:
-    """The command that computes the row, files and folders by their names alone."""
+    """The command that computes the row, with the names of files and folders instead of their paths."""
     words = [
         "python",
         "-m",

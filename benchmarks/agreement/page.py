@@ -132,7 +132,7 @@ def _cell(figures: Sequence[Run]) -> str:
 
 
 def _two(value: float) -> str:
-    """.12, −.12: three digits would not be reproduced."""
+    """The value with two decimals, such as .12 or −.12; a third would not be reproduced."""
     text = f"{abs(value):.2f}".removeprefix("0")
     return f"−{text}" if value < 0 and float(f"{value:.2f}") != 0 else text
 
@@ -148,7 +148,7 @@ def _seconds(runs: Sequence[Run]) -> str:
 
 
 def _paired(rows: Done, sets: Mapping[str, Labels]) -> list[str]:
-    """The difference of Spearman between two rows on the same responses, with its interval."""
+    """Lines of the table of differences in Spearman between two rows on the same responses, with intervals."""
     by_name = {entry.name: (entry, runs) for entry, runs in rows if not too_small(runs)}
     lines = []
     for one, other in PAIRED:

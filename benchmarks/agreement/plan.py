@@ -35,7 +35,8 @@ PARK = {
     "select-random": (".54 / .55", ".57 / .59"),
     "replace-with-history": (".52 / .52", ".57 / .57"),
 }
-# On 90 test responses of DailyDialog, and trained and tested on PersonaChat (Zhao et al. 2020).
+# Pearson and Spearman on 90 test responses of DailyDialog, and on PersonaChat (Zhao et al. 2020). DD→PC: trained on
+# DailyDialog and tested on PersonaChat; the first three are trained and tested on the same set.
 ZHAO = {
     "adem": (".34 / .36", "–"),
     "ruber-unref semi-supervised": (".43 / .39", "–"),
@@ -46,14 +47,14 @@ ZHAO = {
 NONE = ("–", "–")
 
 FOLDS = 5
-"""Of cross-validation."""
+"""Number of folds of cross-validation."""
 SEEDS = 3
-"""Of what trains in minutes, and of rows that answer whether mask-and-fill negatives beat random ones."""
+"""Number of seeds of what trains in minutes, and of rows that tell whether mask-and-fill negatives beat random ones."""
 CONTEXTS = 10_000
-"""Responses that a cross-encoder learns from, each with one or two negatives: 20,000 pairs or more, once."""
+"""Number of responses that a cross-encoder learns from, each once with one or two negatives: 20,000 pairs or more."""
 
 CHITCHAT, RESPONSES = "chitchat", "responses"
-"""What is learned from: the corpus of the home folder, or responses to DailyDialog's contexts (Sai et al. 2020)."""
+"""Names of what is learned from: the home folder's corpus; responses to DailyDialog's contexts (Sai et al. 2020)."""
 
 MASKED = "masked-lm"
 """Stands in settings for the masked language model: the one that the command line names, or one trained here."""
@@ -70,7 +71,7 @@ _GLOVE, _TOKENS = "glove-6b-50d", "wordllama"
 _RUBER = {"epochs": 8, "max_train": 10_000, "hidden": 300, "learning_rate": 0.0003}
 # 102,400 stretches, each once; the weight of the KL divergence rises over 60,000 batches as published.
 _ADEM = {"max_train": 12_800, "epochs": 8, "anneal_steps": 60_000, "pca_rows": 20_000}
-# All of the papers' form that two cores can pay for: the lowest layers stay as they are, and each pair is seen once.
+# The papers' form as far as two cores can afford it: the lowest layers are frozen, and each pair is seen once.
 _CROSS = {
     "contexts": CONTEXTS,
     "valid_contexts": 500,
@@ -80,7 +81,7 @@ _CROSS = {
     "learning_rate": 1e-4,
 }
 _PLAIN = {**_CROSS, "prior": "none"}
-# A model of the papers' size, all of which learns: minutes on a GPU, hours on two cores.
+# A model of the papers' size, all layers of which learn: minutes on a GPU, hours on two cores.
 _BASE = {**_CROSS, "model": MPNET, "freeze": 0}
 _ALL = 40_000
 """More responses than the training split of DailyDialog++ has, so all 37,400."""
@@ -99,11 +100,12 @@ SECTIONS = {
 class Entry:
     """One row of the page.
 
-    name: by which the command line and the row's file call it. learn: 'nothing', 'packaged' (as it comes with ssrem),
-    'corpus', 'labels' (human scores alone), 'both' (corpus first). learns_from: CHITCHAT or RESPONSES. share: of the
-    training contexts whose human scores are learned from. target: the only annotated set that is tested on. sources:
-    of transfer, an annotated set by name; '*' stands for every set but the one that is tested on. minutes: about how
-    long it takes on one core, for cross-encoders over mpnet on a GPU. paper: as printed there.
+    name: its name on the command line and that of its file. learn: what it learns from: 'nothing', 'packaged' (as it
+    comes with ssrem), 'corpus', 'labels' (human scores alone), 'both' (corpus first). learns_from: which corpus it is,
+    CHITCHAT or RESPONSES. share: share of the training contexts whose human scores are learned from. target: the only
+    annotated set that is tested on; None: all. sources: another annotated set whose human scores are learned from;
+    '*': all sets but the one that is tested on. minutes: rough time on one core, of cross-encoders over mpnet on a GPU.
+    paper: the paper's figures as printed, on dailydialog-zhao and persona-zhao.
     """
 
     section: str
@@ -122,7 +124,7 @@ class Entry:
     paper: tuple[str, str] = NONE
 
     def tuned(self, seed: int) -> str:
-        """In place of a signature where human scores are learned from, as each fold has its own."""
+        """Text in place of a signature if human scores are learned from, since each fold has its own signature."""
         settings = "".join(f"|{key}:{value}" for key, value in sorted(self.settings.items()))
         folds = f"{FOLDS} folds by context"
         how = {"": folds, "*": "learned from the other sets"}.get(
@@ -133,9 +135,9 @@ class Entry:
 
     @property
     def made_by(self) -> dict[str, Any]:
-        """What determines the row but for the data: a kept row that was made by anything else is out of date.
+        """What determines the row, apart from the data; a kept row that was made by anything else is out of date.
 
-        Settings are complete, so that a default that changed counts; of a packaged evaluator it is the signature.
+        Settings include defaults, so that a changed default counts; a packaged evaluator adds its signature.
         """
         kind: Any = evaluator_class(self.evaluator)
         about: dict[str, Any] = {
@@ -233,7 +235,7 @@ def _negatives() -> Iterator[Entry]:
         yield entry(spec, ", with the prior, mpnet", _BASE, RESPONSES, 2, seeds)
     every = {**_BASE, "prior": "none", "contexts": _ALL}
     yield entry("random-2", ", mpnet, all responses", every, RESPONSES, 4)
-    # DailyDialog's speakers are seats of one conversation: what speakers say elsewhere is known of chitchat alone.
+    # Speakers of DailyDialog are seats of one conversation; only chitchat tells what a speaker says in other ones.
     for spec in ("random-1+sc", "sc+sp+ss+random-1"):
         yield entry(spec, "", _PLAIN, CHITCHAT, 45)
 

@@ -1,4 +1,4 @@
-"""DailyDialog++ (Sai et al. 2020): five true responses to a context, on its dev set adversarial and random ones too."""
+"""DailyDialog++ (Sai et al. 2020): five true responses to a context, and in its dev split also false ones (KINDS)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ KINDS = ("random", "adversarial")
 
 
 def responses_of(folder: Path) -> Candidates:
-    """The true responses: train to learn from, dev to validate on. Rand is drawn from the responses of a split."""
+    """The true responses: those of train to learn from, those of dev to validate on. Rand negatives are drawn from the
+    responses of the same split; -1 if the drawn one has the same context."""
     texts: list[str] = []
     response, start, stop, split, context = [], [], [], [], []
     for name, part in (("train", TRAIN), ("dev", VALID)):
@@ -45,7 +46,7 @@ def responses_of(folder: Path) -> Candidates:
 def true_above_false(evaluator: Evaluator, folder: Path, contexts: int = 300) -> dict[str, Floats]:
     """Kind → whether the first true response of a dev context scores above the first false one of the kind.
 
-    (contexts,) of 1, 0, or .5 where both score the same.
+    The values have shape (contexts,) and are 1, 0, or .5 if both score the same. contexts: number of dev contexts.
     """
     rows = _rows(folder, "dev")[:contexts]
     columns = [

@@ -1,4 +1,4 @@
-"""The rows that were computed, a file each, who made them, and whether a row says anything."""
+"""The computed rows, one file each: what each was made by, and whether it shows a gain."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOO_SMALL = "budget too small to tell"
 
 @dataclass(frozen=True)
 class ComputedRows:
-    """The rows in `folder`. data: what they were computed on, in the words that each row keeps."""
+    """The rows in `folder`. data: what rows are computed on now, in the form that each row keeps."""
 
     folder: Path
     data: Mapping[str, Any]
@@ -34,12 +34,12 @@ class ComputedRows:
         return row
 
     def runs(self, entry: Entry) -> list[dict[str, Any]]:
-        """The runs of the row that are current, a seed each."""
+        """The runs of the row, one per seed; none if the row is out of date."""
         row = self.read(entry)
         return row["runs"] if row and not self.why_outdated(entry, row) else []
 
     def why_outdated(self, entry: Entry, row: Mapping[str, Any]) -> str | None:
-        """What the row was made with that is another one now; None for a current row."""
+        """The first of the things that the row was made with that has changed since; None for a current row."""
         before, now = (_flat(one) for one in (row["made_by"], self._determinants(entry)))
         for name in sorted({*before, *now}):
             if before.get(name) != now.get(name):
@@ -62,7 +62,7 @@ class ComputedRows:
         part.replace(self.folder / f"{entry.name}.json")
 
     def state(self, entry: Entry) -> str:
-        """In a word or two: done, how many seeds are, out of date and why, or missing."""
+        """The state of the row in a few words: done, how many seeds are done, out of date and why, or missing."""
         row = self.read(entry)
         if row is None:
             return "missing"
@@ -78,7 +78,7 @@ class ComputedRows:
 
 
 def _flat(made_by: Mapping[str, Any]) -> dict[str, Any]:
-    """With a key for each setting and annotated set."""
+    """The determinants without inner mappings: a key for each setting and annotated set."""
     inner = {
         f"{name} {key}": at for name, of in made_by.items() if isinstance(of, dict) for key, at in of.items()
     }
@@ -89,14 +89,15 @@ def gain_of_share(what: str, start: float, end: float, n: int) -> dict[str, Any]
     """The gain of a share of `n` cases over its start; low: the lower end of its 95% interval.
 
     The two shares are taken as independent, which makes the interval rather too wide than too narrow. A start
-    that was not measured is chance, .5; it has no error, and is given one all the same.
+    that was not measured is chance, .5, which has no error, but is treated as if it were measured.
     """
     error = float(np.sqrt((start * (1 - start) + end * (1 - end)) / max(n, 1)))
     return {"what": what, "start": start, "end": end, "n": n, "low": end - start - Z_95 * error}
 
 
 def paired_gain(what: str, start: Floats, end: Floats) -> dict[str, Any]:
-    """The gain of the share of cases (n,) that are right over the start on the same cases, with `low` as above."""
+    """The gain of the share of right cases over the start. start, end (n,): whether each case is right, 1, 0 or .5.
+    low: the lower end of the 95% interval of the gain, paired by case."""
     gain, n = end - start, len(end)
     low = float(gain.mean() - Z_95 * gain.std(ddof=1) / np.sqrt(n))
     return {"what": what, "start": float(start.mean()), "end": float(end.mean()), "n": n, "low": low}
@@ -105,9 +106,9 @@ def paired_gain(what: str, start: Floats, end: Floats) -> dict[str, Any]:
 def too_small(runs: Sequence[Mapping[str, Any]]) -> bool:
     """Whether the runs show no gain of what was learned over its start beyond noise.
 
-    True where there are gains and the lower end of the 95% interval of every one is 0 or less; of a row that learned
-    from human scores those of its agreement with others count. A row that learned nothing, or was not trained here,
-    has no gains.
+    True if there are gains and the lower end of the 95% interval of every one is 0 or less. For a row that learned
+    from human scores, only the gains in Spearman with other human scores count. A row that learned nothing, or was not
+    trained here, has no gains.
     """
     every = [gain for run in runs for gain in run.get("gains", [])]
     gains = [gain for gain in every if gain["what"].startswith("Spearman")] or every

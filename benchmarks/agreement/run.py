@@ -38,16 +38,17 @@ from ssrem.training.fine_tuning import CARD, fine_tune
 
 
 class PieceEndedError(SsremError):
-    """The time of a piece is over; the row's training goes on from its checkpoint when it is computed again."""
+    """Raised if a training takes longer than --minutes; computing the row again goes on from its checkpoint."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """What rows have in common.
+    """What the computations of all rows share.
 
     corpus: reads the candidates of the home folder's corpus. responses: the folder of DailyDialog++, if there is one.
     sets: annotated sets by name. unfinished: the folder of checkpoints. masked_model: name or folder of the model of
-    mask-and-fill; None: one that learns from the responses. seconds: after which a training ends its piece.
+    mask-and-fill; None: one that learns from the responses. seconds: after which a training is interrupted.
+    say: prints a line of progress.
     """
 
     corpus: Callable[[], Candidates]
@@ -58,17 +59,17 @@ class Bench:
     seconds: float
     say: Callable[[str], None]
     fitted: dict[str, tuple[Any, float]] = field(default_factory=dict)
-    """What was learned from the corpus and in how many seconds, for rows that only differ in what comes after."""
+    """The evaluator last trained on a corpus, and the seconds it took, by its settings, for rows that share it."""
     known: dict[Any, Any] = field(default_factory=dict)
-    """What blends' parts gave for samples, by those parts."""
+    """Scores that the parts of blends gave to samples, by these parts."""
     held: list[Any] = field(default_factory=list)
     """The evaluator of the last row: while it lives, the next row shares its models and their likelihoods."""
 
     read: dict[str, Candidates] = field(default_factory=dict)
-    """The candidates by the name that `Entry.learns_from` has, as far as they were needed."""
+    """The candidates that were needed so far, by the name in `Entry.learns_from`."""
 
     def candidates(self, source: str) -> Candidates:
-        """The candidates of that name."""
+        """The candidates of that name; EvaluatorError if they need the folder of DailyDialog++ and there is none."""
         if source == RESPONSES and self.responses is None:
             raise EvaluatorError("this row learns from DailyDialog++; name its folder with --responses")
         if source not in self.read:
@@ -106,7 +107,7 @@ def run_of(entry: Entry, seed: int, bench: Bench) -> dict[str, Any]:
         if entry.learn in ("labels", "both"):
             run["gains"].append(_gain_of_labels(entry, evaluator, scores, labels, bench))
         kept_scores[name] = [float(f"{score:.5g}") for score in scores]
-    bench.held[:] = [evaluator]  # only now, as models are loaded when they are first used
+    bench.held[:] = [evaluator]  # not before scoring, which loads models that the last evaluator may share
     known = entry.learn not in ("labels", "both")
     if entry.section == "negatives":
         run["scores"] = kept_scores
@@ -126,15 +127,15 @@ def difference(one: Floats, other: Floats, labels: Labels) -> dict[str, Any]:
 
 
 def _remember(evaluator: Evaluator, bench: Bench) -> None:
-    """Let a blend know, and add to, what blends with the same parts have scored for other rows."""
+    """Let a blend use, and add to, the scores that blends with the same parts computed for other rows."""
     if isinstance(evaluator, Blend):
         parts = evaluator.settings.products, *(member.signature for member in evaluator.members.values())
         evaluator.known = bench.known.setdefault(parts, evaluator.known)
 
 
 def _gain_of_fit(training: Any) -> list[dict[str, Any]]:
-    """Of the share of negatives below the true response, over that before training, or chance where it was not
-    measured; nothing for a training without gradient steps."""
+    """The gain in the share of validation negatives below the true response, over that before training, or over chance
+    if that was not measured; empty for a training without gradient steps."""
     end, first = training.figures.get("valid_gt_above"), training.history[0]
     if end is None or "l2" in first:
         return []
@@ -143,7 +144,7 @@ def _gain_of_fit(training: Any) -> list[dict[str, Any]]:
 
 
 def _gains_over_prior(above: Mapping[str, Floats], prior: Evaluator, responses: Path) -> list[dict[str, Any]]:
-    """Of the share of false responses below the true one, over the prior's, `cosine`: the order before training."""
+    """Gains in the share of false responses below the true one, over `cosine`, the prior, which is the start."""
     start = true_above_false(prior, responses)
     return [
         paired_gain(f"true responses above {kind} ones, DailyDialog++ dev", start[kind], end)
@@ -154,9 +155,9 @@ def _gains_over_prior(above: Mapping[str, Floats], prior: Evaluator, responses: 
 def _gain_of_labels(
     entry: Entry, evaluator: Any, scores: Floats, labels: Labels, bench: Bench
 ) -> dict[str, Any]:
-    """Of Spearman with human scores that were not learned from, over the same evaluator before it learned from any.
+    """The gain in Spearman with human scores that were not learned from, over the evaluator before it learned from any.
 
-    That is the version fitted on the corpus, or the packaged one; without either, scores that say nothing.
+    That is the version fitted on the corpus, or the packaged one; without either the gain is over a Spearman of 0.
     """
     before = evaluator if entry.learn == "both" or (entry.sources == "*" and not entry.settings) else None
     if before is None and entry.evaluator in packaged() and not entry.settings:
@@ -193,7 +194,7 @@ def _fitted(entry: Entry, seed: int, bench: Bench) -> tuple[Any, float]:
         training = evaluator.fit(
             bench.candidates(entry.learns_from), progress=_progress(bench), checkpoint=unfinished
         )
-        bench.fitted.clear()  # rows that share one stand side by side
+        bench.fitted.clear()  # rows that share an evaluator follow each other
         bench.fitted[about] = evaluator, training.seconds
     return bench.fitted[about]
 
@@ -213,9 +214,10 @@ def _untrained(entry: Entry, seed: int, bench: Bench) -> Any:
 
 
 def _with_model(value: Any, bench: Bench) -> Any:
-    """The setting; in place of what stands for a model that learned from the responses that model, in bfloat16.
+    """The setting, or the model that it stands for if it is MASKED or LANGUAGE.
 
-    It is trained when first needed, unless the command line names the masked one.
+    That model learns from RESPONSES when it is first needed, and is read in bfloat16. A masked language model that the
+    command line names is taken instead, as it is.
     """
     if value not in (MASKED, LANGUAGE):
         return value
@@ -253,7 +255,7 @@ def _scores(entry: Entry, evaluator: Any, name: str, seed: int, bench: Bench) ->
 
 
 def _share(pairs: Labelled, share: float, seed: int) -> Labelled:
-    """The responses to a share of the contexts."""
+    """The responses to a share of the contexts, drawn by the seed."""
     if share >= 1:
         return pairs
     fold = folds_by_context([sample for sample, _ in pairs], round(1 / share), seed)
@@ -296,5 +298,5 @@ def _progress(bench: Bench) -> Callable[[int, int], None]:
 
 
 def figures_of(runs: Sequence[Mapping[str, Any]], name: str) -> list[Mapping[str, Any]]:
-    """One set's figures, a seed each; empty where the runs do not have the set."""
+    """Figures on one annotated set, one per seed; empty if the runs do not have the set."""
     return [run["results"][name] for run in runs if name in run["results"]]

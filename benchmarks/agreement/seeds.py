@@ -25,10 +25,10 @@ class Compared:
 
 
 def difference_over_seeds(one: Sequence[Floats], other: Sequence[Floats], labels: Labels) -> Compared:
-    """The mean over seeds of Spearman with the human scores (n,) of `one`, less that of `other`; scores (n,) a seed.
+    """The mean over seeds of Spearman with the human scores (n,) of `one`, less that of `other`: scores (n,) by seed.
 
     A resample draws contexts, the same for both rows, and as many seeds as a row has, for each row by itself, so that
-    the interval covers other responses and other seeds. Of one seed it covers other responses alone.
+    the interval covers other responses and other seeds. With one seed it covers other responses alone.
     """
     contexts = [" ".join(sample.context) for sample in labels.samples]
     clusters = numbered(contexts, len(contexts), "contexts")[1]

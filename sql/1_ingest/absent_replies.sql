@@ -1,5 +1,5 @@
--- One row is how many replies are to messages that have not landed, how many replies there are, and the least id of
--- such a message. Grain: the corpus.
+-- One row is the corpus, with the number of replies to messages that have not landed, the number of all replies, and
+-- the smallest id of a message that is replied to but has not landed. Grain: the corpus.
 SELECT
     count_if(reply_absent) AS absent,
     count_if(reply_absent OR reply_to IS NOT NULL) AS replies,

@@ -1,5 +1,5 @@
 -- One row is an id of messages that land or are forgotten. Grain: utterance_id.
--- keeper is the message that lands under it.
+-- keeper: row_no of the message that lands under the id, null if none does. messages: number of messages with the id.
 SELECT
     utterance_id,
     min(row_no) FILTER (WHERE reason IS NULL) AS keeper,

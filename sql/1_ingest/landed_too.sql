@@ -1,4 +1,4 @@
--- One row is another corpus with conversations that have the id and the first text of some of the dump. Grain: corpus.
+-- One row is the other corpus that shares the most conversations, by id and first text, with the dump. Grain: corpus.
 SELECT p.corpus, count(*) AS conversations, (SELECT count(*) FROM main.conversations) AS of_conversations
 FROM published.utterances AS p
 INNER JOIN main.utterances AS u ON p.conversation_id = u.conversation_id AND p.text = u.text

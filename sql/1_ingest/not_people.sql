@@ -1,4 +1,4 @@
--- One row is a speaker who is no person, as the dump writes them, with the number of messages. Grain: speaker.
+-- One row is a speaker who is no person, by the name in the dump, with the number of messages. Grain: name.
 SELECT
     CASE WHEN $speaker_scope = 'person' THEN speaker ELSE substr(speaker, length(conversation_id) + 2) END AS name,
     count(*) AS messages

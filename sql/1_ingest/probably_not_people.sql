@@ -1,8 +1,9 @@
--- One row is a speaker that probably is not a person, though it counts as one. Grain: speaker.
--- conversations: the number in which it speaks, if that is at least half of 20 or more, at least three times that of
--- anyone else, and at most three speakers speak in so many; else null. texts, same: the number of its most frequent
--- texts, at most three, and of its messages with them, if these are at least half of 20 or more messages; else null.
--- Approximate counts of texts in the first 100,000 conversations leave few speakers for the exact ones.
+-- One row is a speaker that counts as a person but probably is none. Grain: speaker.
+-- conversations: number of those in which it speaks; null unless that is at least half of 20 or more, at most three
+-- speakers speak in 40% or more, and every other speaker in at most a third as many.
+-- texts, same: number of its most frequent texts, at most three, and of its messages with them; null unless these are
+-- at least half of 20 or more messages.
+-- Approximate counts of texts in the first 100,000 conversations select the few speakers that are counted exactly.
 WITH said AS NOT MATERIALIZED (
     SELECT
         conversation_no,

@@ -1,5 +1,5 @@
 -- One row is a record of the dump that did not land, unabridged, with the reason. Grain: row_no.
--- Left out are conversations that had landed, and have no number, where all who spoke in them were forgotten since.
+-- Left out are conversations without row_no: they had landed, and all who spoke in them have been forgotten since.
 WITH of_forgotten AS (
     SELECT conversation_id FROM aside WHERE problem = 'forgotten'
 )

@@ -1,8 +1,8 @@
--- One row is what the dump seems to hold more than once. Grain: the corpus.
--- repeats: messages with the conversation, speaker, time and text of another one; timed: those with a time.
+-- One row is the corpus, with counts of what the dump seems to hold more than once. Grain: the corpus.
+-- repeats: messages with the conversation, speaker, time and text of another one; timed: messages with a time.
 -- beginnings: conversations that are the beginning of another one, as in logs whose rows repeat a growing history;
--- conversations: those of several messages. copies: those of four messages or more that have the texts of an earlier
--- one, or hold their own texts twice. All are of the first 20,000 conversations, which bounds the time.
+-- conversations: those of several messages. copies: conversations of four messages or more that have the texts of an
+-- earlier one, or hold their own texts twice. Only the first 20,000 conversations are counted, which bounds the time.
 WITH said AS (
     SELECT
         conversation_no,
@@ -25,7 +25,7 @@ again AS (
     SEMI JOIN said AS s ON w.begun = s.begun AND w.position = s.position AND s.position < s.last_position
 ),
 
--- In a conversation that holds its texts twice, those of its second half are those of its first.
+-- In a conversation that holds its texts twice, the second half has the texts of the first half, in the same order.
 doubled AS (
     SELECT conversation_no
     FROM said

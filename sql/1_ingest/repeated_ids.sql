@@ -1,5 +1,5 @@
--- One row is an id that messages of several conversations carry, with how many. Grain: utterance_id.
--- Ids of one message each, as most dumps have, are left out before conversations are compared.
+-- One row is an id that messages of several conversations have, with the number of conversations. Grain: utterance_id.
+-- Ids that only one message has, in most dumps nearly all, are left out before conversations are compared.
 WITH shared AS (
     SELECT utterance_id FROM ids WHERE messages > 1
 )

@@ -1,4 +1,4 @@
--- One row is a record of the dump whose ids start anew in each conversation: CONVERSATION/ID. Grain: row_no.
+-- One row is a record of the dump with CONVERSATION/ID as its id: ids start anew in each conversation. Grain: row_no.
 SELECT
     * REPLACE (
         CASE

@@ -1,5 +1,5 @@
 -- One row is a speaker id that names a seat, not a person: one of two ids that both speak in nearly every conversation.
--- Fewer than five conversations between two people are no evidence. Grain: speaker.
+-- Fewer than five conversations of two or more people are no evidence. Grain: speaker.
 WITH several AS (
     SELECT conversation_no
     FROM spoken

@@ -1,5 +1,5 @@
--- One row is a record of the dump, those of a conversation together, in the order of their first message that has no
--- reason not to land. Grain: row_no. Of the messages under one id, the first one without a reason of its own lands.
+-- One row is a record of the dump. Records of one conversation are together; conversations are in the order of their
+-- first message that can land. Of messages with one id only the first that can land does. Grain: row_no.
 WITH repeated AS (
     SELECT raw.row_no
     FROM raw

@@ -1,4 +1,4 @@
--- One row is a speaker of a conversation, as the dump writes them. Grain: conversation_no, speaker, is_person. Scratch.
+-- One row is a speaker of a conversation, by the name in the dump. Grain: conversation_no, speaker, is_person. Scratch.
 SELECT DISTINCT
     conversation_no,
     is_person,

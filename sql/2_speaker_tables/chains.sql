@@ -1,5 +1,5 @@
--- One row is a turn of a conversation in which a turn does not answer the one before it, with its context: the turns
--- along its chain, newest last, $context_turns of them at most. Grain: turn_id. Scratch.
+-- One row is a turn of a conversation with threads: one in which a turn does not answer the turn before it. context:
+-- the turns along the turn's chain of answers, newest last, at most $context_turns. Grain: turn_id. Scratch.
 -- In all other conversations a context is the turns just before the response, which needs no search.
 WITH RECURSIVE threads AS (
     SELECT DISTINCT turn_id - turn AS conversation

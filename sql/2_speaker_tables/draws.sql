@@ -1,8 +1,8 @@
 -- One row is a draw of a negative for a response from one kind of set. Grain: response_id, k. Scratch.
 -- A draw depends only on (seed, response, kind, k): their hash, modulo the number of eligible members, is a position.
--- A draw with the response's text, or from its context, is -1: `redraws` has another in its place.
--- In A's own sets the response and A's turns of its context are adjacent by turn_id, so one block is skipped; in
--- threads the response alone.
+-- turn_id is -1 if the drawn turn has the response's text or is in its context: `redraws` then has another turn.
+-- In the sets of the responder A, the response and A's turns in its context are adjacent by turn_id, so that they are
+-- skipped as one block; in threads only the response is skipped.
 WITH standing AS NOT MATERIALIZED (
     SELECT
         turn_id,

@@ -1,8 +1,8 @@
--- One row is a redraw for a draw with the response's text, or from its context. Grain: response_id, k. Scratch.
+-- One row is the replacement of a draw with the response's text or from its context. Grain: response_id, k. Scratch.
 -- A second draw from the whole set suffices for nearly all of them. For the rest, the set's turns are sorted by text,
--- so that those with the response's text are one block to skip; the first turn from the hash on that is not in the
--- context is drawn.
--- A context has at most $context_turns turns, so one probe more finds a turn if there is one; else the draw is null.
+-- so that those with the response's text are one block to skip. From the position that the hash gives, the first turn
+-- that is not in the context is drawn. A context has at most $context_turns turns, so one probe more than that finds a
+-- turn if there is one; otherwise turn_id is null.
 WITH clashed AS (
     SELECT
         c.response_id,

@@ -1,6 +1,6 @@
--- One row is a turn of a speaker who is drawn for the similarity within sets. Grain: turn_id. Scratch.
--- $speakers (null: all) are drawn from those who have a set of two turns or more of every kind of which anyone has one;
--- of_speakers is the number of these.
+-- One row is a turn of a speaker who is drawn to measure the similarity within sets. Grain: turn_id. Scratch.
+-- $speakers speakers (null: all) are drawn. Each has a set of two turns or more of every kind of which anyone has such
+-- a set; of_speakers is the number of speakers of whom that is true.
 WITH speakers AS (
     SELECT
         speaker_no,

@@ -43,8 +43,8 @@ SELECT
     first_value(turn_id) OVER sc AS sc_set,
     (row_number() OVER sc - 1)::INTEGER AS sc_position,
     (count(*) OVER whole_sc)::INTEGER AS sc_size,
-    -- Number of A's turns in the context; in A's sets they directly precede the response. Not so in threads, where
-    -- turns of other chains lie between.
+    -- Number of A's turns in the context; in A's sets they directly precede the response. 0 in threads, where turns of
+    -- other chains may lie between.
     CASE WHEN in_thread THEN 0 ELSE count(*) OVER near END::INTEGER AS own_context,
     CASE WHEN addressee_no IS NOT NULL THEN first_value(turn_id) OVER sp END AS sp_set,
     (row_number() OVER sp - 1)::INTEGER AS sp_position,

@@ -92,8 +92,8 @@ SELECT
     ) AS text_hash,
     j.messages,
     j.started,
-    -- A channel of a chat program is one endless conversation, so after 1,000 turns each 100 are split by themselves
-    -- (conversations_stay_in_one_split and shares_above divide it alike).
+    -- A channel of a chat program is one endless conversation, so after its first 1,000 turns each 100 turns are
+    -- assigned to a split by themselves; conversations_stay_in_one_split and shares_above group turns in the same way.
     CASE (s.tenth + CASE WHEN j.turn < 1_000 THEN 0 ELSE j.turn // 100 END) % 10
         WHEN 8 THEN 'valid' WHEN 9 THEN 'test' ELSE 'train'
     END AS split

@@ -1,4 +1,4 @@
--- One row is a turn, where one that answers its own speaker has the addressee of the turn that it continues.
+-- One row is a turn; one that answers its own speaker now has the addressee of the turn that it continues.
 -- Grain: turn_id.
 SELECT
     turns.* REPLACE (

@@ -1,4 +1,4 @@
--- One row is a turn that answers one of its own speaker, with the addressee of that turn. Grain: turn_id. Scratch.
+-- One row is a turn that answers its own speaker, with the addressee of the turn it continues. Grain: turn_id. Scratch.
 WITH RECURSIVE own AS (
     SELECT turn_id, answers FROM turns WHERE addressee = speaker
 ),

@@ -1,6 +1,6 @@
 -- One row is the human score of a response. Grain: response_id, criterion, aggregation.
--- mad_mean: mean of the scores within one scaled median absolute deviation (b = 1.4826) of the median, the human
--- score of Zhao et al. 2020. mode: the most selected score, that of Bak and Oh 2020; tied modes are averaged.
+-- mad_mean: mean of the scores within one scaled median absolute deviation (b = 1.4826) of the median, as in Zhao et
+-- al. 2020. mode: the score that most raters gave, as in Bak and Oh 2020; tied modes are averaged.
 WITH rated AS (
     SELECT * FROM ratings WHERE dataset = $dataset
 ),

@@ -1,5 +1,5 @@
 -- One row is a rated response that two versions scored, with its human score; ground truth is excluded.
--- Grain: response_id. The score is the part that is the champion's.
+-- Both scores are of the part (f, g or h) that `overall_scores` has for the champion. Grain: response_id.
 WITH of_champion AS (
     SELECT response_id, part, score FROM overall_scores
     WHERE evaluator = $evaluator AND version = $champion AND dataset = $dataset

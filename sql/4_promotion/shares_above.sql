@@ -1,6 +1,6 @@
 -- One row is a response of a test split that two versions scored, with the share of its negatives that score below the
--- true turn under each version; ties count half. unit: its conversation, or the 100 turns that are split together after
--- the first 1,000 of one. Grain: response_id.
+-- true turn under each version; ties count half. unit: the response's conversation or, after the conversation's first
+-- 1,000 turns, the 100 turns that are in a split together. Grain: response_id.
 WITH scored AS (
     SELECT version, response_id, kind, k, f
     FROM scores

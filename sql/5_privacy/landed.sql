@@ -1,10 +1,10 @@
--- One row is a record of a landed corpus, as a reader would give it, with its number in the quarantine and why it did
--- not land. Grain: order of the rows.
--- Messages that had landed have no known rank in the dump; they are numbered below 0. A reply to a message that was
--- forgotten before refers to the character 0.
--- First come the messages that landed, then the quarantined records, then what describes conversations. Of quarantined
--- records that were readable there are the fields, of others the bytes.
--- In a thread of their own are the turns that a message without a reply leaves out, since it answers an earlier one.
+-- One row is a record of a landed corpus, as a reader would give it, with its row_no in the quarantine and the reason
+-- why it did not land. Grain: order of the rows.
+-- Messages that had landed have no known rank in the dump, so their row_no is below 0. A reply to a message that was
+-- forgotten before refers to the id chr(0), which no message has.
+-- First come the messages that landed, then the quarantined records, then what describes conversations. A quarantined
+-- record has its fields if it could be read, and its bytes otherwise.
+-- in_thread: true for turns between a turn that names no reply and the earlier turn that it answers.
 WITH answering AS (
     SELECT conversation_no, turn, coalesce(answers, -1) AS answers
     FROM published.utterances
@@ -36,7 +36,7 @@ spoken AS (
     WHERE corpus = $corpus
 ),
 
--- Who addresses nobody addresses themselves here, so that the message replied to is not looked at.
+-- The addressee is the speaker where there is none, so that none is inferred from the message replied to.
 records AS (
     SELECT
         u.* EXCLUDE (speaker, addressee, reply_to),

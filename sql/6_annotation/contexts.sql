@@ -1,5 +1,5 @@
--- One row is a response of the split with its context, in random order by seed: the first $most of each band of
--- lengths (up to $short, $middle or $long words, and longer). Grain: response_id.
+-- One row is a response of the split with its context, in random order by seed. Of each band of response lengths (up to
+-- $short, $middle or $long words, or longer) the first $most are kept. Grain: response_id.
 WITH heads AS (
     SELECT
         r.response_id,

@@ -1,4 +1,4 @@
--- One row is a context of the training split with its response; $most of them at random by seed. Grain: response_id.
+-- One row is a context of the training split with its response; at most $most are drawn by seed. Grain: response_id.
 WITH drawn AS (
     SELECT response_id, context
     FROM responses

@@ -1,5 +1,5 @@
 -- One row is a response that people scored, as an evaluator learns from it. Grain: response_id.
--- lowest and highest are those that a rater gave by the criterion anywhere in the set. Ground truth is left out.
+-- lowest, highest: of all scores that raters gave by the criterion in the set. Ground truth is left out.
 WITH scale AS (
     SELECT dataset, criterion, min(score) AS lowest, max(score) AS highest FROM ratings GROUP BY dataset, criterion
 )

@@ -1,7 +1,7 @@
 -- How large are the splits, and do their people overlap?
--- Conversations are split (after 1,000 turns of one, each 100), not people, so a person who speaks in several
--- conversations may be in several splits. seen_in_training is the share of a split's responses by people whose turns
--- are also in the training split.
+-- Conversations are split, not people (after the first 1,000 turns of a conversation, each 100 turns by themselves), so
+-- a person who speaks in several conversations may be in several splits. seen_in_training is the share of a split's
+-- responses by people whose turns are also in the training split.
 WITH trained_on AS (
     SELECT DISTINCT corpus, speaker
     FROM responses

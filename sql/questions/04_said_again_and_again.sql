@@ -1,6 +1,6 @@
 -- What do people say again and again?
--- Turns that differ only in case and surrounding blanks. As negatives such turns are hardly wrong; as responses they
--- fit almost any context.
+-- One row is a text; turns that differ only in case and surrounding blanks count as one text. As negatives such turns
+-- are hardly wrong; as responses they fit almost any context.
 SELECT
     corpus,
     min(text) AS text,

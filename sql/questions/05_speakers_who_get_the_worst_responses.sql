@@ -1,8 +1,8 @@
 -- Which speakers get the worst responses?
--- People to whom at least five responses of the test split are addressed, by the mean f that ssrem gives these
--- responses. above_negatives is how often such a response scores above one of its own negatives; ties count one half.
--- If it is high although mean_f is low, all candidates resemble this person's contexts little. mean_f_given is the
--- mean f of the person's own responses.
+-- One row is a person to whom at least five responses of the test split are addressed, ordered by the mean f that ssrem
+-- gives these responses. above_negatives is how often such a response scores above one of its own negatives; ties count
+-- one half. If it is high although mean_f is low, all candidates resemble this person's contexts little. mean_f_given
+-- is the mean f of the person's own responses.
 WITH in_use AS (
     SELECT evaluator, version FROM evaluators WHERE evaluator = 'ssrem' AND promoted
 ),

@@ -1,6 +1,6 @@
 -- Which negatives fool ssrem?
--- The negatives that score furthest above the true response, with the turn that both would answer. Some of them are
--- as good a response as the true one.
+-- The rows are the negatives that score furthest above the true response, with the turn that both would answer. Some of
+-- them are as good a response as the true one.
 WITH in_use AS (
     SELECT evaluator, version FROM evaluators WHERE evaluator = 'ssrem' AND promoted
 ),

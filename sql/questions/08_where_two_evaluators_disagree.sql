@@ -1,6 +1,6 @@
 -- Where do two evaluators disagree most?
--- True responses of the test split. The scores of two evaluators have different scales, so their ranks are compared,
--- from 0, the lowest of the split, to 1, the highest; responses with equal scores share the middle of their ranks.
+-- One row is a true response of the test split. Scores of two evaluators have different scales, so their ranks are
+-- compared, from 0, the lowest of the split, to 1, the highest; equal scores share the middle of their ranks.
 WITH ranked AS (
     SELECT
         s.evaluator,

@@ -1,7 +1,7 @@
 -- Does a longer response get a higher score?
--- True responses of the test split by their number of words. A place is a rank within the split, from 0, the
--- lowest, to 1, the highest; responses with equal scores share the middle of their ranks. If an evaluator ignores
--- length, mean_place is near .5 in every row; an evaluator that does not is easily gamed.
+-- One row is a range of lengths, in words, of true responses of the test split, under one evaluator. A place is a rank
+-- within the split, from 0, the lowest, to 1, the highest; responses with equal scores share the middle of their ranks.
+-- If an evaluator ignores length, mean_place is near .5 in every row; an evaluator that does not is easily gamed.
 WITH measured AS (
     SELECT
         s.evaluator,

@@ -1,6 +1,6 @@
 -- How did agreement with people change over versions?
--- Segment level, the mean of the raters. change is the difference to the previous version; if it is small beside the
--- interval, the versions hardly differ.
+-- Agreement is that of single responses with the mean of their raters. change is the difference to the previous
+-- version; if it is small beside the interval, the versions hardly differ.
 SELECT
     evaluator,
     dataset,

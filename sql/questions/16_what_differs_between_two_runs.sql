@@ -1,7 +1,7 @@
 -- What differs between two runs?
--- Each run is compared with the run of the same stage before it: parameters, content hashes of inputs, and version of
--- ssrem; null is a value that only the other run has. For two other runs put their ids in place of the query `pairs`:
--- SELECT 'RUN' AS run_id, 'OTHER' AS before. What their figures differ by is the question about versions above.
+-- Each run is compared with the previous run of the same stage: parameters, content hashes of inputs, and version of
+-- ssrem; null means that only the other run has the value. To compare two other runs, replace the query `pairs` by
+-- SELECT 'RUN' AS run_id, 'OTHER' AS before. How figures change over versions is question 12.
 WITH pairs AS (
     SELECT run_id, lag(run_id) OVER (PARTITION BY stage ORDER BY started) AS before
     FROM runs

@@ -1,4 +1,4 @@
--- One row is a corpus with its turns and responses, and the shares of its turns with an addressee by how it is known.
+-- One row is a corpus, its turns and responses, and its shares of addressed turns by how the addressee is known.
 SELECT c.*, t.turns, t.stated, t.reply, t.previous_speaker, r.responses FROM corpora AS c
 LEFT JOIN (
     SELECT

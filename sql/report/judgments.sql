@@ -1,4 +1,4 @@
--- One row is what a judge in use took on an annotated set, for 1,000 responses, beside its agreement by one criterion.
+-- One row is a judge in use on a set and criterion: its answers, tokens and seconds for 1,000 responses, and agreement.
 WITH spent AS (
     SELECT
         evaluator, version, dataset, 1000 / count(DISTINCT response_id) AS scale,

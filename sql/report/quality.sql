@@ -1,4 +1,4 @@
--- One row is an expectation, of the latest run with the same stage and parameters.
+-- One row is an expectation in a run; of runs with the same stage and parameters only the latest is shown.
 SELECT
     q.run_id, q.stage, q.table_name AS table, q.expectation, q.passed, q.rows_checked AS observed,
     q.unexpected

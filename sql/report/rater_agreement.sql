@@ -1,5 +1,5 @@
--- One row is a criterion of an annotated set: agreement of its raters before or after the removal of outliers, over all
--- responses and over those that evaluators are compared on.
+-- One row is how raters of an annotated set agree by a criterion: with their outliers kept or removed, over all
+-- responses or only those that evaluators are compared on.
 SELECT
     dataset, criterion, responses, outliers, max(units) AS units, any_value(ratings) AS ratings,
     any_value(removed) AS removed,

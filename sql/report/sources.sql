@@ -1,6 +1,6 @@
--- One row is a source of responses under an evaluator in use, or under people (evaluator 'people'): quantiles of the
--- scores. Responses that are their own reference are left out unless the score is f, which reads no reference.
--- Sources: systems of an annotated set; kinds of candidates of a test split.
+-- One row is a source of responses under an evaluator in use, or under people (evaluator 'people'), with quantiles of
+-- the scores. Responses that are their own reference are left out unless the score is f, which reads no reference.
+-- Sources are the systems of an annotated set, or the kinds of candidates of a test split.
 WITH scored AS (
     SELECT s.evaluator, s.version, s.dataset, NULL AS criterion, a.system AS source, s.score
     FROM overall_scores AS s

@@ -1,5 +1,5 @@
 -- tied for best: not significantly below the first, and not below a baseline; p_holm: of first over second
--- An evaluator that an untrained baseline (cosine, length) stands above is not listed, even if the difference is not
+-- An evaluator that ranks below an untrained baseline (cosine, length) is not listed, even if the difference is not
 -- significant.
 WITH ranked AS (
     SELECT

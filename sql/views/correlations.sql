@@ -1,5 +1,5 @@
 -- One row is a score at one level. Grain: evaluator, version, dataset, criterion, aggregation, level, score.
--- Too few systems have no row, even where their figures were forced: they stand in `agreement` alone.
+-- Correlations over too few systems have no row here, even if they were forced: they are in `agreement` only.
 SELECT
     evaluator,
     version,

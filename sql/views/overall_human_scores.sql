@@ -1,5 +1,5 @@
--- One row is the mean human score of a rated response by the criterion 'overall', in any case, or else the set's first.
--- Grain: dataset, response_id.
+-- One row is the mean human score of a rated response by the criterion 'overall', in upper or lower case, or else by
+-- the set's first criterion in alphabetical order. Grain: dataset, response_id.
 SELECT dataset, response_id, criterion, score, raters
 FROM human_scores
 WHERE aggregation = 'mean'

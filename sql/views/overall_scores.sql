@@ -1,5 +1,5 @@
 -- One row is an evaluator's score of a rated response. Grain: evaluator, version, dataset, response_id.
--- The score is h where no fewer responses of the set have it than f, else f, else g; ground truth does not count.
+-- The score is h if no fewer responses of the set have it than f, else f if any has, else g; ground truth not counted.
 WITH counted AS (
     SELECT
         s.*,

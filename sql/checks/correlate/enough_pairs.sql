@@ -1,5 +1,5 @@
 -- table: agreement
--- A coefficient from fewer than three pairs says nothing; accuracies compare pairs of systems, of which two have one.
+-- A coefficient from fewer than three pairs says nothing. Accuracy is exempt: two systems are one pair to order.
 SELECT *
 FROM agreement
 WHERE

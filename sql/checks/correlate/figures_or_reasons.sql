@@ -1,5 +1,5 @@
 -- table: agreement
--- A missing figure has a reason, a present one a number, and an interval has two ends in order.
+-- A row has a figure if its outcome is ok, else a reason; an interval has both ends, the lower one first.
 SELECT *
 FROM agreement
 WHERE

@@ -1,6 +1,6 @@
 -- table: agreement
--- Ground truth is not a response to judge: its rows are excluded and not among the n compared, unless they were asked
--- for; then nothing is excluded.
+-- Ground truth is not a response to judge: it is excluded and not among the n responses compared, unless it was kept by
+-- an option; then nothing is excluded.
 SELECT g.*
 FROM agreement AS g
 INNER JOIN (

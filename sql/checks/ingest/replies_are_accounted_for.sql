@@ -1,7 +1,7 @@
 -- table: utterances
--- A reply refers to a message of its conversation, unless it is marked as one to an absent message.
+-- A reply refers to a message of its conversation, unless it is marked as a reply to an absent message.
 -- An ingest lands one corpus, so ids are compared without their corpus.
--- Most reply to the row before, in whatever order rows come; only the others are looked up.
+-- Most replies are to the message of the row before, whatever the order of rows; only the others are looked up.
 WITH near AS (
     SELECT
         *,

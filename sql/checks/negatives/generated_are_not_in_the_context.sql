@@ -1,6 +1,6 @@
 -- table: negatives
 -- A turn of the context is not a valid negative: the evaluator sees it as its input.
--- Two generators copy one on purpose.
+-- The generators `copied` and `own` copy such a turn on purpose.
 SELECT n.*
 FROM negatives AS n
 INNER JOIN (SELECT corpus, response_id, unnest(context) AS turn_id FROM responses) AS r

@@ -1,8 +1,8 @@
 -- table: responses
--- A context is a chain of turns of the response's conversation, each answering the one before it, and the response
--- the last one.
--- Answers stay in their conversation, as another check sees. So where each turn answers the one before it, the turns
--- just before a response are such a chain, unless there are more than its conversation has; others are followed.
+-- A context is a chain of turns of the response's conversation: each answers the one before it, and the response
+-- answers the last one.
+-- Another check ensures that answers stay in their conversation. So where each turn answers the one before it, the
+-- turns just before a response are such a chain, unless the conversation has fewer; other contexts are followed.
 WITH threads AS (
     SELECT DISTINCT turn_id - turn AS start
     FROM compared_turns

@@ -1,6 +1,6 @@
 -- table: turns
--- A conversation in two splits would leak its content from one to the other; of an endless one that holds for its first
--- 1,000 turns, and for each 100 after them.
+-- A conversation in two splits would leak its content from one to the other. In a very long one this applies to its
+-- first 1,000 turns, and to each 100 turns after them.
 SELECT
     corpus,
     conversation_id,

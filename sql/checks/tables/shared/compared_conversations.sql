@@ -1,4 +1,4 @@
--- One row is a conversation, as its turns tell. Grain: corpus, conversation_id.
+-- One row is a conversation, summarised from its turns. Grain: corpus, conversation_id.
 SELECT
     corpus,
     conversation_id,

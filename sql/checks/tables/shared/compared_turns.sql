@@ -1,6 +1,6 @@
--- One row is a turn, with what contexts and candidates are compared by. Grain: turn_id.
--- Names are compared by their hashes, and ids are 32 bits wide: joins of such rows take a fifth of the disk. A hash of
--- 32 bits stands where only rows that differ are sought, so that no two names of one hash are a false alarm.
+-- One row is a turn, with the columns by which contexts and candidates are compared. Grain: turn_id.
+-- Names are compared by their hashes, and ids are 32 bits wide: joins of such rows take a fifth of the disk. A hash has
+-- 32 bits where checks seek names that differ: two names with equal hashes then cause no false alarm.
 SELECT
     turn_id::INTEGER AS turn_id,
     turn::INTEGER AS turn,

@@ -1,7 +1,7 @@
--- One row is a candidate that may break a check of negatives, and which ones. Grain: response_id, kind, k.
--- The checks read it instead of joining all candidates with their responses and turns, each again.
--- Near the context are the turns from its first to its last; in a thread, some of them are of other chains.
--- The candidates of the responses from $first to $last: joins of all of a large corpus would fill the disk.
+-- One row is a candidate that may break a check of negatives, and which checks. Grain: response_id, kind, k.
+-- The checks read this table, so that candidates are joined with their responses and turns only once.
+-- is_near_context: between the first and the last turn of the context; in threads some such turns are not in it.
+-- Only candidates of responses $first to $last: joins of all candidates of a large corpus would fill the disk.
 WITH answered AS (
     SELECT
         t.turn_id,
