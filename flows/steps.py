@@ -47,6 +47,7 @@ score_test_splits = _step(
 )
 score_baselines = _step(score.score_baselines, "score baselines")
 decide = _step(promote.decide_all, "decide")
+retire = _step(promote.retire, "retire versions")
 correlate_set = _step(agreement.correlate, "correlate", run="correlate {file}")
 correlate_landed = _step(agreement.correlate_all, "correlate", run="correlate landed sets")
 study_behaviour = _step(study.study_behaviour, "study", run="study behaviour")

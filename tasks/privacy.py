@@ -21,7 +21,7 @@ from ssrem.tables.landing import create_rest, create_utterances
 from ssrem.tasks.settings import Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
-from ssrem.tasks.versions import reinstated
+from ssrem.tasks.versions import of_versions, reinstated
 from ssrem.tasks.warehouse.catalog import Address, PartitionKey, of_turns
 from ssrem.tasks.warehouse.files import delete, whole_file
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus, records
@@ -184,19 +184,9 @@ def derived(stage: Stage, corpus: str) -> tuple[list[Output], list[Address]]:
     of evaluators that learned from it, and whatever these scored. Outputs are the versions, staged here, that come into
     use again in place of retired ones. `prune` deletes the models of versions that are no longer published."""
     home = stage.home
-    gone = set(_leaving(home, [corpus]))
-    tested = home.query(
-        "SELECT dataset, evaluator, version FROM rankings UNION SELECT dataset, first, first_version FROM comparisons "
-        "UNION SELECT dataset, second, second_version FROM comparisons"
-    )
-    datasets = {dataset for dataset, *version in tested if tuple(version) in gone}
-    by_version = [
-        p.address
-        for p in home.partitions()
-        if (p.key.evaluator, p.key.version) in gone
-        or (p.table in ("comparisons", "rankings") and p.key.dataset in datasets)
-    ]
-    return reinstated(stage, gone), list(dict.fromkeys([*of_turns(home.partitions(), corpus), *by_version]))
+    gone = _leaving(home, [corpus])
+    retired = [*of_turns(home.partitions(), corpus), *of_versions(home, gone)]
+    return reinstated(stage, gone), list(dict.fromkeys(retired))
 
 
 def purge(home: Warehouse, corpora: Sequence[str] = (), ids: Sequence[str] = ()) -> int:

@@ -21,7 +21,7 @@ from ssrem.tasks.score import score_test_splits
 from ssrem.tasks.settings import Margins, Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
-from ssrem.tasks.versions import known_version, learned_from, stage_rows, versions
+from ssrem.tasks.versions import known_version, learned_from, of_versions, stage_rows, versions
 from ssrem.tasks.warehouse.files import model_damage
 from ssrem.tasks.warehouse.home import Warehouse
 
@@ -168,6 +168,30 @@ def promote(
     answer = run_stage(warehouse, "train", lambda: recipe, build, done=lambda _: done, resources=resources)
     correlate_all(home, resources=resources)  # the versions that are compared have changed
     return answer
+
+
+def retire(home: str, keep: int, *, resources: Resources = Resources()) -> int:
+    """Delete old versions with their scores and figures; returns how many. `prune` deletes their models.
+
+    Of each evaluator stay the version in use, the one that was in use before it, those that wait for a decision, and
+    the newest `keep` (at least one, so that `retrain` sees what was tried) of the others.
+    """
+    warehouse = Warehouse.at(home)
+
+    def old() -> list[tuple[str, int]]:
+        return warehouse.query(
+            "SELECT evaluator, version FROM evaluators WHERE NOT promoted AND decided_at IS NOT NULL "
+            "QUALIFY row_number() OVER (PARTITION BY evaluator ORDER BY version DESC) > ? "
+            "AND coalesce(promoted_at < max(promoted_at) OVER (PARTITION BY evaluator), true)",
+            [keep],
+        )
+
+    def build(_: Stage) -> Built[int]:
+        return Built(len(old()), retired=of_versions(warehouse, old()))
+
+    recipe = Recipe({"retire": keep}, {})
+    done = None if old() else 0
+    return run_stage(warehouse, "train", lambda: recipe, build, done=lambda _: done, resources=resources)
 
 
 def _decided(

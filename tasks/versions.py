@@ -45,7 +45,7 @@ from ssrem.tasks.stage.stage import (
     read_outputs,
     run_stage,
 )
-from ssrem.tasks.warehouse.catalog import PartitionKey
+from ssrem.tasks.warehouse.catalog import Address, PartitionKey
 from ssrem.tasks.warehouse.files import model_damage
 from ssrem.tasks.warehouse.home import Warehouse, checked_name, records
 
@@ -438,6 +438,23 @@ def stage_version(
     outputs = stage_rows(stage, [*old, row], row)
     folders = {stage.scratch / "model": stage.home.models / name / str(row["version"])}
     return row, Built((row["version"], True), outputs, folders)
+
+
+def of_versions(home: Warehouse, gone: Iterable[Version]) -> list[Address]:
+    """The partitions of these versions: their rows, scores, figures and studies, and the rankings and comparisons of
+    the annotated sets on which they were compared."""
+    leaving = set(gone)
+    tested = home.query(
+        "SELECT dataset, evaluator, version FROM rankings UNION SELECT dataset, first, first_version FROM comparisons "
+        "UNION SELECT dataset, second, second_version FROM comparisons"
+    )
+    datasets = {dataset for dataset, *version in tested if tuple(version) in leaving}
+    return [
+        p.address
+        for p in home.partitions()
+        if (p.key.evaluator, p.key.version) in leaving
+        or (p.table in ("comparisons", "rankings") and p.key.dataset in datasets)
+    ]
 
 
 def reinstated(stage: Stage, gone: Iterable[Version]) -> list[Output]:

@@ -12,7 +12,7 @@ from ssrem.cli import UsageError, output
 from ssrem.cli.options import Call, Raw, Verb, Writer
 from ssrem.errors import SsremError, printable, say
 from ssrem.files import resolved
-from ssrem.settings import Natural, Seconds
+from ssrem.settings import Count, Natural, Seconds
 
 _SHOWN = 1_000
 """Most rows that a printed table shows: it is laid out as a whole, which takes milliseconds for each row."""
@@ -109,14 +109,23 @@ def status(call: Call, *, deep: bool = False) -> None:
 
 
 @Verb
-def prune(call: Writer, *, keep_runs: Natural = 5, keep_failures: Natural = 20) -> None:
+def prune(
+    call: Writer, *, keep_runs: Natural = 5, keep_failures: Natural = 20, keep_versions: Count | None = None
+) -> None:
     """Delete the files that no snapshot needs any more.
 
     keep_runs: unused run folders to keep
     keep_failures: failed runs whose rows to keep
+    keep_versions: also delete versions of each evaluator, with their scores and figures, except the one in use, the
+        one in use before it, those that wait for a decision, and the newest N others (default: delete none)
     """
+    from ssrem.tasks.promote import retire
     from ssrem.tasks.warehouse.prune import prune as delete_unused
 
+    retired = retire(call.root, keep_versions) if keep_versions else 0
     pruned = delete_unused(call.home, keep_runs, keep_failures)
-    if not output.answered(call, {"removed": len(pruned.removed), "bytes": pruned.bytes}):
+    counts = {"removed": len(pruned.removed), "bytes": pruned.bytes, "versions": retired}
+    if not output.answered(call, counts):
+        if keep_versions:
+            print(f"retired {output.count(retired, 'version')} of evaluators")
         print(f"removed {len(pruned.removed)} files and folders, {pruned.bytes / 1e6:,.1f} MB")

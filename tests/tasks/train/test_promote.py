@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
@@ -21,7 +22,7 @@ from ssrem.tasks import correlate as correlation
 from ssrem.tasks.annotated import landed_contexts
 from ssrem.tasks.correlate import correlate, correlate_landed
 from ssrem.tasks.ingest import land
-from ssrem.tasks.promote import Challenge, challenges, decide, decide_all, promote, refused_in_a_row
+from ssrem.tasks.promote import Challenge, challenges, decide, decide_all, promote, refused_in_a_row, retire
 from ssrem.tasks.score import score_test_splits
 from ssrem.tasks.settings import Margins, TrainSettings
 from ssrem.tasks.stage.stage import Output, last_parameters
@@ -207,6 +208,28 @@ def test_rankings_that_a_killed_rollback_left_behind_follow_when_the_version_is_
     assert scored.query(ranked) == [(2,)]
     assert promote("ssrem", 1, root) == (1, None)
     assert scored.query(ranked) == [(1,)]
+
+
+def test_old_versions_are_retired_with_what_they_scored(scored: Warehouse) -> None:
+    root = str(scored.root)
+
+    def add(*numbers: int, decided: bool) -> None:
+        with staging(scored, "train", {"added": numbers}) as stage:
+            about = {"promoted": False, "promoted_at": None, "decided_at": stage.now() if decided else None}
+            stage.create_from_rows("evaluators", [{**row(scored, 1), **about, "version": n} for n in numbers])
+            keys = [PartitionKey(evaluator="ssrem", version=number) for number in numbers]
+            stage.publish([Output("evaluators", key, f"version = {key.version}") for key in keys])
+
+    add(2, 3, 4, decided=True)
+    assert retire(root, 3) == 0
+    assert retire(root, 1) == 2
+    assert {p.key.version for p in scored.partitions() if p.key.evaluator == "ssrem"} == {1, 4}
+    shutil.copytree(scored.models / "ssrem" / "1", scored.models / "ssrem" / "4")
+    assert promote("ssrem", 4, root) == (4, 1)
+    add(5, 6, decided=True)
+    add(7, decided=False)
+    assert retire(root, 1) == 1
+    assert [row["version"] for row in versions(scored, "ssrem")] == [1, 4, 6, 7], "1 was in use, and 7 waits"
 
 
 def test_margins_that_do_not_exist() -> None:
