@@ -87,7 +87,7 @@ class Panel:
 
     def svg(self) -> str:
         """The figure as an `<svg>` element with ids of its own, in the page's typeface; the same text each time."""
-        buffer, own = io.StringIO(), f"{crc32(self.file.encode()):x}"
+        buffer, own = io.StringIO(), f"{crc32(f'{self.file} {self.title} {self.note}'.encode()):x}"
         with styled({"svg.hashsalt": own, "svg.fonttype": "none"}):
             for number, artist in enumerate(self.figure.findobj()):
                 artist.set_gid(f"{own}-{number}")
@@ -224,9 +224,16 @@ def forest(correlations: Rows, title: Namer) -> list[Panel]:
         axes.set_xlim(min(axes.get_xlim()[0], -0.02))
         values = ", ".join(f"{name} {real(at)}" for name, at, *_ in (*marks, *lines))
         label = f"Spearman correlation with 95% intervals: {values}"
-        file, note = file_name("agreement", dataset, criterion), f"{criterion}, n = {rows[0]['n']:,}"
+        file, note = file_name("agreement", dataset, criterion), f"{criterion}, {_sizes(rows)}"
         drawn.append(Panel(file, str(dataset), note, label, rows, figure))
     return drawn
+
+
+def _sizes(rows: Rows) -> str:
+    """The number of responses of the rows: `n = 100`, or `n = 90 to 100` if they differ."""
+    sizes = [row["n"] for row in rows]
+    fewest = f"{min(sizes):,} to " if min(sizes) < max(sizes) else ""
+    return f"n = {fewest}{max(sizes):,}"
 
 
 @styled()
@@ -251,9 +258,7 @@ def chance(rows: Rows, title: Namer) -> list[Panel]:
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0%", "25%", "50%", "75%", "100%"])
         values = ", ".join(f"{name} {percent(share)}" for name, share, *_ in marks)
         label = f"Share of true responses ranked above {kind}, chance 50%: {values}"
-        sizes = [row["n"] for row in measured]
-        fewest = f"{min(sizes):,} to " if min(sizes) < max(sizes) else ""
-        note = f"test split of {corpus}, n = {fewest}{max(sizes):,}"
+        note = f"test split of {corpus}, {_sizes(measured)}"
         for names in sorted({row["learned_from"] for row in measured if learned_elsewhere(row)}):
             note += f"; learned from {names}"
         file = file_name("true-above", corpus, kind)
