@@ -216,7 +216,7 @@ def test_a_task_is_tried_again_after_an_error_of_a_disk_and_no_other() -> None:
     from ssrem.flows import steps
 
     of_stages = [one for one in vars(steps).values() if isinstance(one, Task)]
-    assert len(of_stages) == 12
+    assert len(of_stages) == 13
     assert {(one.retries, one.retry_delay_seconds, one.retry_condition_fn) for one in of_stages} == {
         (2, 5, steps.of_disk_or_network)
     }

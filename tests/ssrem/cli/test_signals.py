@@ -56,7 +56,7 @@ import os, sys, time
 from ssrem.cli import main
 {run}
 main.run = run
-sys.exit(main.main(["status"]))
+sys.exit(main.main(["tables"]))
 """
 
 
