@@ -282,7 +282,10 @@ class Journal:
 
     def __init__(self, file: Path | None) -> None:
         self._file, self._lock = file, threading.Lock()
-        lines = file.read_bytes().splitlines() if file and file.exists() else []
+        lines: list[bytes] = []
+        if file and file.exists():
+            with _locked(file, "rb") as stream:  # `retain` may be rewriting it
+                lines = stream.read().splitlines()
         self._answers = {answer["key"]: answer for line in lines if (answer := _parsed(line))}
 
     def get(self, key: str) -> Mapping[str, Any] | None:

@@ -135,7 +135,9 @@ class DiscordReader(ChatReader):
         line = 0
         for id, about, messages in self.chats(file.members):
             chat = str(id) if isinstance(id, str | int) else None
-            if isinstance(messages, list) and messages:
+            if not isinstance(messages, list):
+                yield malformed(file.name, line + 1, {**about, "messages": messages})
+            elif messages:
                 yield self.conversation(file.name, line + 1, chat, about)
                 for line, message in enumerate(messages, line + 1):  # noqa: B020 (of all chats together)
                     yield from self.entry(file.name, line, message, chat)

@@ -111,6 +111,9 @@ def test_channels_cut_off_and_with_types_as_numbers_and_what_is_none(tmp_path: P
     path.write_bytes(DISCORD[""].replace(b'"Reply"', b'"19"'))
     _, _, replied, *_ = rows_of(open_dump(path))
     assert (replied["reply_to"], replied["speaker"]) == ("2", "12")
+    path.write_bytes(b'{"guild": {"id": "1"}, "channel": {"id": "2"}, "messages": null}')
+    (lost,) = rows_of(open_dump(path))
+    assert (lost["problem"], json.loads(lost["raw"])["channel"]) == ("malformed_row", {"id": "2"})
     path.write_bytes(b'{"guild": "g", "channel": "c", "author": "a", "content": "x"}\n' * 2)
     assert guess_format(DumpFile(path)) == "jsonl"
 
