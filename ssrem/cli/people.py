@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator
 
 from ssrem import tasks
 from ssrem.cli import UsageError, output
@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from ssrem.samples import Sample
     from ssrem.studies.estimates import Estimate
     from ssrem.validation.validation import Judged, Validation
-
-Evaluators = Annotated[
-    tuple[EvaluatorName, ...],
-    Field(
-        description="evaluators, trained or not (default: those in use here, or else the best that is installed)"
-    ),
-]
 
 
 def _requirable(required: dict[str, float]) -> dict[str, float]:
@@ -50,7 +43,7 @@ def correlate(
     file: tuple[SetFile, ...],
     *,
     sets: AnnotatedSets,
-    evaluator: Evaluators = (),
+    evaluator: tuple[EvaluatorName, ...] = (),
     agreement: AgreementSettings,
     asking: AskingSettings,
     dry_run: DryRun = False,
@@ -58,6 +51,7 @@ def correlate(
     """Correlate scores with human scores.
 
     file: annotated sets: files or names of pulled sets
+    evaluator: evaluators, trained or not (default: those in use here, or else the best that is installed)
     """
     from ssrem.evaluators import BASELINES
 
@@ -102,7 +96,7 @@ def study(
     study: Annotated[str, checked_by("ssrem.studies:check_name")],
     *,
     of: tuple[str, ...] = (),
-    evaluator: Evaluators = (),
+    evaluator: tuple[EvaluatorName, ...] = (),
     settings: StudySettings,
     asking: AskingSettings,
 ) -> None:
@@ -112,6 +106,7 @@ def study(
         scores of an annotated set; low-resource, leave-one-system-out or transfer, where evaluators learn from its
         human scores
     of: corpora or annotated sets (default: all that the study is for)
+    evaluator: evaluators, trained or not (default: those in use here, without baselines)
     """
     stage = tasks.study
     names = tasks.versions.to_study(call.home, evaluator)

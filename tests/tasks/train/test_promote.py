@@ -226,10 +226,10 @@ def test_old_versions_are_retired_with_what_they_scored(scored: Warehouse) -> No
     assert {p.key.version for p in scored.partitions() if p.key.evaluator == "ssrem"} == {1, 4}
     shutil.copytree(scored.models / "ssrem" / "1", scored.models / "ssrem" / "4")
     assert promote("ssrem", 4, root) == (4, 1)
-    add(5, 6, decided=True)
+    add(3, 5, 6, decided=True)
     add(7, decided=False)
-    assert retire(root, 1) == 1
-    assert [row["version"] for row in versions(scored, "ssrem")] == [1, 4, 6, 7], "1 was in use, and 7 waits"
+    assert retire(root, 2) == 1
+    assert [row["version"] for row in versions(scored, "ssrem")] == [1, 4, 5, 6, 7], "1 was in use, and 7 waits"
 
 
 def test_margins_that_do_not_exist() -> None:
