@@ -180,8 +180,9 @@ def retire(home: str, keep: int, *, resources: Resources = Resources()) -> int:
 
     def old() -> list[tuple[str, int]]:
         return warehouse.query(
-            "WITH others AS (FROM evaluators WHERE NOT promoted AND decided_at IS NOT NULL QUALIFY coalesce("
-            "promoted_at < max(promoted_at) OVER (PARTITION BY evaluator), true)) SELECT evaluator, version FROM others "
+            "WITH others AS (FROM evaluators WHERE NOT promoted AND decided_at IS NOT NULL "
+            "QUALIFY coalesce(promoted_at < max(promoted_at) OVER (PARTITION BY evaluator), true)) "
+            "SELECT evaluator, version FROM others "
             "QUALIFY row_number() OVER (PARTITION BY evaluator ORDER BY version DESC) > ?",
             [keep],
         )

@@ -130,11 +130,11 @@ def train(
             if not settings.labels_only:
                 with cached_vectors(warehouse, evaluator):
                     training = evaluator.fit(candidates, checkpoint=unfinished, progress=advance)
-                if training.warning and not human:
-                    say(f"{name}: {training.warning}")
+                _tell(name, training, warning=not human)
             if human:
                 evaluator = evaluator.tuned_on(human, progress=advance)
                 training = evaluator.training
+                _tell(name, training)
         rated = [sample.context for one in human.values() for sample in one.samples]
         learned = {
             "corpora": json.dumps(content, sort_keys=True),
@@ -164,6 +164,13 @@ def train(
         )
 
     return run_stage(warehouse, "train", recipe, build, done=trained_before, resources=resources)
+
+
+def _tell(name: str, training: Training, *, warning: bool = True) -> None:
+    """Say the notes of a training. warning: also that it learned nothing, which human scores may still change."""
+    for note in training.notes:
+        if warning or note != training.warning:
+            say(f"{name}: {note}")
 
 
 def _measured(training: Training, candidates: Candidates) -> dict[str, Any]:
