@@ -264,7 +264,9 @@ def test_human_scores_of_a_table(labels: str, tmp_path: Path, capsys: pytest.Cap
     assert main([*learn, "--labels", labels, "--map", "score=verdict"]) == 1
     assert "--map does not apply to eval" in capsys.readouterr().err
     assert main([*learn, "--labels", str(table), "--map", "score=verdict"]) == 0
-    assert f"{table}: read as csv: 24 responses" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"{table}: read as csv: 24 responses, rated 0 to 1" in told
+    assert "blend: learned from human scores from 0 to 1" in told
     card = json.loads((tmp_path / "models" / "blend" / "1" / "card.json").read_text())
     assert card["human_scores"]["table"] == {"criterion": "verdict", "responses": 24, "scale": [0.0, 1.0]}
 
