@@ -229,7 +229,9 @@ def test_old_versions_are_retired_with_what_they_scored(scored: Warehouse) -> No
     add(3, 5, 6, decided=True)
     add(7, decided=False)
     assert retire(root, 2) == 1
-    assert [row["version"] for row in versions(scored, "ssrem")] == [1, 4, 5, 6, 7], "1 was in use, and 7 waits"
+    assert [row["version"] for row in versions(scored, "ssrem")] == [1, 4, 5, 6, 7], (
+        "1 was in use, and 7 waits"
+    )
 
 
 def test_margins_that_do_not_exist() -> None:
