@@ -72,7 +72,7 @@ def test_the_commands_are_what_ssrem_takes(made: Made, capsys: pytest.CaptureFix
     (block,) = [block for block in shown("sh") if block.startswith("ssrem")]
     commands = [shlex.split(line, comments=True) for line in block.splitlines()]
     queries = [command[1:] for command in commands if len(command) > 2 and "<" not in command]
-    assert len(queries) == 2
+    assert len(queries) == 3
     for arguments in queries:
         assert main([*arguments, "--home", str(made.home.root)]) == 0
-        assert "kind" in (output := capsys.readouterr().out) or "spearman" in output
+        assert not {"gt_above", "Rand", "spearman"}.isdisjoint(re.findall(r"\w+", capsys.readouterr().out))
