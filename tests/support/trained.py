@@ -13,6 +13,7 @@ import torch
 
 from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
+from ssrem.evaluators import load_evaluator
 from ssrem.samples import TEST, Candidates, Labels, Progress, Rows, Sample
 
 
@@ -71,6 +72,15 @@ DAMAGES: dict[str, Damage] = {
     "foreign": manifest_with("format", value="theirs"),
 }
 """Damages that no saved evaluator with f, g and an encoder of its own may be loaded with."""
+
+
+def saved_and_loaded(evaluator: Any, folder: Path, samples: Sequence[Sample]) -> Any:
+    """The evaluator after it was saved and loaded: of the same class and signature, with equal scores."""
+    evaluator.save(folder)
+    loaded = load_evaluator(folder)
+    assert type(loaded) is type(evaluator) and loaded.signature == evaluator.signature
+    assert np.array_equal(loaded.score(samples), evaluator.score(samples))
+    return loaded
 
 
 def check_damage_is_refused(evaluator: Any, folder: Path, damage: Damage) -> None:

@@ -18,7 +18,6 @@ from ssrem.encoders.hub import MINILM
 from ssrem.encoders.layers import LowerStates
 from ssrem.encoders.transformer import DOWN, UP, AdaptedTransformer, Transformer
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import load_evaluator
 from ssrem.evaluators.baselines import Cosine
 from ssrem.evaluators.bilinear import SSREMMiniLM
 from ssrem.evaluators.bilinear_inputs import AdapterSettings, Cases
@@ -32,6 +31,7 @@ from support.trained import (
     check_damage_is_refused,
     check_settings_are_refused,
     killed_at,
+    saved_and_loaded,
 )
 
 pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.xdist_group("adapters")]
@@ -237,10 +237,7 @@ def test_a_training_that_was_broken_off_ends_as_an_unbroken_one(
 
 
 def test_saved_and_loaded(fitted: SSREMMiniLM, tmp_path: Path) -> None:
-    fitted.save(tmp_path)
-    loaded = load_evaluator(tmp_path)
-    assert type(loaded) is SSREMMiniLM and loaded.signature == fitted.signature
-    assert np.array_equal(loaded.score(SAMPLES), fitted.score(SAMPLES))
+    saved_and_loaded(fitted, tmp_path, SAMPLES)
     assert not list(tmp_path.rglob("model.safetensors"))  # the transformer stays in its package
     check_damage_is_refused(fitted, tmp_path, DAMAGES["encoder"])
 

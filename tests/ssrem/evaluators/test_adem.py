@@ -438,9 +438,7 @@ def test_what_an_encoder_off_the_shelf_leaves_out_is_said_and_it_is_saved(
         evaluator = kind(SHELF, short)
         evaluator.fit(candidates_of(60))
         assert truncated(evaluator, samples) == expected
-        evaluator.save(tmp_path / kind.name)
-        loaded = kind.load(tmp_path / kind.name)
-        assert np.array_equal(loaded.score(SAMPLES), evaluator.score(SAMPLES))
+        loaded = trained.saved_and_loaded(evaluator, tmp_path / kind.name, SAMPLES)
         assert loaded.training is not None and len(loaded.training.history) == 1
 
 
@@ -571,12 +569,10 @@ def test_saved_and_loaded(fitted: Adem, tmp_path: Path, kind: type[Adem]) -> Non
     tuned = untuned.tuned_on(JUDGED)
     other = Adem if kind is not Adem else AdemRef
     for evaluator in (tuned, untuned):
-        evaluator.save(tmp_path)
+        loaded = trained.saved_and_loaded(evaluator, tmp_path, SAMPLES)
+        assert loaded.settings == evaluator.settings
         files = {path.name for path in tmp_path.iterdir()}
         assert files == {"weights.safetensors", "evaluator.json", "encoder"}
-        loaded = kind.load(tmp_path)
-        assert loaded.signature == evaluator.signature and loaded.settings == evaluator.settings
-        assert np.array_equal(loaded.score(SAMPLES), evaluator.score(SAMPLES))
         assert (loaded.training is None) == (evaluator is untuned)
         with pytest.raises(EvaluatorError, match=f"expected {other.name}"):
             other.load(tmp_path)

@@ -15,7 +15,7 @@ import torch
 
 from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import EVALUATORS, evaluator_class, load_evaluator
+from ssrem.evaluators import EVALUATORS, evaluator_class
 from ssrem.evaluators.base import Bounds
 from ssrem.evaluators.bilinear import RSREM, SSREMPaper
 from ssrem.evaluators.bilinear_inputs import Cases, PaperSettings, last_turns, mean_turn
@@ -152,11 +152,7 @@ def test_only_the_last_turns_count(fitted: SSREMPaper) -> None:
 
 
 def test_saved_and_loaded(fitted: SSREMPaper, tmp_path: Path) -> None:
-    fitted.save(tmp_path / "m")
-    loaded = load_evaluator(tmp_path / "m")
-    assert type(loaded) is SSREMPaper
-    assert loaded.signature == fitted.signature
-    assert np.array_equal(loaded.score(SAMPLES), fitted.score(SAMPLES))
+    loaded = trained.saved_and_loaded(fitted, tmp_path / "m", SAMPLES)
     assert loaded.training is not None and fitted.training is not None
     assert loaded.training.figures == fitted.training.figures and loaded.training.rows == fitted.training.rows
     with pytest.raises(EvaluatorError, match="expected rsrem"):

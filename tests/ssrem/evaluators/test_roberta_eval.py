@@ -13,7 +13,7 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators.baselines import Cosine
 from ssrem.evaluators.cross_encoder import RobertaEval, RobertaEvalSettings
 from ssrem.samples import Candidates, Sample
-from support.trained import changed, one_set
+from support.trained import changed, one_set, saved_and_loaded
 
 COLOURS = ("red", "blue", "green")
 FIRST = ("runs", "sat", "the", "runs sat", "sat runs", "the sat", "runs .", "sat .")
@@ -144,10 +144,8 @@ def test_seeded_whatever_the_order_of_rows(bert: Path) -> None:
 def test_saved_and_loaded(fitted: RobertaEval, tmp_path: Path) -> None:
     fitted.settings = changed(fitted.settings, tune_epochs=1)
     tuned = fitted.tuned_on(one_set(ANNOTATED[:20]))
-    tuned.save(tmp_path / "m")
-    loaded = RobertaEval.load(tmp_path / "m")
-    assert loaded.signature == tuned.signature and loaded.tuned == 20
-    assert np.array_equal(loaded.score(SAMPLES), tuned.score(SAMPLES))
+    loaded = saved_and_loaded(tuned, tmp_path / "m", SAMPLES)
+    assert loaded.tuned == 20
     # A loaded one can learn on.
     assert "|tuned:48|" in loaded.tuned_on(one_set(ANNOTATED)).signature
 
