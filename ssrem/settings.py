@@ -58,7 +58,7 @@ def explained(error: ValidationError, names: Iterable[str] = (), option: str | N
     if first["type"] == "value_error":
         return f"{name}: {first['ctx']['error']}"
     # The types of a union have the field in common or, where no field is named, the value.
-    alike = (o for o in others if o["loc"][:1] == first["loc"][:1] or o["input"] is first["input"])
+    alike = (one for one in others if one["loc"][:1] == first["loc"][:1] or one["input"] is first["input"])
     said = [one["msg"].partition(", unable to parse")[0] for one in (first, *alike)]
     reasons = [f"{text[0].lower()}{text[1:]}" for text in said]
     choices = [one for reason in reasons for one in re.findall(r"'([^']*)'", reason)]

@@ -86,13 +86,14 @@ def land(
     """
     landing = _DumpLanding([source] if isinstance(source, str) else source, home, settings)
     done, build, warehouse = landing.landed_before, landing.build, landing.home
-    replaced = settings.replace and warehouse.query("FROM corpora WHERE corpus = ?", [landing.corpus])
+    replaces_names = landing.key and settings.replace
+    before = replaces_names and warehouse.query("FROM corpora WHERE corpus = ?", [landing.corpus])
     landed = run_stage(warehouse, "ingest", landing.recipe, build, done=done, resources=resources)
     # Delete what had landed with the real names, including the files of older runs, which an earlier run may have left.
-    if landing.key and replaced:
-        left = (run / "utterances.parquet" for run in unused_runs(warehouse, 0, 0))
-        if landed[1] or any(map(Path.exists, left)):
-            purge(warehouse)
+    if before and (
+        landed[1] or any((run / "utterances.parquet").exists() for run in unused_runs(warehouse, 0, 0))
+    ):
+        purge(warehouse)
     return landed
 
 

@@ -188,11 +188,14 @@ def retire(home: str, keep: int, *, resources: Resources = Resources()) -> int:
         )
 
     def build(_: Stage) -> Built[int]:
-        return Built(len(old()), retired=of_versions(warehouse, old()))
+        gone = old()
+        return Built(len(gone), retired=of_versions(warehouse, gone))
+
+    def nothing_old(_: Recipe) -> int | None:
+        return None if old() else 0
 
     recipe = Recipe({"retire": keep}, {})
-    done = None if old() else 0
-    return run_stage(warehouse, "train", lambda: recipe, build, done=lambda _: done, resources=resources)
+    return run_stage(warehouse, "train", lambda: recipe, build, done=nothing_old, resources=resources)
 
 
 def _decided(

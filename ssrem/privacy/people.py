@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ssrem.privacy.key import CONVERSATION, SPEAKER, UTTERANCE, PseudonymKey
-from ssrem.privacy.text import USER, Mentions, is_telling, mask, mask_texts, spellings
+from ssrem.privacy.text import USER, Mentions, is_telling, mask, mask_texts, mention
 from ssrem.readers.people import DELETED_ACCOUNTS
 
 FORGOTTEN = "forgotten"
@@ -59,10 +59,7 @@ class Traces:
     def __init__(self, ids: Collection[str], words: Collection[str] = ()) -> None:
         self.ids, self.words = frozenset(ids), words
         telling = sorted((id for id in self.ids if is_telling(id)), key=len, reverse=True)
-        joined = "|".join(
-            "|".join(map(re.escape, spellings(id))) if id.isalpha() else f"(?i:{re.escape(id)})"
-            for id in telling
-        )
+        joined = "|".join(map(mention, telling))
         # An underscore separates ids as a hyphen does: ann_bob names two people.
         self._mention = re.compile(rf"(?<![^\W_])(?:{joined})(?![^\W_])" if telling else r"(?!)")
 

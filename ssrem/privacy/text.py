@@ -147,9 +147,13 @@ class Mentions:
 
 
 def _same(id: str, written: str) -> bool:
-    return written in spellings(id) if id.isalpha() else written.lower() == id.lower()
+    return written in _spellings(id) if id.isalpha() else written.lower() == id.lower()
 
 
-def spellings(id: str) -> tuple[str, str, str]:
-    """How an id of letters only is written in texts; any other id is meant in any case."""
+def mention(id: str) -> str:
+    """A regular expression for what `_same` takes for the id."""
+    return "|".join(map(re.escape, _spellings(id))) if id.isalpha() else f"(?i:{re.escape(id)})"
+
+
+def _spellings(id: str) -> tuple[str, str, str]:
     return id, id.capitalize(), id.upper()

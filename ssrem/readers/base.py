@@ -398,12 +398,12 @@ class Reader(ABC):
     ) -> Record:
         """The record of a conversation with `about` as its metadata.
 
-        source: the whole value from which the conversation is read. It is the `raw` of the record that has the problem
-        'undecodable', if UTF-8 cannot encode the id or the metadata.
+        source: the whole value from which the conversation is read, by default `about`. It is the `raw` of the record
+        that has the problem 'undecodable', if UTF-8 cannot encode the id or the metadata.
         """
         values: dict[str, object] = {"conversation_id": id, "metadata": canonical_object(about)}
         if not _all_encodable(values):
-            return problem("undecodable", file, line, {str(id): source})
+            return problem("undecodable", file, line, {str(id): about if source is None else source})
         return {"record": "conversation", "file": file, "line": line, **values}
 
 

@@ -286,15 +286,15 @@ class ParquetReader(Reader):
     ) -> Iterator[Record | pa.RecordBatch]:
         lines, names = np.arange(first, first + len(batch)), batch.schema.names
         used = set(chain.from_iterable(self.layout.plan(tuple(names)).sources.values()))
+        texts = {name: _text(column) for name, column in zip(names, batch.columns, strict=True)}
         # A column of bytes that are no text, such as an embedding, is left out unless a field is read from it.
-        batch = batch.select([name for name in names if name in used or _is_text(batch.column(name))])
-        try:
-            table = pa.table([_text(column) for column in batch.columns], batch.schema.names)
-            yield raw_batch(table, lines, self.layout, file.name, optional=False)
-            return
-        except NotVectorisableError:
-            pass
-        for line, row in enumerate(_rows(batch), first):
+        kept = [name for name in names if name in used or texts[name] is not None]
+        if all(texts[name] is not None for name in kept):
+            with suppress(NotVectorisableError):
+                table = pa.table({name: texts[name] for name in kept})
+                yield raw_batch(table, lines, self.layout, file.name, optional=False)
+                return
+        for line, row in enumerate(_rows(batch.select(kept)), first):
             broken = next((value for value in row.values() if isinstance(value, bytes)), None)
             if broken is not None:
                 yield problem("undecodable", file.name, line, broken)
@@ -348,14 +348,9 @@ def _plain(column: pa.Array) -> pa.Array:
     return column.cast(pa.binary()) if column.type in _TEXTS else column
 
 
-def _is_text(column: pa.Array) -> bool:
-    with suppress(NotVectorisableError):
-        return _text(column) is not None
-    return False
-
-
-def _text(column: pa.Array) -> pa.Array:
+def _text(column: pa.Array) -> pa.Array | None:
+    """The column, bytes as text; None if they are not UTF-8."""
     try:
         return column.cast(pa.string()) if column.type == pa.binary() else column
     except pa.ArrowInvalid:
-        raise NotVectorisableError from None
+        return None
