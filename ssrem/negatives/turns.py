@@ -116,18 +116,22 @@ class Own(Copied):
 
 
 class Drawn(Generator):
-    """Turns drawn from a pool of the corpus, up to ten times until one passes the check."""
+    """Responses drawn from a pool of the response's split, up to ten times until one passes the check."""
 
-    _pool: tuple[Candidates, Sequence[str]] | None = None
+    _pools: tuple[Candidates, dict[int, Sequence[str]]] | None = None
+    """The candidates that were asked about last, and the pool of each of their splits."""
 
     @abstractmethod
-    def pool(self, candidates: Candidates) -> Sequence[str]:
-        """The texts to draw from."""
+    def pool(self, candidates: Candidates, rows: Rows) -> Sequence[str]:
+        """The texts to draw from for the responses at `rows`, those of a split."""
 
     def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
-        if self._pool is None or self._pool[0] is not case.candidates:
-            self._pool = case.candidates, self.pool(case.candidates)
-        pool = self._pool[1]
+        if self._pools is None or self._pools[0] is not case.candidates:
+            self._pools = case.candidates, {}
+        pools, split = self._pools[1], int(case.candidates.split[case.row])
+        if split not in pools:
+            pools[split] = self.pool(case.candidates, case.candidates.rows(split))
+        pool = pools[split]
         for k in range(self.settings.count if len(pool) else 0):
             random = case.random(seed, self.name, k)
             drawn = (pool[int(random.integers(len(pool)))] for _ in range(_ATTEMPTS))
@@ -137,14 +141,15 @@ class Drawn(Generator):
 
 
 class Generic(Drawn):
-    """One of the 50 most frequent turns of the corpus, which fit nearly any context."""
+    """One of the 50 most frequent responses of the split, which fit nearly any context."""
 
     name = "generic"
     source: ClassVar[str] = "ssrem: generic responses as in Li et al. 2016"
 
-    def pool(self, candidates: Candidates) -> Sequence[str]:
-        counts = Counter(map(letters, candidates.texts))
-        first = {letters(text): text for text in reversed(candidates.texts)}
+    def pool(self, candidates: Candidates, rows: Rows) -> Sequence[str]:
+        texts = [candidates.texts[row] for row in candidates.response[rows].tolist()]
+        counts = Counter(map(letters, texts))
+        first = {letters(text): text for text in reversed(texts)}
         common = sorted(counts, key=lambda key: (-counts[key], key))
         return [first[key] for key in common if key and counts[key] > 1][:_GENERIC]
 
@@ -158,11 +163,10 @@ class OtherQuestion(Drawn):
     def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
         return super().negatives(case, seed) if case.context and _asks(case.context[-1]) else ()
 
-    def pool(self, candidates: Candidates) -> Sequence[str]:
-        rows = np.flatnonzero(candidates.context_stop > candidates.context_start)
-        asked = [_asks(candidates.texts[int(stop) - 1]) for stop in candidates.context_stop[rows]]
-        answers: Rows = candidates.response[rows[asked]]
-        return [candidates.texts[int(row)] for row in answers]
+    def pool(self, candidates: Candidates, rows: Rows) -> Sequence[str]:
+        rows = rows[candidates.context_stop[rows] > candidates.context_start[rows]]
+        asked = [_asks(candidates.texts[stop - 1]) for stop in candidates.context_stop[rows].tolist()]
+        return [candidates.texts[row] for row in candidates.response[rows[asked]].tolist()]
 
 
 def _asks(text: str) -> bool:

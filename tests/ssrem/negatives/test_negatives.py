@@ -11,7 +11,7 @@ import pytest
 from ssrem.errors import EvaluatorError
 from ssrem.negatives import GENERATORS, load_generator, needs_model
 from ssrem.negatives.base import Case, Generator, Negative
-from ssrem.samples import Candidates
+from ssrem.samples import TRAIN, VALID, Candidates
 
 TEXTS = [
     "shall we go out tonight",  # 0 a context
@@ -170,11 +170,12 @@ def test_a_registered_name_loads_its_generator_and_takes_a_place_in_a_mixture(na
     assert load_generator(f"{name}+{other}", **settings).name == f"{generator.name}+{other}"
 
 
-def drawn(spec: str, rows: Iterable[int] | None = None) -> dict[int, str]:
-    """From two conversations: responses at 1, 2, 3 and at 5, 6, 7; texts 0, 2 and 5 ask."""
+def drawn(spec: str, rows: Iterable[int] | None = None, second: int = TRAIN) -> dict[int, str]:
+    """From two conversations, the second one in the split `second`: responses at 1, 2, 3 and at 5, 6, 7, 8; texts 0, 2
+    and 5 ask."""
     texts = ["where?", "here", "why?", "so", "yes", "who?", "me", "yes", "Yes "]
-    at, start = np.array([1, 2, 3, 5, 6, 7]), np.array([0, 0, 0, 4, 4, 4])
-    two = Candidates(texts, at, start, at, {}, np.zeros(6, dtype=np.uint8))
+    at, start = np.array([1, 2, 3, 5, 6, 7, 8]), np.array([0, 0, 0, 4, 4, 4, 4])
+    two = Candidates(texts, at, start, at, {}, np.where(start > 0, second, TRAIN).astype(np.uint8))
     batches = load_generator(spec).generate(two, rows, seed=0)
     return {negative.response: negative.text for batch in batches for negative in batch}
 
@@ -184,10 +185,13 @@ def test_copied_own_generic_and_other_question() -> None:
     with pytest.raises(EvaluatorError, match="copied has one negative for a response, not 3"):
         drawn("copied-3")
     # The first response has no turn before the last one; the own turn of the last is the response itself.
-    assert drawn("own") == {1: "where?", 2: "here", 4: "yes", 5: "who?"}
-    # "yes" is the only turn that occurs more than once; it is in the other conversation.
+    assert drawn("own") == {1: "where?", 2: "here", 4: "yes", 5: "who?", 6: "me"}
+    # "yes" is the only response that occurs more than once; it is in the other conversation.
     assert drawn("generic") == {0: "yes", 1: "yes", 2: "yes"}
     generated = drawn("other-question")
     assert set(generated) == {0, 2, 4}
     assert all(text in {"here", "so", "me"} for text in generated.values())
     assert generated[0] != "here" and generated[2] not in {"so", "here"} and generated[4] != "me"
+    # What is drawn is of the response's split.
+    assert drawn("generic", second=VALID) == {}
+    assert drawn("other-question", second=VALID) == {0: "so"}
