@@ -5,6 +5,7 @@ from prefect import flow
 from ssrem.flows import steps
 from ssrem.flows.artifacts import table
 from ssrem.flows.hooks import flow_options
+from ssrem.settings import Count, Natural
 from ssrem.tasks.warehouse.home import Warehouse
 from ssrem.tasks.warehouse.prune import KEPT_FAILURES, KEPT_RUNS
 
@@ -12,9 +13,9 @@ from ssrem.tasks.warehouse.prune import KEPT_FAILURES, KEPT_RUNS
 @flow(**flow_options("home"))
 def prune(
     home: str = "warehouse",
-    keep_runs: int = KEPT_RUNS,
-    keep_failures: int = KEPT_FAILURES,
-    keep_versions: int | None = None,
+    keep_runs: Natural = KEPT_RUNS,
+    keep_failures: Natural = KEPT_FAILURES,
+    keep_versions: Count | None = None,
 ) -> dict[str, int]:
     """Delete unused files; returns the numbers of files and folders, bytes, and versions of evaluators deleted.
 

@@ -1,9 +1,10 @@
-"""Errors and notes for users, each of one line, which say what is wrong, where, and what to do."""
+"""Errors and notes for users, each of one line, which say what is wrong, where, and what to do; and their wording."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 _LONGEST, _END = 2_000, 500
@@ -45,6 +46,17 @@ def short_repr(value: object, most: int = 60) -> str:
     """The `repr` of a value, cut to `most` characters, since a number in a file may have thousands of digits."""
     text = repr(value)
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def counted(number: int, what: str) -> str:
+    """A number and what it counts, its first word in the plural: `1 rating given as N/A`, `2 ratings given as N/A`."""
+    noun, blank, rest = what.partition(" ")
+    return f"{number:,} {noun}{'' if number == 1 else 's'}{blank}{rest}"
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """The first names in a sentence, and how many more there are: `a, b and 1 more`."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 class DumpError(SsremError):

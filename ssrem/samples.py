@@ -20,6 +20,7 @@ Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 
 
 TRAIN, VALID, TEST = 0, 1, 2
+SPLIT_CODES = {"train": TRAIN, "valid": VALID, "test": TEST}
 SPLIT_NAMES = {TRAIN: "training", VALID: "validation", TEST: "test"}
 _LEFT_OUT = 255
 KINDS = ("GT", "SC", "SP", "SS", "Rand")
@@ -118,6 +119,10 @@ class Candidates:
         splits = self.split.copy()
         splits[left_out] = _LEFT_OUT
         return replace(self, split=splits)
+
+    def drawn(self, split: int, n: int | None, seed: int) -> Rows:
+        """Positions of `n` responses of the split, drawn by the seed, in order; all if `n` is None or larger."""
+        return np.sort(np.random.default_rng(seed).permutation(self.rows(split))[:n])
 
     def part(self, rows: Rows) -> Candidates:
         """The responses at `rows` with only the texts that they need; a context is still a range of texts."""

@@ -24,9 +24,7 @@ from ssrem.errors import AnnotationError, say
 from ssrem.evaluators import PARTS
 from ssrem.files import sha256
 from ssrem.samples import Labels, Sample, context_key, dialogue_units
-from ssrem.tasks.stage.stage import Output
 from ssrem.tasks.versions import Version
-from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
@@ -208,9 +206,3 @@ def landed_contexts(home: Warehouse, dataset: str) -> Iterator[list[str]]:
     """The contexts of an annotated set that has landed; the query runs when the first context is taken."""
     query = "SELECT context FROM rated_responses WHERE dataset = ?"
     yield from (context for (context,) in home.query(query, [dataset]))
-
-
-def version_outputs(table: str, versions: Sequence[Version], **key: str) -> list[Output]:
-    """The outputs of a staged table, one partition for each version. key: further fields of the partitions' keys."""
-    keys = [PartitionKey(evaluator=name, version=number, **key) for name, number in versions]
-    return [Output(table, one, f"evaluator = '{one.evaluator}' AND version = {one.version}") for one in keys]

@@ -31,14 +31,13 @@ from ssrem.tasks.annotated import (
     landed_contexts,
     landed_set,
     landed_sets,
-    version_outputs,
 )
 from ssrem.tasks.endpoints import asks, connected
 from ssrem.tasks.score import described, figure_row, score_samples
 from ssrem.tasks.settings import AgreementSettings, AnnotatedSets, Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, already_done, last_parameters, run_stage
-from ssrem.tasks.versions import Version, learned_from
+from ssrem.tasks.versions import Version, learned_from, version_outputs
 from ssrem.tasks.warehouse.catalog import Address, PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse, checked_name
 
@@ -141,7 +140,7 @@ def correlate_all(home: str, *, resources: Resources = Resources()) -> list[str]
     """Update the scores and figures of every annotated set; returns the names of the sets that were out of date. Each
     set is scored by the versions in use of evaluators that scored it before, except those that query an endpoint."""
     outdated, warehouse = [], Warehouse.at(home)
-    in_use = warehouse.query("SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL")
+    in_use = warehouse.in_use()
     for dataset in landed_sets(warehouse):
         known = {name for name, _ in _intact(warehouse, "scores", dataset)}
         versions = [one for one in in_use if one[0] in known and not asks(warehouse, *one)]
@@ -189,7 +188,7 @@ class _Job:
         scored = {*_intact(self.home, "scores", self.dataset), *self.versions}
         contexts = source.contexts if source else landed_contexts(self.home, self.dataset)
         versions = scored - learned_from(self.home, contexts)
-        in_use = self.home.query("SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL")
+        in_use = self.home.in_use()
         parameters = {
             "dataset": self.dataset,
             "evaluators": sorted(versions),

@@ -118,7 +118,6 @@ def judge_and_student(
         correlate_landed(dataset, [(name, student)], str(home.root))
     with home.reader(query=_AGREEMENT) as connection:
         rows = records(connection, _AGREEMENT, [*version, name, student])
-    with home.reader() as connection:
         chosen = landed_corpora(home.root, corpora)
         samples = graded(name, load_candidates(connection, chosen), settings)
     asked = judge.asked(samples)  # without its journal, so that all requests count

@@ -25,13 +25,13 @@ from ssrem.studies.learned import Human, Learning, Transfer
 from ssrem.studies.scored import ScoredSet
 from ssrem.studies.study import Study
 from ssrem.tables.candidates import load_candidates
-from ssrem.tasks.annotated import landed_contexts, landed_sets, version_outputs
+from ssrem.tasks.annotated import landed_contexts, landed_sets
 from ssrem.tasks.endpoints import connected
 from ssrem.tasks.score import score_samples
 from ssrem.tasks.settings import Resources, StudySettings
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Recipe, Stage, candidate_sources, run_stage, sources
-from ssrem.tasks.versions import Version, check_not_learned_from, promoted
+from ssrem.tasks.versions import Version, check_not_learned_from, promoted, version_outputs
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus, records
 
 if TYPE_CHECKING:
@@ -167,10 +167,7 @@ def _data_to_score(
     if kind.data is Pairs:
         return partial(Pairs, everyday_pairs())
     candidates = load_candidates(connection, [dataset])
-    rows = candidates.rows(TEST)
-    if settings.responses:
-        draw = np.random.default_rng(settings.seed)
-        rows = np.sort(draw.permutation(rows)[: settings.responses])
+    rows = candidates.drawn(TEST, settings.responses or None, settings.seed)
     if not len(rows):
         raise EvaluatorError(f"{dataset} has no response in its test split; land a larger corpus")
     samples = [candidates.sample(row) for row in rows.tolist()]

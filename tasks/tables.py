@@ -13,9 +13,10 @@ import numpy as np
 from ssrem.agreement.identify import set_similarity, summarise
 from ssrem.errors import say
 from ssrem.negatives import load_generator, needs_model
+from ssrem.samples import SPLIT_CODES
 from ssrem.settings import TableSettings
-from ssrem.tables.candidates import SPLIT_CODES, load_candidates
-from ssrem.tables.speaker_sets import create_tables, seed_hash
+from ssrem.tables.candidates import load_candidates
+from ssrem.tables.speaker_sets import DRAWS, create_tables, seed_hash
 from ssrem.tasks.caches import cached_encode, encoder_for, masked_lm_for, training_texts
 from ssrem.tasks.settings import NegativeSettings, Resources
 from ssrem.tasks.stage.progress import progress
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 CHUNK = 50_000
 """Turns whose vectors are in memory at once."""
 
-SET_TABLES = {"SC": "sc", "SP": "sp", "SS": "ss", "Rand": "rand"}
 
 _MEMBERS = """
 SELECT DISTINCT set_id, turn_id FROM main.{} WHERE set_id IN (SELECT turn_id FROM main.similarity_owners)
@@ -132,8 +132,8 @@ def _add_similarity(stage: Stage, corpus: str, settings: TableSettings) -> None:
     encoder = encoder_for(stage.home, settings.encoder, settings.seed, {corpus: digest}, texts)
     vectors = np.load(_encoded(stage, corpus, len(turns), encoder), mmap_mode="r")
     kinds, owners = {}, {}
-    for kind, table in SET_TABLES.items():
-        members = connection.execute(_MEMBERS.format(table)).fetchnumpy()
+    for kind in DRAWS:
+        members = connection.execute(_MEMBERS.format(kind.lower())).fetchnumpy()
         rows = np.searchsorted(turns, members["turn_id"])
         kinds[kind] = set_similarity(vectors, members["set_id"], rows)
         owners[kind] = people["speaker_no"][np.searchsorted(people["turn_id"], kinds[kind].set_id)]
@@ -200,9 +200,7 @@ def make_negatives(
             content = {corpus: stage.recipe.inputs[corpus]}
             options["model"] = settings.model or str(masked_lm_for(warehouse, candidates, content))
         loaded = load_generator(generator, **options)
-        rows = candidates.rows(SPLIT_CODES[settings.split])
-        if settings.responses:
-            rows = np.sort(np.random.default_rng(settings.seed).permutation(rows)[: settings.responses])
+        rows = candidates.drawn(SPLIT_CODES[settings.split], settings.responses or None, settings.seed)
         stage.create("negatives")
         with progress(f"making {generator} negatives of {corpus}") as advance:
             made = 0

@@ -15,7 +15,7 @@ from ssrem.errors import EvaluatorError, say
 from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class, route, source_hash
 from ssrem.evaluators.base import Evaluator
 from ssrem.files import write_json
-from ssrem.samples import TEST, TRAIN, VALID, Candidates, Labels
+from ssrem.samples import SPLIT_CODES, Candidates, Labels
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.annotated import annotated_files, human_scores
 from ssrem.tasks.caches import cached_vectors, encoder_for, masked_lm_for, training_texts
@@ -51,7 +51,7 @@ share of n responses is ± 0.98 / √n at most, which is ± 10 percentage points
 
 RESPONSES = "SELECT count(*) FROM responses WHERE split = ? AND list_contains(?, corpus)"
 
-Trained = tuple[int, bool]
+Outcome = tuple[int, bool]
 """A version, and whether it is new."""
 
 
@@ -62,7 +62,7 @@ def train(
     settings: TrainSettings = TrainSettings(),
     *,
     resources: Resources = Resources(),
-) -> Trained:
+) -> Outcome:
     """Train the evaluator `name` on the corpora; returns its version and whether it is new.
 
     The first version is in use at once; a later one waits until `decide` compares it with the one in use.
@@ -97,7 +97,7 @@ def train(
         """The folder of the unfinished training."""
         return warehouse.root / "checkpoints" / recipe.key("train")[:16]
 
-    def trained_before(recipe: Recipe) -> Trained | None:
+    def trained_before(recipe: Recipe) -> Outcome | None:
         """The version that an earlier run with this recipe trained, if its model is intact; else None. It is found by
         its learning curve, since its row in `evaluators` changes with each promotion."""
         curves = {p.key for p in warehouse.partitions() if p.table == "learning_curves"}
@@ -108,7 +108,7 @@ def train(
                 return key.version, False
         return None
 
-    def build(stage: Stage) -> Built[Trained]:
+    def build(stage: Stage) -> Built[Outcome]:
         missing = without_tables(home, corpora)  # another run may have replaced a corpus meanwhile
         candidates = load_candidates(stage.connection, corpora)
         if missing or (len(candidates) == 0 and not settings.labels_only):
@@ -175,11 +175,10 @@ def _tell(name: str, training: Training, *, warning: bool = True) -> None:
 
 def _measured(training: Training, candidates: Candidates) -> dict[str, Any]:
     """The columns of `evaluators` that tell how the training went."""
-    splits = {"train": TRAIN, "valid": VALID, "test": TEST}
-    sizes = {split: len(candidates.rows(number)) for split, number in splits.items()}
+    sizes = {split: len(candidates.rows(code)) for split, code in SPLIT_CODES.items()}
     sizes |= {**training.rows, "test": sizes["test"]}
     return {
-        **{f"{split}_responses": int(sizes[split]) for split in splits},
+        **{f"{split}_responses": int(sizes[split]) for split in SPLIT_CODES},
         "valid_loss": next(e["valid_loss"] for e in training.history if e["epoch"] == training.best_epoch),
         "best_epoch": training.best_epoch,
         "epochs": len(training.history),
@@ -214,10 +213,10 @@ def train_all(
     *,
     resources: Resources = Resources(),
     build: Callable[..., bool] = build,
-    train: Callable[..., Trained] = train,
+    train: Callable[..., Outcome] = train,
     score: Callable[..., object] = score_test_splits,
     decide_all: Callable[..., object] = decide_all,
-) -> dict[str, Trained]:
+) -> dict[str, Outcome]:
     """Train evaluators, by default `ssrem` and `rsrem`, on the corpora, by default on all that have landed, and score
     the test splits; returns each evaluator's version and whether it is new.
 
@@ -253,7 +252,7 @@ def retrain(
     margins: Margins = Margins(),
     *,
     resources: Resources = Resources(),
-    train: Callable[..., dict[str, Trained]] = train_all,
+    train: Callable[..., dict[str, Outcome]] = train_all,
 ) -> dict[str, str]:
     """Retrain the evaluators, of those named or of all in use, that have not learned from all landed corpora; returns
     evaluator → outcome.

@@ -113,8 +113,7 @@ def promoted(home: Warehouse, names: Sequence[str] = ()) -> list[Version]:
     """
     for name in names:
         check_name(name)
-    rows = home.query("SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL")
-    if not rows:
+    if not (rows := home.in_use()):
         train = " ".join(["ssrem train", *names])
         other = "" if names else ", or name one that comes trained with --evaluator"
         raise EvaluatorError(f"no evaluator has been trained in {home.root}; run {train} first{other}")
@@ -261,8 +260,7 @@ def to_correlate(home: Warehouse, names: Sequence[str] = ()) -> list[str]:
     nothing is added.
     """
     if not names:
-        rows = home.query("SELECT evaluator FROM evaluators WHERE promoted ORDER BY ALL")
-        used = [name for (name,) in rows]
+        used = [name for name, _ in home.in_use()]
         names = used if set(used) - set(BASELINES) else [best_packaged()[0], *used]
     beside = usable_baselines() if set(names) - set(BASELINES) else ()
     return list(dict.fromkeys([*names, *beside]))
@@ -469,14 +467,13 @@ def reinstated(stage: Stage, gone: Iterable[Version]) -> list[Output]:
             rows.append({**row, "promoted": True, "why": why, "decided_at": now, "promoted_at": now})
     if rows:
         stage.create_from_rows("evaluators", rows)
-    return [
-        Output(
-            "evaluators",
-            PartitionKey(evaluator=row["evaluator"], version=row["version"]),
-            f"evaluator = '{row['evaluator']}' AND version = {row['version']}",
-        )
-        for row in rows
-    ]
+    return version_outputs("evaluators", [(row["evaluator"], row["version"]) for row in rows])
+
+
+def version_outputs(table: str, versions: Sequence[Version], **key: str) -> list[Output]:
+    """The outputs of a staged table, one partition for each version. key: further fields of the partitions' keys."""
+    keys = [PartitionKey(evaluator=name, version=number, **key) for name, number in versions]
+    return [Output(table, one, f"evaluator = '{one.evaluator}' AND version = {one.version}") for one in keys]
 
 
 def stage_rows(stage: Stage, rows: Sequence[dict[str, Any]], changed: dict[str, Any]) -> list[Output]:
@@ -486,8 +483,7 @@ def stage_rows(stage: Stage, rows: Sequence[dict[str, Any]], changed: dict[str, 
     for row in replaced:
         row |= {"promoted": False, "why": f"replaced by version {changed['version']}"}
     stage.create_from_rows("evaluators", rows)
-    keys = [PartitionKey(evaluator=row["evaluator"], version=row["version"]) for row in (*replaced, changed)]
-    return [Output("evaluators", key, f"version = {key.version}") for key in keys]
+    return version_outputs("evaluators", [(row["evaluator"], row["version"]) for row in (*replaced, changed)])
 
 
 _Whole = Annotated[int, Field(strict=True, ge=0, lt=2**53)] | None  # exact as a float, too

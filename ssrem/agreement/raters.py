@@ -31,7 +31,7 @@ MIN_SHARED = 5
 """Least number of units that two raters must share for their κ to count when `low_kappa` leaves out raters."""
 
 SPLITS = 200
-"""Number of random splits into halves from which `split_half` computes the noise ceiling."""
+"""Number of random splits into halves from which `split_half` computes the attainable correlation."""
 
 _ROUNDING = 1e-9
 _MOST_CATEGORIES = 1_000

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from ssrem.annotated_sets.annotated import Annotated
 from ssrem.annotated_sets.columns import WORDS, Values, as_text, more_references, turns
-from ssrem.errors import AnnotationError, short_repr
+from ssrem.errors import AnnotationError, counted, short_repr
 from ssrem.readers.fields import FEW, normalise
 from ssrem.readers.files.streams import encodable
 from ssrem.readers.json_values import opened
@@ -273,12 +273,6 @@ def _ratings(source: Source, scores: Mapping[str, Any]) -> Iterator[tuple[str, A
             yield criterion, written
         else:
             source.left_out[f"value of {criterion!r}, which is no rating"] += 1
-
-
-def counted(number: int, what: str) -> str:
-    """A number and what it counts, its first word in the plural: `1 rating given as N/A`, `2 ratings given as N/A`."""
-    noun, blank, rest = what.partition(" ")
-    return f"{number:,} {noun}{'' if number == 1 else 's'}{blank}{rest}"
 
 
 def dataset_name(path: Path) -> str:

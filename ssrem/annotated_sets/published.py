@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ssrem.annotated_sets.annotated import GROUND_TRUTH_SYSTEMS
-from ssrem.annotated_sets.base import Layout, Row, Source, counted, text_of
+from ssrem.annotated_sets.base import Layout, Row, Source, text_of
 from ssrem.annotated_sets.columns import Values, as_text, listed, turns, without_speaker, without_speakers
-from ssrem.errors import AnnotationError, short_repr
+from ssrem.errors import AnnotationError, counted, short_repr
 from ssrem.readers.fields import ALIASES, SILENT_ROLES, normalise, turn_text
 from ssrem.readers.json_values import opened
 

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field
 from ssrem import tasks
 from ssrem.cli import UsageError, output
 from ssrem.cli.options import Corpora, EvaluatorName, SetFile, StageCall, Verb, checked_by
+from ssrem.errors import counted
 from ssrem.settings import TableSettings
 from ssrem.tasks.settings import (
     AnnotatedSets,
@@ -77,7 +78,7 @@ def run(
     output.summaries(rows)
     output.sentences([*findings, *tasks.query.drawn(call.home)])
     print(f"report: {page}")
-    if annotations:
+    if "agreement" in rows:
         print(f'next:   ssrem sql{call.shown} "SELECT * FROM scores ORDER BY f DESC LIMIT 10"')
     else:
         print(
@@ -160,11 +161,12 @@ def forget(
     if output.answered(call, deleted):
         return
     for name, of in deleted["corpora"].items():
-        said = [output.count(of[f"{what}s"], what) for what in ("utterance", "conversation")]
+        said = [counted(of[f"{what}s"], what) for what in ("utterance", "conversation")]
         print(f"{name}: {' and '.join(said)} removed")
     if not deleted["corpora"]:
         print("forgotten before; nothing of them was left")
     if deleted["evaluators"]:
         output.tables({"evaluators that learned from these corpora, deleted": deleted["evaluators"]})
-    again = (f"ssrem {verb}{call.shown}" for verb in ("tables", "train", "report"))
-    print(f"next:   {'; '.join(again)}   make the tables, models and page again")
+    if deleted["corpora"] or deleted["evaluators"]:
+        again = (f"ssrem {verb}{call.shown}" for verb in ("tables", "train", "report"))
+        print(f"next:   {'; '.join(again)}   make the tables, models and page again")

@@ -114,11 +114,6 @@ def summaries(rows: Mapping[str, Rows]) -> None:
         tables({tasks.query.title(name): [{k: v for k, v in row.items() if k in shown} for row in some]})
 
 
-def count(number: int, what: str) -> str:
-    """A number and its noun, such as `1 row` or `2 rows`."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def write(target: Path, text: str | None = None) -> None:
     """Write the text into the file of --output or, without a text, check that this is possible; SsremError if not."""
     from ssrem.tasks.warehouse.files import check_target, whole_file

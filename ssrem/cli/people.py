@@ -111,8 +111,8 @@ def study(
     stage = tasks.study
     names = tasks.versions.to_study(call.home, evaluator)
     own, client = tasks.endpoints.split_settings(names, asking)
+    datasets = of or stage.datasets_of(call.root, study)  # an error comes before an evaluator is registered
     chosen = tasks.versions.registered(call.root, names, own, resources=call.resources)
-    datasets = of or stage.datasets_of(call.root, study)
     for dataset in datasets:
         stage.study(dataset, study, chosen, call.root, settings, client=client, resources=call.resources)
     rows = tasks.query.summary(call.home, ["studies"]).get("studies", [])

@@ -142,8 +142,8 @@ def import_(
     figures = {
         "Krippendorff's alpha, ordinal, all raters": (review.before.value, review.before.reason),
         "Krippendorff's alpha, ordinal, kept raters": (review.alpha.value, review.alpha.reason),
-        "one rater with the mean of the others, Spearman": (review.one.value, review.one.reason),
-        "noise ceiling: attainable by an evaluator": (review.halves.value, review.halves.reason),
+        "noise ceiling: one rater with the mean of the others, Spearman": (review.one.value, review.one.reason),
+        "attainable by an evaluator, Spearman": (review.halves.value, review.halves.reason),
     }
     rows = [{"figure": name, "value": value, "note": reason} for name, (value, reason) in figures.items()]
     output.tables({"agreement among raters": rows})

@@ -10,7 +10,7 @@ from typing import Any
 from ssrem import tasks
 from ssrem.cli import UsageError, output
 from ssrem.cli.options import Call, Raw, Verb, Writer
-from ssrem.errors import SsremError, printable, say
+from ssrem.errors import SsremError, counted, printable, say
 from ssrem.files import resolved
 from ssrem.settings import Count, Natural, Seconds
 
@@ -80,7 +80,7 @@ def sql(
     if output.answered(call, found):
         return
     if found:
-        output.tables({output.count(len(found), "row"): found[:_SHOWN]}, raw=True)
+        output.tables({counted(len(found), "row"): found[:_SHOWN]}, raw=True)
         if len(found) > _SHOWN:
             say(f"shown are the first {_SHOWN:,} of {len(found):,} rows; --csv and --json give them all")
     else:
@@ -127,5 +127,5 @@ def prune(
     counts = {"removed": len(pruned.removed), "bytes": pruned.bytes, "versions": retired}
     if not output.answered(call, counts):
         if keep_versions:
-            print(f"retired {output.count(retired, 'version')} of evaluators")
+            print(f"retired {counted(retired, 'version')} of evaluators")
         print(f"removed {len(pruned.removed)} files and folders, {pruned.bytes / 1e6:,.1f} MB")

@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from ssrem import tasks
 from ssrem.cli import UsageError, output
 from ssrem.cli.options import Call, Corpora, DryRun, EvaluatorName, StageCall, Verb
-from ssrem.errors import printable, say
+from ssrem.errors import counted, printable, say
 from ssrem.settings import Columns
 from ssrem.tasks.settings import AskingSettings
 
@@ -175,7 +175,7 @@ def _text(scored: Sequence[dict[str, Any]], *, alone: bool) -> str:
 def _summary(scored: Sequence[dict[str, Any]], rows: Sequence[ResponseRow], of: str) -> str:
     """A line on how many responses have a score, and on how many have none for each reason."""
     reasons = Counter(row["reason"].partition(":")[0] for row in scored if row["reason"])
-    line = f"scored {len(scored) - reasons.total():,} of {output.count(len(scored), 'response')} of {of}"
+    line = f"scored {len(scored) - reasons.total():,} of {counted(len(scored), 'response')} of {of}"
     if reasons:
         line += f"; without a score: {', '.join(f'{reason} {n:,}' for reason, n in reasons.items())}"
     if cut := sum(row["truncated"] for row in scored):

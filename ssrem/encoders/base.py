@@ -71,6 +71,8 @@ class Encoder(ABC):
 
     name: str
     dimensions: int
+    slow: bool = True
+    """Whether it takes longer to encode a text than to read a stored vector."""
     cache: Callable[[Sequence[str]], Vectors] | None = None
     """What `encode` calls instead of `compute`, such as a store of vectors that calls `compute` for new texts."""
 
@@ -91,11 +93,6 @@ class Encoder(ABC):
     def origin(self) -> str | None:
         """The spec from which `load_encoder` builds the same encoder without the corpus, or None."""
         return None
-
-    @property
-    def slow(self) -> bool:
-        """Whether it takes longer to encode a text than to read a stored vector."""
-        return True
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """The texts' vectors, float32 (n, d) with values that float16 represents; from the `cache` if there is one."""
@@ -185,6 +182,7 @@ class Concatenation(Encoder):
         self.parts = list(parts)
         self.name = "+".join(part.name for part in parts)
         self.dimensions = sum(part.dimensions for part in parts)
+        self.slow = any(part.slow for part in parts)
 
     @classmethod
     def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> Self | None:
@@ -203,10 +201,6 @@ class Concatenation(Encoder):
     def origin(self) -> str | None:
         origins = [part.origin for part in self.parts if part.origin is not None]
         return "+".join(origins) if len(origins) == len(self.parts) else None
-
-    @property
-    def slow(self) -> bool:
-        return any(part.slow for part in self.parts)
 
     def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
         return np.concatenate([part.encode(texts) for part in self.parts], axis=1)

@@ -33,6 +33,7 @@ class LearnedTable(Encoder):
 
     kind: ClassVar[str] = "learned-table"
     saved: ClassVar[tuple[str, ...]] = ("start", "start_signature", "sha256")
+    slow = False
 
     def __init__(
         self,
@@ -63,10 +64,6 @@ class LearnedTable(Encoder):
     def signature(self) -> str:
         learned = (part.tobytes() for part in (self.rows, self.change, self.steps))
         return f"{self.name}-d{self.dimensions}-{short_hash(self.start.signature.encode(), *learned)}"
-
-    @property
-    def slow(self) -> bool:
-        return False
 
     def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
         return unit_length(self.table._encode(texts))

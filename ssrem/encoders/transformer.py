@@ -292,6 +292,7 @@ class AdaptedTransformer(Encoder):
     kind: ClassVar[str] = "adapted-transformer"
     specs: ClassVar[tuple[str, ...]] = (MOVED,)
     saved: ClassVar[tuple[str, ...]] = ("start", "start_signature", "sha256")
+    origin: str | None = None
 
     def __init__(self, start: Transformer, factors: Mapping[str, NDArray[np.float16]]) -> None:
         import torch
@@ -310,19 +311,14 @@ class AdaptedTransformer(Encoder):
                 except (KeyError, RuntimeError) as error:
                     raise EvaluatorError(f"adapters of {name} do not fit {start.signature}") from error
         self.adapted = start.with_model(model, self.name)
-        self._origin: str | None = None
 
     @classmethod
     def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> Self | None:
         if spec != MOVED:
             return None
         encoder = cls.load(_MOVED_FOLDER)
-        encoder._origin = MOVED
+        encoder.origin = MOVED
         return encoder
-
-    @property
-    def origin(self) -> str | None:
-        return self._origin
 
     @cached_property
     def signature(self) -> str:

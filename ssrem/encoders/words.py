@@ -65,6 +65,8 @@ class WordAverage(Encoder):
     specs: ClassVar[tuple[str, ...]] = (WORD2VEC, GLOVE, *DOWNLOADS, "file:PATH")
     suffixes: ClassVar[tuple[str, ...]] = WEIGHTINGS
     saved: ClassVar[tuple[str, ...]] = ("name", "weighting", "origin", "sha256")
+    slow = False
+    origin: str | None = None
 
     def __init__(
         self,
@@ -89,7 +91,7 @@ class WordAverage(Encoder):
             raise EvaluatorError(
                 f"encoder {name}: no weighting {weighting!r}; one of {', '.join(WEIGHTINGS)}"
             )
-        self.name, self.dimensions, self._origin = name, matrix.shape[1], origin
+        self.name, self.dimensions, self.origin = name, matrix.shape[1], origin
         self.vocabulary, self.vectors, self.weighting = vocabulary, matrix, weighting
         self.weights = np.ones(len(matrix), dtype=np.float32)
         if weighting == "sif":
@@ -116,10 +118,6 @@ class WordAverage(Encoder):
             return cls(name, vocabulary, matrix, weighting=weighting, frequencies=frequencies)
         return packaged_glove(weighting) if name == GLOVE else None
 
-    @property
-    def origin(self) -> str | None:
-        return self._origin
-
     @cached_property
     def signature(self) -> str:
         digest = short_hash(
@@ -131,13 +129,9 @@ class WordAverage(Encoder):
     def with_vectors(self, vectors: NDArray[np.float32], name: str, origin: str | None) -> Self:
         """The same words or tokens with other vectors (v, d)."""
         other = copy.copy(self)
-        other.vectors, other.name, other._origin, other.cache = vectors, name, origin, None
+        other.vectors, other.name, other.origin, other.cache = vectors, name, origin, None
         other.__dict__.pop("signature", None)  # cached, and of the old vectors
         return other
-
-    @property
-    def slow(self) -> bool:
-        return False
 
     def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
         from scipy.sparse import csr_array

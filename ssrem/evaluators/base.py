@@ -354,10 +354,6 @@ class Trained(Evaluator):
         self._check_trained()
         return super().components(samples)
 
-    def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
-        self._check_trained()
-        return super().score_candidates(candidates, split)
-
     def save(self, folder: Path) -> None:
         signature = self.signature
         folder.mkdir(parents=True, exist_ok=True)

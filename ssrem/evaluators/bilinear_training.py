@@ -443,7 +443,7 @@ class AdapterObjective(VectorObjective):
     def vectors(self, texts: Rows) -> torch.Tensor:
         """V of the texts with these numbers, float32 (m, d), of unit length."""
         pooled, order = [], []
-        at_once = _TOKENS_AT_ONCE.get(self.device.type, 1_024)
+        at_once = _TOKENS_AT_ONCE.get(self.device.type, _TOKENS_AT_ONCE["cpu"])
         for rows in pretrained.similar_lengths(self.lengths[texts], at_once):
             lengths = self.lengths[texts[rows]]
             mask = np.arange(lengths.max()) < lengths[:, None]

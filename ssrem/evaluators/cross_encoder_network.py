@@ -101,7 +101,7 @@ class Base:
     @property
     def budget(self) -> int:
         """Tokens that are read at once."""
-        return _TOKENS_AT_ONCE.get(self.device.type, 2_048)
+        return _TOKENS_AT_ONCE.get(self.device.type, _TOKENS_AT_ONCE["cpu"])
 
     @cached_property
     def fingerprint(self) -> str:

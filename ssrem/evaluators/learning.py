@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.errors import EvaluatorError
+from ssrem.errors import EvaluatorError, counted
 from ssrem.negatives.base import BATCH, Generator, Negative
 from ssrem.samples import (
     CONTEXT_ATTACK,
@@ -237,7 +237,7 @@ def check_enough(name: str, samples: Sequence[Sample], kind: str = "annotated re
     if not enough(samples):
         contexts = number_of_contexts(samples)
         raise EvaluatorError(
-            f"{name}: {len(samples)} {kind} to {contexts} context{'s' * (contexts != 1)} are too few to learn from; "
+            f"{name}: {len(samples)} {kind} to {counted(contexts, 'context')} are too few to learn from; "
             f"give {_FEWEST_SAMPLES} to {_FEWEST_CONTEXTS} contexts or more"
         )
 

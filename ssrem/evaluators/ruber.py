@@ -155,7 +155,6 @@ class RuberRef(EncodedMetric):
 
     name: ClassVar[str] = "ruber-ref"
     needs: ClassVar[frozenset[str]] = frozenset({"reference"})
-    parts: ClassVar[tuple[str, ...]] = ("g",)
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     source: ClassVar[str] = "Tao et al. 2018, referenced metric"
     settings_model: ClassVar[type[EvaluatorSettings]] = RuberRefSettings

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ssrem.errors import DumpError, short_repr
+from ssrem.errors import DumpError, first_of, short_repr
 from ssrem.readers.cells import OF_CHAT
 from ssrem.readers.fields import FIELDS, checked_mapping
 from ssrem.readers.files.sources import Held, as_given, is_archive, located, unpacked
@@ -214,13 +214,12 @@ class _Dump:
             near = f" ({'; '.join(lacking)})" if lacking else ""
             raise DumpError(f"{folder}: no file in the folder is of a known format{near}; {_formats()}")
         if unread:
-            others = f" and {len(unread) - 3:,} more" if len(unread) > 3 else ""
             what = (
                 f"not {chosen}"
                 if chosen and any(formats[folder / name] for name in unread)
                 else "of no known format"
             )
-            self.notes.append(f"not read, since they are {what}: {', '.join(unread[:3])}{others}")
+            self.notes.append(f"not read, since they are {what}: {first_of(unread, 3)}")
 
     def _format_of(self, file: DumpFile) -> str | None:
         """The format that the user gave, if the content looks like it, else the first that it looks like, or None."""

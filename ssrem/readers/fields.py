@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ssrem.errors import DumpError, SsremError, short_repr
+from ssrem.errors import DumpError, SsremError, first_of, short_repr
 from ssrem.readers.times import Times
 from ssrem.registry import did_you_mean
 
@@ -429,5 +429,4 @@ def told(sources: Mapping[str, Sequence[str]], unused: Sequence[str]) -> str:
     """A sentence that says which columns are read as which field, and which are not used."""
     read = ", ".join(f"{field} from {'+'.join(names)!r}" for field, names in sources.items())
     left = [name or "a column without a name" for name in unused]
-    more = f" and {len(left) - _MOST_NAMED:,} more" if len(left) > _MOST_NAMED else ""
-    return f"read {read}" + (f"; not used: {', '.join(left[:_MOST_NAMED])}{more}" if left else "")
+    return f"read {read}" + (f"; not used: {first_of(left, _MOST_NAMED)}" if left else "")

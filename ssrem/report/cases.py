@@ -147,9 +147,10 @@ def with_texts(cases: Sequence[ExampleResponse], responses: Rows) -> list[Exampl
 
 def percentiles(values: Sequence[float]) -> NDArray[np.float64]:
     """Rank of each value among all, in per cent; tied values share the middle of their ranks."""
-    _, place, ties = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
-    middle: NDArray[np.float64] = 100 * (np.cumsum(ties) - ties / 2) / len(values)
-    return middle[place]
+    from scipy.stats import rankdata
+
+    middle: NDArray[np.float64] = 100 * (rankdata(values) - 0.5) / len(values)
+    return middle
 
 
 def _clearness(human: NDArray[np.float64], own: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import numpy as np
 
-from ssrem.samples import Candidates, Rows
+from ssrem.samples import SPLIT_CODES, Candidates, Rows
 from ssrem.tables.speaker_sets import DRAWS
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-SPLIT_CODES = {"train": 0, "valid": 1, "test": 2}
 
 
 def load_candidates(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str]) -> Candidates:

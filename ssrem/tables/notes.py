@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from ssrem.errors import counted, first_of
 from ssrem.readers.fields import HOLDERS
 from ssrem.readers.people import NONE
 from ssrem.registry import did_you_mean
@@ -158,11 +159,9 @@ def people_notes(
     """
     notes, values = [], {"speaker_scope": scope}
     if excluded := tables.connection.execute(statement("1_ingest/not_people"), values).fetchall():
-        counts = [
-            f"{speaker!r} ({messages:,} message{'s' * (messages != 1)})" for speaker, messages in excluded
-        ]
+        counts = [f"{speaker!r} ({counted(messages, 'message')})" for speaker, messages in excluded]
         notes.append(
-            f"not counted as people, so their turns are context alone: {_listed(counts)}; "
+            f"not counted as people, so their turns are context alone: {first_of(counts, _MOST_NAMED)}; "
             f"{option([NONE])} counts everyone"
         )
     found = {NONE, *(speaker.lower() for speaker, _ in excluded)}
@@ -170,13 +169,15 @@ def people_notes(
         speakers = "SELECT speaker FROM utterances GROUP BY 1 ORDER BY count(*) DESC LIMIT 5_000"
         near = did_you_mean(absent[0], (name for (name,) in tables.connection.execute(speakers).fetchall()))
         notes.append(
-            f"not counted as people, but no speaker is called so: {_listed([*map(repr, absent)])}{near}"
+            f"not counted as people, but no speaker is called so: {first_of([*map(repr, absent)], _MOST_NAMED)}{near}"
         )
     if NONE not in named and (
         rows := tables.connection.execute(statement("1_ingest/probably_not_people"), values).fetchall()
     ):
         choice = option([speaker for speaker, *_ in rows[:_MOST_NAMED]])
-        notes.append(f"probably no people: {_listed([_suspect(*row) for row in rows])}; if so, give {choice}")
+        notes.append(
+            f"probably no people: {first_of([_suspect(*row) for row in rows], _MOST_NAMED)}; if so, give {choice}"
+        )
     return notes
 
 
@@ -193,10 +194,5 @@ def _suspect(
     if conversations is not None:
         reasons.append(f"in {conversations:,} of {of_conversations:,} conversations")
     if texts is not None:
-        reasons.append(f"{texts} text{'s' * (texts > 1)} in {same:,} of {messages:,} messages")
+        reasons.append(f"{counted(texts, 'text')} in {same:,} of {messages:,} messages")
     return f"{speaker!r} ({', '.join(reasons)})"
-
-
-def _listed(named: Sequence[str]) -> str:
-    more = f" and {len(named) - _MOST_NAMED:,} more" if len(named) > _MOST_NAMED else ""
-    return ", ".join(named[:_MOST_NAMED]) + more

@@ -175,6 +175,10 @@ class Warehouse:
         with self.reader(query=query) as connection:
             return connection.execute(query, values).fetchall()
 
+    def in_use(self) -> list[tuple[str, int]]:
+        """(name, version) of the evaluators in use; raises HomeError as `reader` does."""
+        return self.query("SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL")
+
     def write_catalog(self, partitions: list[Partition]) -> None:
         """Publish the snapshot of these partitions by replacing the catalog in one step; call it under the lock.
 

@@ -142,9 +142,7 @@ def health(home: Warehouse, *, deep: bool = False) -> list[str]:
     damaged = find_damage(home.root, home.partitions(), deep=deep)
     lines += [f"damaged: {line}" for line in damaged.values()]
     with suppress(HomeError):  # a line above reports it if the tables that these read are damaged
-        for name, version in home.query(
-            "SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL"
-        ):
+        for name, version in home.in_use():
             if damage := model_damage(home.models, name, version, deep=deep):
                 lines.append(
                     f"{name} version {version} is in use, but {damage}; restore it from a backup copy, or delete its "

@@ -87,12 +87,14 @@ def test_entrypoint_is_a_flow_that_has_the_parameters(name: str) -> None:
         ("nightly", {"resources": {"threads": 0}}, "threads"),
         ("nightly", {"options": {"margin": {"rho": 0.1}}}, "rho"),
         ("tables", {"tables": {"context_turns": 1}}, "tables"),
+        ("prune", {"keep_versions": 0}, "keep_versions"),
+        ("prune", {"keep_runs": -1}, "keep_runs"),
     ],
 )
 def test_wrong_settings_are_refused(name: str, parameters: dict[str, Any], named: str) -> None:
-    from prefect.exceptions import SignatureMismatchError
+    from prefect.exceptions import ParameterTypeError, SignatureMismatchError
 
-    with pytest.raises((SsremError, SignatureMismatchError), match=named):
+    with pytest.raises((SsremError, ParameterTypeError, SignatureMismatchError), match=named):
         loaded(DEPLOYMENTS[name]["entrypoint"]).validate_parameters(parameters)
 
 

@@ -17,7 +17,6 @@ from ssrem.sql import checks
 from ssrem.tables.speaker_sets import DRAWS, KIND_CODES, create_tables, draw, seed_hash
 from ssrem.tasks.settings import Resources
 from ssrem.tasks.stage.stage import Stage
-from ssrem.tasks.tables import SET_TABLES
 from ssrem.tasks.warehouse.home import Warehouse
 from support.speaker_sets import (
     RAND,
@@ -115,9 +114,7 @@ def test_tables_are_what_the_definitions_say(home: Warehouse, seed: int) -> None
             if t.rank > 0
         ]
         for kind, sets in own_sets(turns, scope).items():
-            assert fetch(
-                stage, f"SELECT * EXCLUDE corpus FROM {SET_TABLES[kind]} ORDER BY set_id, position"
-            ) == [
+            assert fetch(stage, f"SELECT * EXCLUDE corpus FROM {kind.lower()} ORDER BY set_id, position") == [
                 (min(ids), position, len(ids), turn_id)
                 for ids in sorted(sets.values())
                 for position, turn_id in enumerate(ids)
@@ -281,7 +278,7 @@ def test_draws_are_uniform(home: Warehouse, kind: str, seeds: int) -> None:
     names, answers = conversation_ids("train"), 50
     talk = {next(names): [("B", f"question {i}"), ("A", f"answer {i}")] for i in range(answers)}
     with built(home, messages(talk)) as stage:
-        table, n = SET_TABLES[kind], DRAWS[kind]
+        table, n = kind.lower(), DRAWS[kind]
         members = [
             t
             for (t,) in fetch(

@@ -21,7 +21,6 @@ from ssrem.tables.speaker_sets import create_tables
 from ssrem.tasks.ingest import land
 from ssrem.tasks.settings import DumpSettings, Resources
 from ssrem.tasks.stage.stage import Stage
-from ssrem.tasks.tables import SET_TABLES
 from ssrem.tasks.warehouse.home import Warehouse
 from support.random_examples import TIMES
 from support.speaker_sets import Turn, check_draws, context_of, fetch, own_sets, responses_of
@@ -236,9 +235,9 @@ def test_threads_are_what_the_definitions_say(
             (t.id, context) for t, context in zip(responses, contexts, strict=True)
         ]
         for kind, sets in own_sets(turns, "person", addressees).items():
-            assert fetch(
-                stage, f"SELECT set_id, turn_id FROM {SET_TABLES[kind]} ORDER BY set_id, position"
-            ) == [(min(ids), turn_id) for ids in sorted(sets.values()) for turn_id in ids], kind
+            assert fetch(stage, f"SELECT set_id, turn_id FROM {kind.lower()} ORDER BY set_id, position") == [
+                (min(ids), turn_id) for ids in sorted(sets.values()) for turn_id in ids
+            ], kind
         check_draws(stage, turns, "person", context_turns, addressees)
         loaded = load_candidates(stage.connection, ["toy"])
         assert read_contexts(loaded) == [tuple(turns[at].text for at in context) for context in contexts]

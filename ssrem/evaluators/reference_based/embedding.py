@@ -52,7 +52,6 @@ class EncoderMetricSettings(EncoderSettings):
 class EncoderMetric(PairMetric, EncodedMetric):
     """A metric over an encoder's vectors; 0 if the encoder knows nothing in one of the texts."""
 
-    batch_samples: ClassVar[int] = PairMetric.batch_samples
     settings_model: ClassVar[type[EvaluatorSettings]] = EncoderMetricSettings
 
     def _pairs(self, responses: list[str], references: list[str]) -> MetricScores:
