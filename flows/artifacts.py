@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from prefect import artifacts
 
-from ssrem.errors import GateError
+from ssrem.errors import GateError, say
 from ssrem.tasks.query import gate_results, summary, title
 from ssrem.tasks.stage.gate import evaluated_by
 from ssrem.tasks.warehouse.home import Warehouse
@@ -52,7 +52,10 @@ def shown(home: str, stage: str, summaries: Sequence[str]) -> Iterator[None]:
         raise
     finally:
         if gates:
-            link(gates.write(), f"expectations-{stage}")
+            try:
+                link(gates.write(), f"expectations-{stage}")
+            except OSError as error:  # the stage has published its tables, or raises an error of its own
+                say(f"{pages}: the pages about gates were not written: {error.strerror or error}")
     for name, rows in summary(warehouse, summaries).items():
         table(rows, name.replace("_", "-"), title(name))
     if results := gate_results(warehouse, stage):

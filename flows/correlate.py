@@ -2,6 +2,7 @@
 
 from prefect import flow
 
+from ssrem.errors import AnnotationError
 from ssrem.flows.artifacts import shown
 from ssrem.flows.hooks import flow_options
 from ssrem.flows.steps import correlate_set
@@ -12,7 +13,7 @@ from ssrem.tasks.versions import registered, to_correlate
 from ssrem.tasks.warehouse.home import Warehouse
 
 
-@flow(**flow_options("files"))
+@flow(**flow_options("files", "nothing"))
 def correlate(
     files: list[str],
     home: str = "warehouse",
@@ -31,6 +32,8 @@ def correlate(
         files: Annotated sets: files or names of pulled sets
         evaluators: Names of evaluators; by default all in use, or the best that is packaged and installed
     """
+    if not files:
+        raise AnnotationError("no annotated set is named; give files, paths or names of pulled sets")
     names = to_correlate(Warehouse.at(home), evaluators or ())
     own, client = split_settings(evaluators or names, asking)  # the settings are not for added baselines
     with shown(home, "correlate", ["agreement", "best"]):

@@ -4,8 +4,10 @@ from functools import partial
 
 from prefect import flow
 
+from ssrem.flows.artifacts import table
 from ssrem.flows.hooks import flow_options
 from ssrem.flows.ingest import ingest
+from ssrem.settings import Seconds
 from ssrem.tasks.ingest import land_folder
 from ssrem.tasks.settings import DumpSettings, Resources
 
@@ -14,7 +16,7 @@ from ssrem.tasks.settings import DumpSettings, Resources
 def drop_folder(
     folder: str,
     home: str = "warehouse",
-    settle: float = 5.0,
+    settle: Seconds = 5.0,
     dump: DumpSettings = DumpSettings(),
     announce: bool = True,
     resources: Resources = Resources(),
@@ -30,4 +32,7 @@ def drop_folder(
         announce: Emit the event `corpus.landed` for each new corpus
     """
     land = partial(ingest, announce=announce)
-    return land_folder(folder, home, dump, settle=settle, resources=resources, land=land)
+    outcomes = land_folder(folder, home, dump, settle=settle, resources=resources, land=land)
+    if rows := [{"dump": name, "outcome": outcome} for name, outcome in outcomes.items()]:
+        table(rows, "landed", "dumps that landed")
+    return outcomes

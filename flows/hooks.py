@@ -29,7 +29,8 @@ def flow_options(parameter: str, default: str = "all") -> dict[str, Any]:
         names = [value] if isinstance(value, str) else value
         return f"{flow_run.flow_name}-{'+'.join(Path(one).name or one for one in names)}"[:100]
 
-    return {"flow_run_name": name, "on_failure": [notify], "on_crashed": [notify]}
+    # log_prints: notes for the user stand in the run's log, too.
+    return {"flow_run_name": name, "on_failure": [notify], "on_crashed": [notify], "log_prints": True}
 
 
 def notify(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:

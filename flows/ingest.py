@@ -26,11 +26,10 @@ def ingest(
     """
     with shown(home, "ingest", ["corpora", "quarantine"]):
         corpus, new = land(source, home, dump, resources=resources)
-    if new and announce:
-        # Events can get lost; the ledger in the home folder says what has landed.
-        emit_event(
-            event="corpus.landed",
-            resource={"prefect.resource.id": f"corpus.{corpus}"},
-            payload={"name": corpus, "home": str(Warehouse.at(home).root)},
-        )
+        if new and announce:  # at once: after an error that follows, the corpus is no longer new
+            emit_event(
+                event="corpus.landed",
+                resource={"prefect.resource.id": f"corpus.{corpus}"},
+                payload={"name": corpus, "home": str(Warehouse.at(home).root)},
+            )
     return corpus, new

@@ -2,6 +2,7 @@
 
 from prefect import flow
 
+from ssrem.flows.artifacts import table
 from ssrem.flows.hooks import flow_options
 from ssrem.flows.train import train
 from ssrem.tasks.settings import Margins, Resources
@@ -22,4 +23,7 @@ def retrain(
     Args:
         evaluators: Names of evaluators; by default all in use
     """
-    return retrain_outdated(home, evaluators, margins, resources=resources, train=train)
+    outcomes = retrain_outdated(home, evaluators, margins, resources=resources, train=train)
+    if rows := [{"evaluator": name, "outcome": outcome} for name, outcome in outcomes.items()]:
+        table(rows, "retrained", "what became of each evaluator")
+    return outcomes

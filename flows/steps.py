@@ -27,6 +27,7 @@ AGAIN: dict[str, Any] = {
     "retry_delay_seconds": 5,
     "retry_condition_fn": of_disk_or_network,
     "cache_policy": NO_CACHE,
+    "log_prints": True,
 }
 
 

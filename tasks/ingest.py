@@ -318,6 +318,10 @@ def land_folder(
         raise DumpError(f"dumps of a folder are named as their files; leave out the name {settings.name}")
     _key(settings, Warehouse.at(home))  # otherwise a mistake in a setting would have every dump rejected
     outcomes, rejected, before = {}, [], _dumps(Path(folder))
+    if not os.access(folder, os.W_OK):
+        raise DumpError(
+            f"{folder} cannot be written to, so no dump can be moved out of it; change its permissions"
+        )
     # Stamps are compared with each other: the clock may be wrong, and copies may keep the time of the original.
     time.sleep(settle if before else 0)
     for path in sorted(path for path, stamps in _dumps(Path(folder)).items() if before.get(path) == stamps):

@@ -142,7 +142,10 @@ def import_(
     figures = {
         "Krippendorff's alpha, ordinal, all raters": (review.before.value, review.before.reason),
         "Krippendorff's alpha, ordinal, kept raters": (review.alpha.value, review.alpha.reason),
-        "noise ceiling: one rater with the mean of the others, Spearman": (review.one.value, review.one.reason),
+        "noise ceiling: one rater with the mean of the others, Spearman": (
+            review.one.value,
+            review.one.reason,
+        ),
         "attainable by an evaluator, Spearman": (review.halves.value, review.halves.reason),
     }
     rows = [{"figure": name, "value": value, "note": reason} for name, (value, reason) in figures.items()]

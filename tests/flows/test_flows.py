@@ -157,8 +157,8 @@ def test_a_failed_gate_shows_the_rows_and_is_told_once(
 def test_landing_is_announced_once_and_not_by_the_pipeline(
     home: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module, emitted = import_module("ssrem.flows.ingest"), Mock()
-    dumps, root, land = ["tiny.jsonl", "more.jsonl"], str(home.root), Mock(return_value=("tiny", True))
+    module, emitted, root = import_module("ssrem.flows.ingest"), Mock(), str(home.root)
+    dumps, land = ["tiny.jsonl", "more.jsonl"], Mock(return_value=("tiny", True))
     monkeypatch.setattr(module, "emit_event", emitted)
     monkeypatch.setattr(module, "land", land)
     assert module.ingest(dumps, root) == module.ingest.fn(dumps, root, announce=False) == ("tiny", True)
@@ -166,6 +166,18 @@ def test_landing_is_announced_once_and_not_by_the_pipeline(
     assert module.ingest.fn(dumps, root) == ("tiny", False)
     about = {"resource": {"prefect.resource.id": "corpus.tiny"}, "payload": {"name": "tiny", "home": root}}
     emitted.assert_called_once_with(event="corpus.landed", **about)
+
+
+def test_without_room_for_pages_a_landed_corpus_is_announced_and_notes_stand_in_the_log(
+    home: Warehouse, made: Made, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    module, emitted, full = import_module("ssrem.flows.ingest"), Mock(), OSError(28, "No space left")
+    monkeypatch.setattr(module, "emit_event", emitted)
+    monkeypatch.setattr("ssrem.flows.expectations.Gates.write", Mock(side_effect=full))
+    assert module.ingest(str(made.dump), str(home.root)) == ("tiny", True)
+    assert emitted.call_count == 1
+    assert "the pages about gates were not written: No space left" in caplog.text  # said by the flow
+    assert "read conversation from 'conversation_id'" in caplog.text  # said by a task
 
 
 def test_refusals_in_a_row_are_an_event(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +202,9 @@ def test_the_options_of_a_dump_reach_the_inbox(home: Warehouse, tmp_path: Path) 
     since = datetime.now(UTC)
     outcome = drop_folder(str(inbox), str(home.root), settle=0, dump=how, announce=False)
     assert outcome == {"chats.csv": "landed as chats"}
-    assert shown(since).flows == {"drop-folder-inbox", "ingest-chats.csv"}
+    page = shown(since)
+    assert page.flows == {"drop-folder-inbox", "ingest-chats.csv"}
+    assert "landed as chats" in {one.key: one for one in page.artifacts}["landed"].data
 
 
 @pytest.mark.parametrize(
@@ -207,6 +221,14 @@ def test_options_are_used_or_refused(
 
     with pytest.raises(error, match=says):
         pipeline.fn(home=str(home.root), **options)
+    assert not home.root.exists()
+
+
+def test_sets_to_correlate_are_named(home: Warehouse) -> None:
+    from ssrem.flows.correlate import correlate
+
+    with pytest.raises(AnnotationError, match="no annotated set is named"):
+        correlate.fn([], str(home.root))
     assert not home.root.exists()
 
 

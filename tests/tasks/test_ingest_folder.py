@@ -97,6 +97,15 @@ def test_another_function_lands_the_dumps_and_what_is_not_their_fault_leaves_the
     assert (inbox / "may.txt").exists() and (inbox / "done" / "june.txt").exists()
 
 
+def test_a_folder_that_cannot_be_written_to_lands_nothing(
+    inbox: Path, home: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, _: path != str(inbox))  # root may write everywhere
+    with pytest.raises(DumpError, match="inbox cannot be written to"):
+        land_folder(str(inbox), str(home.root), DumpSettings(**SETTINGS), settle=0)
+    assert not home.root.exists()
+
+
 def test_what_is_complete(inbox: Path, home: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither hidden, nor unfinished by its name, nor changed while it is looked at."""
     (inbox / "picture.png").unlink()
