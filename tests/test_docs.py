@@ -326,6 +326,7 @@ def options_of(verb: str) -> set[str]:
 PYTHON = blocks("python")
 SHOWN: dict[Block, Callable[[dict[str, Any]], bool]] = {
     ("docs/figures.md", 0): lambda names: names["better"].difference > 0 and 0 < names["better"].p <= 1,
+    ("docs/figures.md", 1): lambda names: names["better"].low > 0,
     ("docs/python.md", 0): lambda names: names["model"].evaluator.name == "ssrem",
     ("docs/python.md", 1): lambda names: len(names["chats"].frames["turns"]) == 4,
     ("docs/python.md", 2): lambda names: len(names["chats"].sets["SC"]) == 400,

@@ -172,9 +172,11 @@ def perm_both(
     exchangeable: both are standardised, and a permutation swaps the two scores of each response, that is of each system
     for each input, with probability ½. p = (k + 1) / (permutations + 1) for k permutations with a difference at least
     as large in size. level: 'segment' pools all responses; 'system' takes the means by `systems` (n,), refused below
-    five. ValueError for accuracy at segment level, whose ties need calibration (use `paired_bootstrap`), for infinite
-    scores, and for labels of another length.
+    five. ValueError for an unknown measure, for accuracy at segment level, whose ties need calibration (use
+    `paired_bootstrap`), for infinite scores, and for labels of another length.
     """
+    if measure not in ROW_COEFFICIENTS:
+        raise ValueError(f"no measure {measure!r}; the measures are {', '.join(ROW_COEFFICIENTS)}")
     if measure == "accuracy" and level == "segment":
         raise ValueError(
             "accuracy with calibrated ties is compared by a paired bootstrap, not by permutation"

@@ -50,7 +50,7 @@ def read_set(path: Path, layout: str | None = None, mapping: Mapping[str, str] |
     source.part, source.named = part, chosen.takes_mapping
     rows = tuple(rated(source, chosen.rows(source)))
     counts = {what: count for what, count in source.left_out.items() if count}
-    read = AnnotatedSet(name, rows, counts, part or None, chosen.takes_mapping, source.columns)
+    read = AnnotatedSet(name, rows, counts, part or None, chosen.takes_mapping, source.columns, source.scores)
     if not rows:
         raise AnnotationError(f"{path}: {read.summary}; there is nothing to compare with")
     return read

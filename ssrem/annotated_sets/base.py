@@ -68,7 +68,8 @@ class Row:
     """A row of a file of rated responses, with its values as written.
 
     where: its place in the file, for messages. scores: criterion → scores. rater: who gave them, if the row is one
-    rater's. joined: whether rows with the same texts, model and dialogue are one response.
+    rater's. joined: whether rows with the same texts, model and dialogue are one response. number: of the table's row,
+    from 0, which has several of these rows if it lists raters; else rows are numbered as they come.
     """
 
     where: str
@@ -80,6 +81,7 @@ class Row:
     dialogue: Any = None
     rater: str | None = None
     joined: bool = False
+    number: int | None = None
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,8 @@ class AnnotatedSet:
 
     layout: its name. rows: the responses, in the file's order. left_out: kind of content that was left out → how often
     it occurs. part: which of the file's sets was read, if it was named. mapped: whether `--map` applies to the layout.
-    columns: a sentence about the columns of a table.
+    columns: a sentence about the columns of a table. scores: criterion → its columns, of a table without a column of
+    criteria.
     """
 
     layout: str
@@ -97,6 +100,7 @@ class AnnotatedSet:
     part: str | None
     mapped: bool
     columns: str
+    scores: Mapping[str, Sequence[str]]
 
     @property
     def summary(self) -> str:
@@ -129,6 +133,7 @@ class Source:
             raise AnnotationError(f"{path} is a folder; give a file of rated responses")
         self.path, self.mapping = path, mapping or {}
         self.columns, self.part, self.named = "", "", False
+        self.scores: Mapping[str, Sequence[str]] = {}
         self.left_out = Counter[str]()
         self._file = TableFile(path)
         self.format = self._file.format
@@ -192,7 +197,7 @@ def rated(source: Source, rows: Iterable[Row]) -> Iterator[Annotated]:
     alike = Counter[tuple[Any, ...]]()
     for number, row in enumerate(rows):
         try:
-            one = _Response(row.where, _annotated(row, number))
+            one = _Response(row.where, _annotated(row, number if row.number is None else row.number))
         except ValueError as error:
             raise AnnotationError(f"{row.where}: {error}") from None
         if not one.annotated.response.strip():

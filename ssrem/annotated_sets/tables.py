@@ -34,8 +34,8 @@ def _mapped(
         header, rows = [*header, BEFORE], list(_with_contexts(rows, *message))
         mapping = {"context": BEFORE, "response": message[1], **(mapping or {})}
     columns = Columns.of(source.path, header, [row for _, row in rows], mapping, aliases)
-    source.columns = columns.told
-    for where, row in rows:
+    source.columns, source.scores = columns.told, {} if "criterion" in columns.fields else columns.scores
+    for number, (where, row) in enumerate(rows):
         values, scores = columns.values(row), columns.cells(row)
         blank = values["response"] is None or not str(values["response"]).strip()
         for name in ("rater", "criterion"):
@@ -44,9 +44,10 @@ def _mapped(
         if "criterion" in values:
             scores = {str(values["criterion"]): cells for cells in scores.values()}
         long = columns.unnamed_raters or "rater" in values or "criterion" in values
-        texts = {name: values.get(name) for name in ("model", "reference", "dialogue")}
+        model, reference, dialogue = (values.get(name) for name in ("model", "reference", "dialogue"))
         for rater, given in _each_rater(where, values.get("rater"), scores):
-            yield Row(where, values["context"], values["response"], given, **texts, rater=rater, joined=long)
+            texts = values["context"], values["response"]
+            yield Row(where, *texts, given, model, reference, dialogue, rater, long, number)
 
 
 def _of_messages(header: Sequence[str]) -> tuple[str, str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
@@ -13,6 +14,7 @@ from ssrem import tasks
 from ssrem.cli import UsageError, output
 from ssrem.cli.options import Call, DryRun, EvaluatorName, SetFile, StageCall, Verb, checked_by
 from ssrem.errors import AnnotationError, printable, say
+from ssrem.readers.paths import MEMBERS
 from ssrem.registry import did_you_mean
 from ssrem.settings import Natural, Share, pairs
 from ssrem.tasks.settings import AgreementSettings, AnnotatedSets, AskingSettings, SetLayout, StudySettings
@@ -21,6 +23,7 @@ from ssrem.validation import REQUIRABLE
 if TYPE_CHECKING:
     from ssrem.samples import Sample
     from ssrem.studies.estimates import Estimate
+    from ssrem.validation.passing import LabelledSet
     from ssrem.validation.validation import Judged, Validation
 
 
@@ -168,6 +171,7 @@ def validate(
     from ssrem.validation import passing, validation
 
     (source,) = tasks.annotated.annotated_files(call.home, [file], sets.layout, sets.map)
+    source.say_how_read()
     data = passing.labelled_set(source.read.rows, criterion, pass_)
     if precision and data.passed is None:
         raise AnnotationError(f"--precision needs labels that pass and fail responses: {data.one_class}")
@@ -183,7 +187,6 @@ def validate(
             f"--scores names a column, and {file} is read as {source.read.layout}, which has none; "
             "give --layout jsonl --map score=annotations.NAME, or a table"
         )
-    source.say_how_read()
     others = _unlabelled(unlabelled, sets.map) if unlabelled else []
     target = output_ or Path(f"{source.name}-validation.html")
     output.write(target)  # before the scoring, which may take long
@@ -197,11 +200,7 @@ def validate(
 
     if scores:
         say(f"{file}: validating the scores in {scores!r}")
-        fields = {name: of for name, of in (sets.map or {}).items() if name.partition(".")[0] != "score"}
-        read = tasks.annotated.annotated_file(call.home, file, sets.layout, {**fields, "score": scores}).read
-        judged = validation.Judged(
-            scores, f"column {scores}", *passing.given_scores(data, read.rows), validation.GIVEN
-        )
+        judged = _given(call, file, sets, scores, source.read.scores, data)
         result = validated(judged)
     else:
         with scoring(call, evaluator, asking, f"validating {{}} on {file}") as (name, scorer, line):
@@ -221,7 +220,9 @@ def validate(
                 scorer.name,
                 scorer.signature,
                 scored.score[:labelled],
-                scored.score[labelled:] if others else None,
+                passing.Unlabelled(scored.score[labelled:], [one.context for one in others])
+                if others
+                else None,
                 scorer.score if "f" in scorer.parts else validation.BY_REFERENCE,
                 validation.preferences(scorer, data.samples),
             )
@@ -242,6 +243,31 @@ def validate(
     if missed:
         say(f"not met: {'; '.join(missed)}")
     return 1 if missed else 0
+
+
+def _given(
+    call: Call,
+    file: str,
+    sets: SetLayout,
+    column: str,
+    labels: Mapping[str, Sequence[str]],
+    data: LabelledSet,
+) -> Judged:
+    """The scores in a column of the file with the labels. labels: criterion → its columns.
+
+    The labels stay columns of scores, since one called `annotator` would now be taken for that of raters. A list of
+    raters is of the labels.
+    """
+    from ssrem.validation import passing, validation
+
+    fields = {name: of for name, of in (sets.map or {}).items() if name.partition(".")[0] != "score"}
+    if MEMBERS in fields.get("rater", "").split("."):
+        del fields["rater"]
+    fields |= {f"score.{name}": "+".join(of) for name, of in labels.items() if column not in of}
+    fields[f"score.{column}" if labels else "score"] = column
+    scored = tasks.annotated.annotated_file(call.home, file, sets.layout, fields).read.rows
+    given = passing.given_scores(data, scored, column)
+    return validation.Judged(column, f"column {column}", *given, validation.GIVEN)
 
 
 def _unlabelled(file: str, mapping: dict[str, str] | None) -> list[Sample]:

@@ -198,7 +198,7 @@ class Evaluator(ABC):
         if 0 < referenced < scored:
             warnings.warn(
                 f"{self.name}: {referenced:,} of {scored:,} samples have a reference, so their scores are f, which "
-                "needs none; `components` gives both parts",
+                "needs none; the evaluator's `components` gives both parts",
                 stacklevel=2,
             )
         return scores.score

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
+from itertools import compress
 
 import numpy as np
 
@@ -125,10 +126,22 @@ def labelled_set(
     )
 
 
-def given_scores(data: LabelledSet, scored: Sequence[Annotated]) -> tuple[Floats, Floats | None]:
+@dataclass(frozen=True)
+class Unlabelled:
+    """Responses that nobody labelled. scores (m,): the evaluator's, NaN for none. contexts (m,): their contexts."""
+
+    scores: Floats
+    contexts: Sequence[tuple[str, ...]]
+
+
+def given_scores(
+    data: LabelledSet, scored: Sequence[Annotated], name: str
+) -> tuple[Floats, Unlabelled | None]:
     """Scores that an evaluator gave before, which were read from a file in the way of labels: those of the labelled
-    responses (n,), NaN for none, and those of the responses without a label (m,), None if there are none."""
-    chosen = data.criterion if any(data.criterion in row.ratings for row in scored) else criterion_of(scored)
+    responses (n,), NaN for none, and the responses without a label, None if there are none. name: the criterion that
+    the scores have unless a column names the criterion of each row."""
+    known = {of for row in scored for of in row.ratings}
+    chosen = next((one for one in (name, data.criterion) if one in known), None) or criterion_of(scored)
     rows = [row for row in scored if chosen in row.ratings and not row.ground_truth]
     values = {
         (row.dialogue_id, row.context, row.response, row.system): float(np.mean(row.scores(chosen)))
@@ -137,10 +150,11 @@ def given_scores(data: LabelledSet, scored: Sequence[Annotated]) -> tuple[Floats
     samples = zip(data.dialogues, data.samples, data.systems, strict=True)
     keys = [(dialogue, sample.context, sample.response, system) for dialogue, sample, system in samples]
     labelled = set(keys)
-    others = [value for key, value in values.items() if key not in labelled]
+    others = [key for key in values if key not in labelled]
     if missing := sum(key not in values for key in keys):
         say(f"{missing:,} of {len(keys):,} labelled responses have no such score and are left out")
-    return np.array([values.get(key, np.nan) for key in keys]), np.array(others) if others else None
+    rest = Unlabelled(np.array([values[key] for key in others]), [context for _, context, *_ in others])
+    return np.array([values.get(key, np.nan) for key in keys]), rest if others else None
 
 
 @dataclass(frozen=True)
@@ -184,11 +198,11 @@ class Passing:
 
 
 def pass_or_fail(
-    data: LabelledSet, scores: Floats, precision: float | None, unlabelled: Floats | None
+    data: LabelledSet, scores: Floats, precision: float | None, unlabelled: Unlabelled | None
 ) -> Passing:
     """Choose and test thresholds, and estimate the shares of responses that pass. scores (n,): finite. precision: the
-    one that a second threshold is to have. unlabelled (m,): scores of responses that nobody labelled, each in a context
-    of its own, NaN for none; their share is corrected by the error rates on the testing half."""
+    one that a second threshold is to have. The share of the unlabelled is corrected by the error rates on the testing
+    half."""
     passed, calibrating, clusters = data.passed, data.calibrating, data.clusters
     if passed is None:
         return Passing(data.passed_from, reason=data.one_class)
@@ -222,9 +236,13 @@ def pass_or_fail(
         shares = [PassShare("the testing half", share(passing, testing, clusters), corrected, people)]
         if unlabelled is not None:
             # The unlabelled are appended to the labelled; their labels are filled with False and never used.
-            more = unlabelled[~np.isnan(unlabelled)] >= best
+            there = ~np.isnan(unlabelled.scores)
+            more = unlabelled.scores[there] >= best
             none, both = np.zeros(len(more), dtype=bool), np.append(passing, more)
-            every = np.append(clusters, clusters.max() + 1 + np.arange(len(more)))
+            contexts = [sample.context for sample in data.samples] + list(
+                compress(unlabelled.contexts, there)
+            )
+            every = numbered(dialogue_units(contexts), len(contexts), "contexts")[1]
             of = np.append(np.zeros_like(passing), ~none)
             corrected = corrected_share(both, np.append(passed, none), np.append(testing, none), of, every)
             nobody = Estimate(None, reason="nobody labelled them")

@@ -27,7 +27,7 @@ from ssrem.studies.estimates import Estimate
 from ssrem.studies.scored import ComparedSet, RankedSet, ScoredSet, length, position, systems
 from ssrem.studies.study import Finding, Study
 from ssrem.validation import REQUIRABLE
-from ssrem.validation.passing import LabelledSet, Passing, pass_or_fail
+from ssrem.validation.passing import LabelledSet, Passing, Unlabelled, pass_or_fail
 
 CHANGED = 50
 """Number of good responses, drawn at random, that are changed and scored again: each may take time or money."""
@@ -41,22 +41,23 @@ FOOLED = 0.2
 
 BY_REFERENCE = "The evaluator scores by the true response, which this keeps back."
 GIVEN = "The scores were given before; changed responses have none."
-"""BY_REFERENCE and GIVEN say why responses cannot be changed and scored again."""
+GIVEN_BEFORE = "The scores were given before; in which order responses were shown is not known."
+"""BY_REFERENCE and GIVEN say why responses cannot be changed and scored again, GIVEN_BEFORE why the order cannot."""
 
 
 @dataclass(frozen=True)
 class Judged:
     """An evaluator under validation, with its scores.
 
-    scores (n,): of the labelled responses; unlabelled (m,): of others; NaN for none. score: the function that scores
-    samples without references, or a text that says why there is none. preferred (n, 2): as in `ComparedSet`, for an
-    evaluator that compares two responses.
+    scores (n,): of the labelled responses, NaN for none. unlabelled: other responses with their scores. score: the
+    function that scores samples without references, or a text that says why there is none. preferred (n, 2): as in
+    `ComparedSet`, for an evaluator that compares two responses.
     """
 
     name: str
     signature: str
     scores: Floats
-    unlabelled: Floats | None
+    unlabelled: Unlabelled | None
     score: Score | str
     preferred: Floats | None = None
 
@@ -220,7 +221,9 @@ def biases(
         injection: score,
         copying: score,
         systems: "The labels name no two systems; a column of systems (--map model=COLUMN) shows which it favours.",
-        position: "The evaluator scores one response at a time, so no order of two can sway it.",
+        position: GIVEN_BEFORE
+        if score == GIVEN
+        else "The evaluator scores one response at a time, so no order of two can sway it.",
     }
     if not isinstance(score, str):
         good = data.human >= np.median(data.human) if data.passed is None else data.passed
@@ -267,8 +270,9 @@ def verdict(validation: Validation) -> str:
     name, rho = validation.evaluator, validation.spearman
     if rho.value is None:
         return f"It is not known how well {name} agrees with people: {rho.reason}."
-    if rho.value > PERFECT:
-        return f"{name} ranks all {rho.n:,} responses as people do."
+    if abs(rho.value) > PERFECT:
+        against = f"{name} cannot be relied on: it ranks all {rho.n:,} responses against people’s judgement."
+        return f"{name} ranks all {rho.n:,} responses as people do." if rho.value > 0 else against
     if rho.low is None or rho.high is None:
         about = f"{name} by its agreement with people, ρ {fixed(rho.value)}"
         return f"These labels are too few to judge {about}: {rho.reason}."

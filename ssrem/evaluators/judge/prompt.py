@@ -26,7 +26,7 @@ from typing import Any
 
 from ssrem.errors import EvaluatorError, one_line
 from ssrem.files import expanded, read_text
-from ssrem.registry import nearest
+from ssrem.registry import did_you_mean
 from ssrem.samples import Sample
 
 FOLDER = Path(__file__).parent / "prompts"
@@ -168,8 +168,11 @@ def load_prompt(spec: str) -> Prompt:
         path = expanded(spec)
         try:
             if not path.is_file():
-                near = nearest(spec, sorted(packaged))
-                raise EvaluatorError(f"no prompt or file {spec!r}; the packaged prompts: {near}")
+                near = (
+                    did_you_mean(spec, packaged)
+                    or f"; the packaged prompts are {', '.join(sorted(packaged))}"
+                )
+                raise EvaluatorError(f"no prompt or file {spec!r}{near}")
             source = content = read_text(path)
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or one_line(error)

@@ -54,7 +54,7 @@ def test_labels_of_two_words_become_a_page(labels: Path, run: Run) -> None:
 
 
 def test_figures_for_programs_and_the_share_of_unlabelled_responses(run: Run) -> None:
-    more = [{"context": ["Hi!"], "response": "word " * n} for n in range(1, 21)]
+    more = [{"context": [f"Hi {n}!"], "response": "word " * n} for n in range(1, 21)]
     Path("more.jsonl").write_text("\n".join(map(json.dumps, more)))
     line = "validate labels.csv --map score=label --evaluator length --unlabelled more.jsonl --json --output p.html"
     answer = json.loads(run(line)[0])
@@ -105,6 +105,29 @@ def test_verdicts_are_of_columns(run: Run) -> None:
     Path("same.jsonl").write_text("\n".join(map(json.dumps, rows)))
     answer = json.loads(run("validate same.jsonl --scores verdict --json")[0])
     assert answer["agreement"]["verdict"]["spearman"]["value"] == pytest.approx(1)
+
+
+def test_verdicts_beside_lists_of_raters_and_beside_labels_that_are_called_annotator(run: Run) -> None:
+    rows: list[dict[str, Any]] = [{"context": f"c{n}", "response": "r", "verdict": n % 5} for n in range(30)]
+    marked = [
+        row | {"marks": [{"value": row["verdict"] + at, "by": who} for at, who in enumerate("abc")]}
+        for row in rows
+    ]
+    Path("lists.jsonl").write_text("\n".join(map(json.dumps, marked)))
+    lists = "score.overall=marks.*.value rater=marks.*.by"
+    answer = json.loads(run(f"validate lists.jsonl --map {lists} --scores verdict --json")[0])
+    assert answer["agreement"]["verdict"]["spearman"]["value"] == pytest.approx(1)
+    labelled = [row | {"annotator": ["fail", "pass", ""][n % 3], "fluency": n} for n, row in enumerate(rows)]
+    Path("both.jsonl").write_text("\n".join(map(json.dumps, labelled)))
+    answer = json.loads(run("validate both.jsonl --map score=annotator --scores verdict --json")[0])
+    assert (answer["responses"], answer["missing"]) == (20, 0)
+    position = next(bias for bias in answer["bias"] if bias["name"] == "position")
+    assert (
+        position["reason"]
+        == "The scores were given before; in which order responses were shown is not known."
+    )
+    said = run("validate both.jsonl --map score=annotator --scores verdict --criterion fluency", status=1)[1]
+    assert "not used: verdict, fluency" in said and "no criterion 'fluency'" in said
 
 
 def test_labels_that_the_evaluator_learned_from_are_refused(labels: Path, run: Run) -> None:

@@ -13,7 +13,7 @@ from ssrem.annotated_sets.annotated import Annotated
 from ssrem.errors import AnnotationError, EvaluatorError
 from ssrem.evaluators.judge.judge import JudgeRef
 from ssrem.samples import Sample
-from ssrem.validation.passing import LabelledSet, labelled_set
+from ssrem.validation.passing import LabelledSet, Unlabelled, labelled_set
 from ssrem.validation.validation import (
     BY_REFERENCE,
     CHANGED,
@@ -151,6 +151,19 @@ def test_what_cannot_be_relied_on_or_is_not_above_a_baseline_is_said(quality: np
     exact = labelled_set(annotated(quality, noise=0.0))  # needs no interval
     same = of(exact, exact.human)
     assert verdict(same) == f"mine ranks all {N} responses as people do." and unmet(same, {"low": 0.9}) == []
+    assert f"it ranks all {N} responses against people’s judgement" in verdict(of(exact, -exact.human))
+
+
+def test_unlabelled_responses_of_one_context_vary_together(quality: np.ndarray) -> None:
+    data: Any = labelled_set(passes(quality))
+    widths = []
+    for contexts in (200, 4):
+        scores, of_context = np.where(np.arange(200) % 2, 5.0, -5.0), [n % contexts for n in range(200)]
+        others = Unlabelled(scores, [(f"New {n}?",) for n in of_context])
+        share = of(data, quality, unlabelled=others).passing.shares[1].evaluator
+        assert share.value == 0.5 and share.low is not None and share.high is not None
+        widths.append(share.high - share.low)
+    assert widths[0] < 0.2 and widths[1] > 0.6
 
 
 def test_responses_without_a_score_are_left_out_and_one_context_is_too_few(quality: np.ndarray) -> None:
@@ -168,7 +181,8 @@ def test_responses_without_a_score_are_left_out_and_one_context_is_too_few(quali
 def test_a_threshold_is_chosen_on_one_half_and_tested_on_the_other(quality: np.ndarray) -> None:
     data: Any = labelled_set(passes(quality))
     scores = quality + np.random.default_rng(1).normal(0, 0.5, N)
-    result = of(data, scores, precision=0.9, unlabelled=np.array([5.0, -5.0, np.nan, 5.0, 5.0]))
+    others = Unlabelled(np.array([5.0, -5.0, np.nan, 5.0, 5.0]), [(f"New {n}?",) for n in range(5)])
+    result = of(data, scores, precision=0.9, unlabelled=others)
     balance, precise = result.passing.thresholds
     passing, testing = scores >= precise.score, ~data.calibrating  # type: ignore[operator]
     assert balance.score in scores[data.calibrating]

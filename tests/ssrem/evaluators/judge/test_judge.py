@@ -295,7 +295,7 @@ def _prompt(front: str = "criterion: a\nscale: 1-5\nversion: 1", text: str = "{c
         ({"temperature": -1}, "temperature: input should be greater than or equal to 0"),
         ({"concurrency": 0}, "concurrency: input should be greater than or equal to 1"),
         ({"key_env": "sk-abc"}, "name of an environment variable"),
-        ({"prompt": "overal"}, "no prompt or file 'overal'; the packaged prompts: overall"),
+        ({"prompt": "overal"}, "no prompt or file 'overal'; did you mean overall?"),
         ({"prompt": "~nouser/x"}, "^~nouser/x: the home folder ~nouser is not known"),
         ({"prompt": sys.executable}, r"^prompt /.*: cannot be read \('utf-8'.*; give a file of UTF-8 text"),
         ({"prompt": "x" * 300}, r"cannot be read \(File name too long\); give a file"),
