@@ -20,7 +20,7 @@ from ssrem.sql import statement
 from ssrem.tables.landing import create_rest, create_utterances
 from ssrem.tasks.settings import Resources
 from ssrem.tasks.stage.progress import progress
-from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
+from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, last_parameters, run_stage
 from ssrem.tasks.versions import of_versions, reinstated
 from ssrem.tasks.warehouse.catalog import Address, PartitionKey, of_turns
 from ssrem.tasks.warehouse.files import delete, whole_file
@@ -168,6 +168,10 @@ def forget(
     if not holding and not any(listed.holds(id, corpus) for id in ids for corpus in searched or [""]):
         where = ", ".join(searched) or f"{warehouse.root}, where no corpus has landed"
         near = did_you_mean(repr(speaker), map(repr, set().union(*people.values())))
+        landed = (last_parameters(warehouse, one, "ingest").get("pseudonym_key") for one in searched)
+        keys = set(filter(None, landed))
+        if key and keys and key.fingerprint not in keys:
+            near = f"; they landed with another key than this one (fingerprint {', '.join(sorted(keys))})"
         hint = near or ("" if key else "; where it landed with pseudonyms, give --pseudonym-key")
         raise PrivacyError(f"nobody is called {speaker!r} in {where}{hint}")
     with warehouse.lock("forget"):

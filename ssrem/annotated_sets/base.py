@@ -306,6 +306,25 @@ def flat(written: Any) -> Iterator[Any]:
         yield written
 
 
+def each_rater(
+    where: str, rater: Any, scores: Mapping[str, list[Any]]
+) -> Iterator[tuple[str | None, Mapping[str, Any]]]:
+    """Yield the rater of a row, None without a name, with the scores by criterion. If the row has a list of raters,
+    yield each with the scores at the same place in the lists of scores; AnnotationError if their lengths differ."""
+    raters = opened(rater)
+    if not isinstance(raters, list) or not raters:
+        yield None if rater is None or raters == [] else str(rater).strip(), scores
+        return
+    listed = {of: list(flat(cells)) for of, cells in scores.items()}
+    for of, given in listed.items():
+        if all(one in (None, "") for one in given):
+            listed[of] = [None] * len(raters)
+        elif len(given) != len(raters):
+            raise AnnotationError(f"{where}: {len(raters)} raters, but {len(given)} scores of {of!r}")
+    for at, name in enumerate(raters):
+        yield str(name), {of: given[at] for of, given in listed.items()}
+
+
 def _rating(where: str, criterion: str, value: Any, out_of: dict[str, str]) -> float | None:
     """A rater's score as a number; None for N/A. out_of: criterion → the maximum of its points (`4/5`), filled in here.
     AnnotationError for any other value that is no rating, and for points with another maximum."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ssrem.annotated_sets.annotated import GROUND_TRUTH_SYSTEMS
-from ssrem.annotated_sets.base import Layout, Row, Source, text_of
+from ssrem.annotated_sets.base import Layout, Row, Source, each_rater, text_of
 from ssrem.annotated_sets.columns import Values, as_text, listed, turns, without_speaker, without_speakers
 from ssrem.errors import AnnotationError, counted, short_repr
 from ssrem.readers.fields import ALIASES, SILENT_ROLES, normalise, turn_text
@@ -60,8 +60,10 @@ def _is_eval(source: Source) -> bool:
 
 @Layout(_is_eval)
 def eval_json(source: Source) -> Iterator[Row]:
-    """`*_eval.json`, this project's own layout: a JSON list, or an object per line, of responses with `annotations`."""
-    for where, row in source.objects():
+    """`*_eval.json`, this project's own layout: a JSON list, or an object per line, of responses with `annotations`.
+
+    A list `raters` names who gave the scores, in the order of each list of scores."""
+    for number, (where, row) in enumerate(source.objects()):
         lacking = "context" if "context" not in row and row.get("response") else "response"
         if lacking == "context" or not {"response", "annotations"} & row.keys():
             keys = ", ".join(list(row)[:20])
@@ -70,7 +72,12 @@ def eval_json(source: Source) -> Iterator[Row]:
             )
         system = next((row[name] for name in ("model", "model_name", "system") if name in row), None)
         context, response, reference = (row.get(name) for name in ("context", "response", "reference"))
-        yield Row(where, context, response, row.get("annotations"), system, reference, row.get("dialogue_id"))
+        scores: Any = row.get("annotations")
+        raters, dialogue = row.get("raters"), row.get("dialogue_id")
+        named = isinstance(raters, list) and isinstance(scores, dict)
+        for rater, given in each_rater(where, raters if named else None, scores):
+            joined = rater is not None
+            yield Row(where, context, response, given, system, reference, dialogue, rater, joined, number)
 
 
 @Layout(lambda source: "context" in source.first and isinstance(source.first.get("responses"), list))

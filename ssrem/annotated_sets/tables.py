@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ssrem.annotated_sets.base import Layout, Place, Row, Source, flat
+from ssrem.annotated_sets.base import Layout, Place, Row, Source, each_rater
 from ssrem.annotated_sets.columns import WORDS, Columns, ends_with_answer
 from ssrem.errors import AnnotationError
 from ssrem.readers.fields import ALIASES, normalise
-from ssrem.readers.json_values import opened
 
 BEFORE = "the messages before"
 """Name of the column that is added for the contexts if rows are messages."""
@@ -45,7 +44,7 @@ def _mapped(
             scores = {str(values["criterion"]): cells for cells in scores.values()}
         long = columns.unnamed_raters or "rater" in values or "criterion" in values
         model, reference, dialogue = (values.get(name) for name in ("model", "reference", "dialogue"))
-        for rater, given in _each_rater(where, values.get("rater"), scores):
+        for rater, given in each_rater(where, values.get("rater"), scores):
             texts = values["context"], values["response"]
             yield Row(where, *texts, given, model, reference, dialogue, rater, long, number)
 
@@ -70,25 +69,6 @@ def _with_contexts(rows: Sequence[Place], dialogue: str, text: str) -> Iterator[
         before = said.setdefault(str(row.get(dialogue)), [])
         yield where, {**row, BEFORE: list(before)}
         before.append(row.get(text))
-
-
-def _each_rater(
-    where: str, rater: Any, scores: Mapping[str, list[Any]]
-) -> Iterator[tuple[str | None, Mapping[str, Any]]]:
-    """Yield the rater of a row, None without a name, with the scores by criterion. If the row has a list of raters,
-    yield each with the scores at the same place in the lists of scores; AnnotationError if their lengths differ."""
-    raters = opened(rater)
-    if not isinstance(raters, list) or not raters:
-        yield None if rater is None or raters == [] else str(rater).strip(), scores
-        return
-    listed = {of: list(flat(cells)) for of, cells in scores.items()}
-    for of, given in listed.items():
-        if all(one in (None, "") for one in given):
-            listed[of] = [None] * len(raters)
-        elif len(given) != len(raters):
-            raise AnnotationError(f"{where}: {len(raters)} raters, but {len(given)} scores of {of!r}")
-    for at, name in enumerate(raters):
-        yield str(name), {of: given[at] for of, given in listed.items()}
 
 
 def _table(format: str) -> Layout:

@@ -20,6 +20,7 @@ from ssrem.agreement.raters import (
     rating_table,
     split_half,
 )
+from ssrem.annotated_sets.annotated import GROUND_TRUTH_SYSTEMS
 from ssrem.annotation.batch import ON_TOPIC, Batch
 from ssrem.annotation.sheets import Answer
 from ssrem.errors import AnnotationError
@@ -32,7 +33,8 @@ class Review:
     ratings (raters, units): without attention checks; NaN if missing or by an excluded rater. units: ids of the items.
     filters: in the order in which they were applied. before, alpha: Krippendorff's ordinal α of all raters and of the
     remaining ones. on_topic (raters, units): as ratings, for the second question, if it was asked. one: how well one
-    remaining rater predicts the mean of the others. halves: the highest correlation that an evaluator can reach.
+    remaining rater predicts the mean of the others. halves: the highest correlation that an evaluator can reach. Both
+    are without true responses, as evaluators are compared.
     """
 
     ratings: Ratings
@@ -80,6 +82,8 @@ def review(batch: Batch, answers: Sequence[Answer], *, least: float = 1.0, kappa
         second = {(a.rater, a.item): a.on_topic for a in rated}
         cells = [[second.get((rater, unit)) for unit in units] for rater in raters]
         on_topic = np.where(np.isnan(remaining), np.nan, np.array(cells, dtype=np.float64))
+    # What agreement with an evaluator is measured on: other responses than the true ones.
+    compared = remaining[:, [not GROUND_TRUTH_SYSTEMS.issuperset(items[unit].systems) for unit in units]]
     result = Review(
         remaining,
         tuple(raters),
@@ -88,8 +92,8 @@ def review(batch: Batch, answers: Sequence[Answer], *, least: float = 1.0, kappa
         krippendorff_alpha(table, "ordinal"),
         krippendorff_alpha(remaining, "ordinal"),
         on_topic,
-        one_rater(remaining),
-        split_half(remaining, seed=batch.plan.seed),
+        one_rater(compared),
+        split_half(compared, seed=batch.plan.seed),
     )
     if not result.remaining:
         why = "; ".join(f"{one.rater} {one.reason}" for one in result.dropped)
@@ -116,12 +120,14 @@ def annotated_rows(batch: Batch, reviewed: Review) -> list[dict[str, Any]]:
         if not len(raters):
             continue
         item = items[name]
-        annotations = {criterion: [int(score) for score in reviewed.ratings[raters, unit]]}
+        annotations: dict[str, list[int | None]] = {
+            criterion: [int(score) for score in reviewed.ratings[raters, unit]]
+        }
         if (
             reviewed.on_topic is not None
             and (answers := reviewed.on_topic[raters, unit])[~np.isnan(answers)].size
         ):
-            annotations[ON_TOPIC] = [int(score) for score in answers if not np.isnan(score)]
+            annotations[ON_TOPIC] = [None if np.isnan(score) else int(score) for score in answers]
         rows += [
             {
                 "dialogue_id": str(item.context.response_id),

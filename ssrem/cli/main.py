@@ -34,7 +34,7 @@ VERBS = {
     "report": ("read:report", "write the report and print its path"),
     "sql": ("read:sql", "query the published tables, read-only"),
     "status": ("read:status", "show what has landed, how far each corpus is, and what went wrong"),
-    "forget": ("data:forget", "delete a person from every table, run folder and cache"),
+    "forget": ("data:forget", "delete a person from corpora and what was made of them, not from rated sets"),
     "evaluators list": ("train:list_", "list the available evaluators, and the versions trained here"),
     "evaluators promote": ("train:promote", "bring a version of an evaluator into use"),
     "evaluators rollback": ("train:rollback", "bring the previous version back into use"),

@@ -451,9 +451,11 @@ def scatter(points: Rows) -> list[Panel]:
 def studies(rows: Rows) -> list[Panel]:
     """Figures of studies: a panel per study and dataset, a line per condition under its name, a mark per evaluator."""
     drawn = []
-    scaled = [row for row in rows if row["measure"] != UNSCALED]  # others would need an axis of their own
-    for (study, dataset), group in grouped(scaled, "study", "dataset").items():
-        by_condition, names = conditions(group), evaluators_of(group)
+    for (study, dataset), group in grouped(rows, "study", "dataset").items():
+        scaled = [
+            row for row in group if row["measure"] != UNSCALED
+        ]  # others would need an axis of their own
+        by_condition, names = conditions(scaled), evaluators_of(group)
         figure, axes = _canvas(0.9 + 0.42 * len(by_condition))
         for place, name in enumerate(names):
             # Marks are moved up or down so that none hides another.

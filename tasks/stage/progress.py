@@ -37,7 +37,7 @@ class Work:
         minutes, rest = divmod(round(seconds), 60)
         elapsed = f"{minutes} min {rest:02} s" if minutes else f"{seconds:.1f} s"
         with suppress(BrokenPipeError):
-            say(f"{self.what}: {what.replace('{}', elapsed)}")
+            say(f"{self.what}: {what.replace('{}', elapsed, 1)}")
 
 
 _told: list[list[Work]] = []

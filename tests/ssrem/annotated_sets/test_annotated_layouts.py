@@ -83,6 +83,19 @@ def test_eval_leaves_out_and_counts_ratings_that_are_missing(tmp_path: Path) -> 
     assert "row 1: rating 'okay' of 'overall' is neither a number up to 1e+09 nor N/A" in message
 
 
+def test_eval_takes_raters_by_name_where_rows_name_them(tmp_path: Path) -> None:
+    given = [(["ann", "bob"], [1, 2]), (["cy", "bob"], [3, None]), (["cy", "ann"], [5, 4])]
+    rows = [
+        {"context": ["a"], "response": f"r{n}", "annotations": {"overall": scores}, "raters": raters}
+        for n, (raters, scores) in enumerate(given)
+    ]
+    annotated = read_set(written(tmp_path, rows)).rows
+    assert [one.ratings["overall"] for one in annotated] == [(1, 2), (None, None, 3), (4, None, 5)]
+    assert [one.dialogue_id for one in annotated] == ["0", "1", "2"]
+    rows[1]["annotations"] = {"overall": [3]}
+    assert "row 2: 2 raters, but 1 scores of 'overall'" in said(written(tmp_path, rows))
+
+
 def test_eval_leaves_out_rows_without_a_response_and_references_beyond_the_first(tmp_path: Path) -> None:
     row = {"context": ["a"], "response": "r", "annotations": {"overall": [1, float("nan"), 3]}}
     blank = [{**row, "response": None}, {**row, "response": " "}, {"context": ["a"], "annotations": {}}]

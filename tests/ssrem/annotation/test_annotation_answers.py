@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import spearmanr
 
 from ssrem.annotated_sets import read_set
 from ssrem.annotation.batch import Batch, BatchPlan, Context, contexts_needed, draw_batch
@@ -127,6 +128,8 @@ def test_careless_raters_are_left_out_and_named(batch: Batch, tmp_path: Path) ->
     expected = [a.score for r in ("rater-1", "rater-2") for a in fair(batch, r) if a.item == item.id]
     assert one.ratings == {"overall": tuple(map(float, expected))}
     assert (one.system, one.reference, one.context) == ("bot", "answer number 3", ("question 3",))
+    pairs = [row.ratings["overall"] for row in rows if not row.ground_truth]  # without true responses
+    assert result.one.value == pytest.approx(spearmanr(*zip(*pairs, strict=True)).statistic)
 
 
 def test_nobody_left_or_only_checks_is_an_error(batch: Batch) -> None:
@@ -163,8 +166,8 @@ def test_answers_to_the_second_question_are_a_second_criterion(save: Save, tmp_p
     units = sorted((item for item in batch.items if item.expected is None), key=lambda item: item.id)
     assert len(rows) == len(units) == 12
     for row, unit in zip(rows, units, strict=True):
-        expected = [topic for rater in row["raters"] if (topic := topics[rater, unit.id]) is not None]
-        assert row["annotations"].get("on-topic", []) == expected
+        expected = [topics[rater, unit.id] for rater in row["raters"]]
+        assert row["annotations"].get("on-topic", [None] * len(expected)) == expected
         assert len(row["annotations"]["overall"]) == 4
     assert record(batch, reviewed)["alpha_on_topic"]["value"] is not None
     with pytest.raises(AnnotationError, match="leave one of them out"):

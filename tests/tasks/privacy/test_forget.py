@@ -245,6 +245,9 @@ def test_a_pseudonym_is_found_by_the_key(
     monkeypatch.delenv("SSREM_PSEUDONYM_KEY")
     with pytest.raises(PrivacyError, match="--pseudonym-key"):
         forget("bob", str(home.root))
+    monkeypatch.setenv("SSREM_PSEUDONYM_KEY", SECRET[::-1])
+    with pytest.raises(PrivacyError, match=f"another key.*{PseudonymKey(SECRET.encode()).fingerprint}"):
+        forget("bob", str(home.root))
 
 
 KILLED = """
