@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -11,10 +12,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from ssrem.encoders.base import parts_of
 from ssrem.errors import EvaluatorError, say
 from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class, route, source_hash
 from ssrem.evaluators.base import Evaluator
-from ssrem.files import write_json
+from ssrem.files import expanded, sha256, write_json
 from ssrem.samples import SPLIT_CODES, Candidates, Labels
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.annotated import annotated_files, human_scores
@@ -86,6 +88,7 @@ def train(
     parameters: dict[str, Any] = {"evaluator": name, "encoder": spec, "config": config}
     parameters |= {"source": source_hash(kind)} if source_hash(kind) else {}
     parameters |= {"labels": [settings.criterion, settings.labels_only]} if labelled else {}
+    parameters |= _built_on(warehouse, spec, config)
 
     def digests() -> dict[str, str]:
         return {corpus: landed_corpus(warehouse, corpus)[0] for corpus in corpora}
@@ -164,6 +167,27 @@ def train(
         )
 
     return run_stage(warehouse, "train", recipe, build, done=trained_before, resources=resources)
+
+
+def _built_on(home: Warehouse, spec: str | None, config: Mapping[str, Any]) -> dict[str, Any]:
+    """What an evaluator is built on that its settings only name, for the recipe; empty if there is nothing of it.
+
+    files: local file or folder of an encoder or a model → digest of its content. parts: (name, version) of each part of
+    a blend that was trained here.
+    """
+    digests: dict[str, str] = {}
+    named = filter(None, (spec, config.get("model"), config.get("negatives_model")))
+    for part in (part for one in named for part in parts_of(one)):
+        for place in (part, part.rpartition(":")[0]):  # without what follows a path, such as :uniform
+            name = place.removeprefix("file:").removeprefix("hf:")
+            if name and (path := expanded(name)).exists():
+                files = sorted(filter(Path.is_file, path.rglob("*") if path.is_dir() else [path]))
+                content = [f"{file.relative_to(path)} {sha256(file)}" for file in files]
+                digests[part] = hashlib.sha256("\n".join(content).encode()).hexdigest()
+                break
+    parts = {part["evaluator"] for part in config.get("parts", ())}
+    trained = [one for one in home.in_use() if one[0] in parts and evaluator_class(one[0]).learns_from]
+    return ({"files": digests} if digests else {}) | ({"parts": trained} if trained else {})
 
 
 def _tell(name: str, training: Training, *, warning: bool = True) -> None:

@@ -40,6 +40,8 @@ def load_encoder(spec: str, *, train_texts: Sequence[str] | None = None, seed: i
     frequent words less weight. Without a corpus to count words in, rows are assumed to go from frequent to rare words.
     Raises EvaluatorError with the nearest names for an unknown spec.
     """
+    if not spec:
+        raise EvaluatorError("an encoder has no name; a + stands between two")
     for place in ENCODERS.values():
         encoder_class: type[Encoder] = object_at(place)
         encoder = encoder_class.from_spec(spec, train_texts=train_texts, seed=seed)

@@ -68,6 +68,13 @@ def test_what_cannot_be_scored_is_null_with_a_reason(
     assert [line[2] == "" for line in table[1:]] == [row["score"] is None for row in rows]
 
 
+def test_the_file_of_responses_is_not_written_over(responses: str, capsys: Capture) -> None:
+    before = Path(responses).read_text()
+    assert main(["score", responses, "--evaluator", "length", "--output", f"./{responses}"]) == 2
+    assert "--output x.json is the file of responses; choose another" in capsys.readouterr().err
+    assert Path(responses).read_text() == before
+
+
 def test_where_not_all_have_a_reference_it_is_said_that_scores_are_f(
     tmp_path: Path, monkeypatch: Patch, capsys: Capture
 ) -> None:

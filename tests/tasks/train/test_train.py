@@ -21,6 +21,7 @@ from ssrem.samples import TEST, TRAIN, VALID
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.annotated import annotated_file, human_scores
 from ssrem.tasks.endpoints import connected
+from ssrem.tasks.promote import promote
 from ssrem.tasks.score import score_test_splits
 from ssrem.tasks.settings import TrainSettings
 from ssrem.tasks.stage.stage import Stage
@@ -281,6 +282,24 @@ def test_a_blend_takes_the_versions_in_use(copy: Warehouse) -> None:
     assert isinstance(blend, Blend) and set(blend.weights) == {"ssrem", "rsrem"}
     signatures = [load_evaluator(copy.models / name / "1").signature for name in ("ssrem", "rsrem")]
     assert all(signature in blend.signature for signature in signatures)
+    assert train("blend", ["tiny"], str(copy.root), settings) == (1, False)
+    assert train("rsrem", ["tiny"], str(copy.root), TrainSettings(set={"epochs": 1})) == (2, True)
+    promote("rsrem", 2, str(copy.root))
+    assert train("blend", ["tiny"], str(copy.root), settings) == (2, True)
+
+
+def test_vectors_that_have_changed_are_learned_from(copy: Warehouse, tmp_path: Path) -> None:
+    path = tmp_path / "vectors.txt"
+    settings = TrainSettings(set={"epochs": 1}, encoder=f"file:{path}:uniform")
+    words = sorted(
+        {word for (text,) in copy.query("SELECT text FROM turns") for word in text.lower().split()}
+    )
+    for number, version in ((1, 2), (2, 3)):
+        path.write_text(
+            "".join(f"{word} {at % 7 + 1} {at % 5} {at % number}\n" for at, word in enumerate(words))
+        )
+        assert train("rsrem", ["tiny"], str(copy.root), settings) == (version, True)
+        assert train("rsrem", ["tiny"], str(copy.root), settings) == (version, False)
 
 
 def test_a_training_that_was_broken_off_goes_on_and_is_scored_on_a_sample_if_slow(
