@@ -309,6 +309,10 @@ def checked(names: Sequence[str], settings: TrainSettings, home: Warehouse) -> d
     Raises EvaluatorError for an evaluator or a setting that does not exist or labels that an evaluator does not learn
     from, AnnotationError for labels that cannot be read.
     """
+    has = {setting for name in names for setting in evaluator_class(name).settings_model.model_fields}
+    for option, setting in {"negatives": "negatives", "init": "model", "device": "device"}.items():
+        if getattr(settings, option) is not None and setting not in has:
+            raise EvaluatorError(f"--{option} does not apply to {', '.join(names)}; leave it out")
     routed = route(names, settings.config)
     sets = annotated_files(home, settings.labels, mapping=settings.map)
     for name in names:

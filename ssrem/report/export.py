@@ -121,7 +121,7 @@ def study_table(rows: Rows) -> Table:
         [
             label,
             *(shown(by_name.get(name)) for name in names),
-            text.count(max(r["n"] for r in by_name.values())),
+            text.count_range(r["n"] for r in by_name.values()),
         ]
         for label, by_name in conditions(rows).items()
     ]

@@ -94,7 +94,17 @@ def jinja_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for name in ("real", "count", "percent", "p_value", "interval", "plain", "signed", "csv_link"):
+    for name in (
+        "real",
+        "count",
+        "count_range",
+        "percent",
+        "p_value",
+        "interval",
+        "plain",
+        "signed",
+        "csv_link",
+    ):
         environment.filters[name] = getattr(text, name)
     environment.globals |= {
         "tests": TESTS,

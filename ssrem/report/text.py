@@ -7,7 +7,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -80,6 +80,12 @@ def real(value: Any, digits: int = 3) -> str:
 def count(value: Any) -> str:
     """A number without decimals, with commas between thousands."""
     return f"{value:,.0f}" if is_figure(value) else MISSING
+
+
+def count_range(values: Iterable[Any]) -> str:
+    """A number as `count` writes it or, if there are several, the lowest and the highest."""
+    known = sorted(set(values))
+    return "–".join(dict.fromkeys((count(known[0]), count(known[-1])))) if known else MISSING
 
 
 def percent(value: Any) -> str:

@@ -182,6 +182,12 @@ def test_an_encoder_is_said_to_change_nothing_where_none_is_taken(
     assert capsys.readouterr().err == says
 
 
+def test_an_option_that_applies_to_none_is_refused_by_its_name(made: Made) -> None:
+    for option, given in (("negatives", "sc"), ("init", "all-minilm-l6-v2"), ("device", "cpu")):
+        with pytest.raises(EvaluatorError, match=f"--{option} does not apply to rsrem, ruber-ref"):
+            checked(["rsrem", "ruber-ref"], TrainSettings(**{option: given}), made.home)
+
+
 def test_settings_go_to_those_that_have_them() -> None:
     config = {"epochs": 2, "encoder": "glove-6b-50d", "seed": 1}
     assert route(["ssrem", "emb-average", "bleu-2"], config) == {
