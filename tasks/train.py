@@ -74,6 +74,9 @@ def train(
     has not landed, AnnotationError for labels that cannot be read.
     """
     warehouse = Warehouse.at(home)
+    corpora = (
+        () if settings.labels_only and not settings.labels_from else corpora
+    )  # it learns nothing from them
     kind: Any = evaluator_class(name)
     given = route([name], settings.config)[name]
     config = kind.settings_model(**given).model_dump(mode="json")
@@ -86,9 +89,8 @@ def train(
     labels = {"labels": "+".join(sorted(digest for digest, _ in labelled.values()))} if labelled else {}
     spec = kind.default_encoder and (settings.encoder or kind.default_encoder)
     parameters: dict[str, Any] = {"evaluator": name, "encoder": spec, "config": config}
-    parameters |= {"source": source_hash(kind)} if source_hash(kind) else {}
     parameters |= {"labels": [settings.criterion, settings.labels_only]} if labelled else {}
-    parameters |= _built_on(warehouse, spec, config)
+    parameters |= _built_on(warehouse, kind, spec, config)
 
     def digests() -> dict[str, str]:
         return {corpus: landed_corpus(warehouse, corpus)[0] for corpus in corpora}
@@ -169,11 +171,13 @@ def train(
     return run_stage(warehouse, "train", recipe, build, done=trained_before, resources=resources)
 
 
-def _built_on(home: Warehouse, spec: str | None, config: Mapping[str, Any]) -> dict[str, Any]:
+def _built_on(
+    home: Warehouse, kind: type[Evaluator], spec: str | None, config: Mapping[str, Any]
+) -> dict[str, Any]:
     """What an evaluator is built on that its settings only name, for the recipe; empty if there is nothing of it.
 
-    files: local file or folder of an encoder or a model → digest of its content. parts: (name, version) of each part of
-    a blend that was trained here.
+    source: the hash of its code, unless it comes with ssrem. files: local file or folder of an encoder or a model →
+    digest of its content. parts: (name, version) of each part of a blend that was trained here.
     """
     digests: dict[str, str] = {}
     named = filter(None, (spec, config.get("model"), config.get("negatives_model")))
@@ -187,7 +191,8 @@ def _built_on(home: Warehouse, spec: str | None, config: Mapping[str, Any]) -> d
                 break
     parts = {part["evaluator"] for part in config.get("parts", ())}
     trained = [one for one in home.in_use() if one[0] in parts and evaluator_class(one[0]).learns_from]
-    return ({"files": digests} if digests else {}) | ({"parts": trained} if trained else {})
+    found = {"source": source_hash(kind), "files": digests, "parts": trained}
+    return {what: value for what, value in found.items() if value}
 
 
 def _tell(name: str, training: Training, *, warning: bool = True) -> None:

@@ -356,6 +356,7 @@ def outdated(home: Warehouse, names: Sequence[str] = ()) -> dict[str, TrainSetti
         trained = training_of.get(PartitionKey(evaluator=name, version=version))
         about, learned = map(json.loads, trained or ("{}", "null"))
         seen = set(landed) <= json.loads(corpora).items() and learned in (None, tables)
+        seen |= bool(labels) and corpora == "{}"  # it learned from labels alone
         fixed = not evaluator_class(name).learns_from or comes_packaged(name, signature)
         if not seen and not fixed and (not names or name in names):
             own = about.get("config", json.loads(config))

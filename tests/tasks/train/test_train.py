@@ -25,7 +25,7 @@ from ssrem.tasks.promote import promote
 from ssrem.tasks.score import score_test_splits
 from ssrem.tasks.settings import TrainSettings
 from ssrem.tasks.stage.stage import Stage
-from ssrem.tasks.train import checked, train, train_all
+from ssrem.tasks.train import checked, retrain, train, train_all
 from ssrem.tasks.versions import SLOW, promoted, versions
 from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import COMMON, Made
@@ -256,6 +256,14 @@ def test_human_scores_alone_need_no_corpus(
     assert "nothing new to train; version 1" in capsys.readouterr().out
     assert main([*learn, "--labels-only", "--corpus", "none"]) == 1
     assert "no corpus 'none' has landed in" in capsys.readouterr().err
+
+
+def test_what_learns_from_human_scores_alone_learns_from_no_corpus(copy: Warehouse, labels: str) -> None:
+    settings = TrainSettings(labels=(labels,), labels_only=True, set={"parts": ["novelty", "length"]})
+    assert train("blend", ["tiny"], str(copy.root), settings) == (1, True)
+    query = "SELECT corpora, train_responses, test_responses FROM evaluators WHERE evaluator = 'blend'"
+    assert copy.query(query) == [("{}", 24, 0)]
+    assert retrain(str(copy.root), ["blend"]) == {}
 
 
 def test_human_scores_of_a_table(labels: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
