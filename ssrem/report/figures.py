@@ -452,9 +452,8 @@ def studies(rows: Rows) -> list[Panel]:
     """Figures of studies: a panel per study and dataset, a line per condition under its name, a mark per evaluator."""
     drawn = []
     for (study, dataset), group in grouped(rows, "study", "dataset").items():
-        scaled = [
-            row for row in group if row["measure"] != UNSCALED
-        ]  # others would need an axis of their own
+        # The unscaled would need an axis of their own: they are in the table alone.
+        scaled = [row for row in group if row["measure"] != UNSCALED]
         by_condition, names = conditions(scaled), evaluators_of(group)
         figure, axes = _canvas(0.9 + 0.42 * len(by_condition))
         for place, name in enumerate(names):

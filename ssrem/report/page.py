@@ -94,17 +94,8 @@ def jinja_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for name in (
-        "real",
-        "count",
-        "count_range",
-        "percent",
-        "p_value",
-        "interval",
-        "plain",
-        "signed",
-        "csv_link",
-    ):
+    numbers = ("real", "count", "count_range", "percent", "p_value", "interval", "signed")
+    for name in (*numbers, "plain", "csv_link"):
         environment.filters[name] = getattr(text, name)
     environment.globals |= {
         "tests": TESTS,
