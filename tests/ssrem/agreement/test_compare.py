@@ -245,6 +245,7 @@ def test_what_cannot_be_tested_says_why() -> None:
     at = {"level": "system", "systems": OF_TEN[few]}
     assert outcome(FIRST[few], SECOND[few], TEN[few], **at)[0] == "too_few_systems"
     refused: Any = {"paired bootstrap": {"measure": "accuracy"}, "needs the system": {"level": "system"}}
+    refused["no measure 'spearmann'; the measures are "] = {"measure": "spearmann"}
     for message, how in refused.items():
         with pytest.raises(ValueError, match=message):
             perm_both(FIRST, SECOND, TEN, **how, seed=0)

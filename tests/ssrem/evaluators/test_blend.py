@@ -142,6 +142,12 @@ def tuned_by(blend: Blend, pairs: Labelled, scale: tuple[float, float] = (1, 5))
 # --- without human scores
 
 
+def test_a_metric_gives_one_number_for_each_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Words, "values", lambda *_: MetricScores(np.array([0.5])))
+    with pytest.raises(EvaluatorError, match=r"words: values of shape \(1,\) for 2 samples"):
+        Words().score([Sample(("Hi!",), "Hello"), Sample(("Hi!",), "Good day")])
+
+
 def test_learns_which_part_tells_true_responses() -> None:
     blend = fitted(planted([2.0, 0.0]), CONFIG)
     weights, training = blend.weights, blend.training
