@@ -46,6 +46,7 @@ from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.files import model_damage
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus
 from ssrem.training import Training
+from ssrem.trusted_sources import without_prefix
 
 ENOUGH = 100
 """Fewest responses of the validation and of the test split by which a training can be judged: the 95% interval of a
@@ -74,9 +75,8 @@ def train(
     has not landed, AnnotationError for labels that cannot be read.
     """
     warehouse = Warehouse.at(home)
-    corpora = (
-        () if settings.labels_only and not settings.labels_from else corpora
-    )  # it learns nothing from them
+    # What learns from human scores alone learns from no corpus.
+    corpora = () if settings.labels_only and not settings.labels_from else corpora
     kind: Any = evaluator_class(name)
     given = route([name], settings.config)[name]
     config = kind.settings_model(**given).model_dump(mode="json")
@@ -179,20 +179,27 @@ def _built_on(
     source: the hash of its code, unless it comes with ssrem. files: local file or folder of an encoder or a model →
     digest of its content. parts: (name, version) of each part of a blend that was trained here.
     """
-    digests: dict[str, str] = {}
     named = filter(None, (spec, config.get("model"), config.get("negatives_model")))
-    for part in (part for one in named for part in parts_of(one)):
-        for place in (part, part.rpartition(":")[0]):  # without what follows a path, such as :uniform
-            name = place.removeprefix("file:").removeprefix("hf:")
-            if name and (path := expanded(name)).exists():
-                files = sorted(filter(Path.is_file, path.rglob("*") if path.is_dir() else [path]))
-                content = [f"{file.relative_to(path)} {sha256(file)}" for file in files]
-                digests[part] = hashlib.sha256("\n".join(content).encode()).hexdigest()
-                break
+    every = (part for one in named for part in parts_of(one))
+    files = {part: _digest(path) for part in every if (path := _local(part))}
     parts = {part["evaluator"] for part in config.get("parts", ())}
-    trained = [one for one in home.in_use() if one[0] in parts and evaluator_class(one[0]).learns_from]
-    found = {"source": source_hash(kind), "files": digests, "parts": trained}
-    return {what: value for what, value in found.items() if value}
+    in_use = home.in_use() if parts else []
+    trained = [one for one in in_use if one[0] in parts and evaluator_class(one[0]).learns_from]
+    known = {"source": source_hash(kind), "files": files, "parts": trained}
+    return {what: value for what, value in known.items() if value}
+
+
+def _local(spec: str) -> Path | None:
+    """The local file or folder that a spec of an encoder or a model names, also before a suffix such as `:uniform`."""
+    names = map(without_prefix, (spec, spec.rpartition(":")[0]))
+    return next(filter(Path.exists, map(expanded, filter(None, names))), None)
+
+
+def _digest(path: Path) -> str:
+    """Hex digest of the names and contents of a folder's files, or of a single file."""
+    files = sorted(filter(Path.is_file, path.rglob("*") if path.is_dir() else [path]))
+    content = [f"{file.relative_to(path)} {sha256(file)}" for file in files]
+    return hashlib.sha256("\n".join(content).encode()).hexdigest()
 
 
 def _tell(name: str, training: Training, *, warning: bool = True) -> None:

@@ -355,8 +355,9 @@ def outdated(home: Warehouse, names: Sequence[str] = ()) -> dict[str, TrainSetti
     for name, version, signature, corpora, config, labels, encoder in home.query(query):
         trained = training_of.get(PartitionKey(evaluator=name, version=version))
         about, learned = map(json.loads, trained or ("{}", "null"))
-        seen = set(landed) <= json.loads(corpora).items() and learned in (None, tables)
-        seen |= bool(labels) and corpora == "{}"  # it learned from labels alone
+        content = json.loads(corpora)
+        from_labels_alone = labels and not content
+        seen = from_labels_alone or (set(landed) <= content.items() and learned in (None, tables))
         fixed = not evaluator_class(name).learns_from or comes_packaged(name, signature)
         if not seen and not fixed and (not names or name in names):
             own = about.get("config", json.loads(config))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ssrem.errors import EvaluatorError
 from ssrem.files import expanded, read_json, write_json
 from ssrem.tokenize import sentences, words
+from ssrem.trusted_sources import without_prefix
 
 Vectors = NDArray[np.float32]
 
@@ -168,8 +169,7 @@ class Encoder(ABC):
 
 def parts_of(spec: str) -> list[str]:
     """The specs that `+` joins in `spec`; the path of an existing file or folder is one spec even with a `+` in it."""
-    path = spec.removeprefix("file:").removeprefix("hf:")
-    return [spec] if expanded(path).exists() else spec.split("+")
+    return [spec] if expanded(without_prefix(spec)).exists() else spec.split("+")
 
 
 class Concatenation(Encoder):

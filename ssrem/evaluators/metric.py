@@ -92,12 +92,13 @@ class Metric(Evaluator):
         reasons = [""] * len(samples)
         for rows in self._batches(samples):
             scored = self.values([samples[row] for row in rows])
-            if np.shape(scored.values) != (len(rows),):
-                shape = f"values of shape {np.shape(scored.values)} for {len(rows)} samples"
+            given = np.asarray(scored.values)
+            if given.shape != (len(rows),):
+                shape = f"values of shape {given.shape} for {len(rows)} samples"
                 raise EvaluatorError(
                     f"{self.name}: {shape}; `values` returns an array with one number for each"
                 )
-            values[rows], truncated[rows] = self._in_range(np.asarray(scored.values)), scored.truncated
+            values[rows], truncated[rows] = self._in_range(given), scored.truncated
             for row, reason in zip(rows, scored.reasons, strict=False):  # empty if all values are numbers
                 reasons[row] = reason
         return Scores.of(truncated, reasons, **{self.parts[0]: values})

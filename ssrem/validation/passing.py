@@ -239,9 +239,8 @@ def pass_or_fail(
             there = ~np.isnan(unlabelled.scores)
             more = unlabelled.scores[there] >= best
             none, both = np.zeros(len(more), dtype=bool), np.append(passing, more)
-            contexts = [sample.context for sample in data.samples] + list(
-                compress(unlabelled.contexts, there)
-            )
+            before = [sample.context for sample in data.samples]
+            contexts = [*before, *compress(unlabelled.contexts, there)]
             every = numbered(dialogue_units(contexts), len(contexts), "contexts")[1]
             of = np.append(np.zeros_like(passing), ~none)
             corrected = corrected_share(both, np.append(passed, none), np.append(testing, none), of, every)

@@ -41,8 +41,9 @@ FOOLED = 0.2
 
 BY_REFERENCE = "The evaluator scores by the true response, which this keeps back."
 GIVEN = "The scores were given before; changed responses have none."
-GIVEN_BEFORE = "The scores were given before; in which order responses were shown is not known."
-"""BY_REFERENCE and GIVEN say why responses cannot be changed and scored again, GIVEN_BEFORE why the order cannot."""
+"""BY_REFERENCE and GIVEN say why responses cannot be changed and scored again."""
+ONE_AT_A_TIME = "The evaluator scores one response at a time, so no order of two can sway it."
+ORDER_UNKNOWN = "The scores were given before; in which order responses were shown is not known."
 
 
 @dataclass(frozen=True)
@@ -221,9 +222,7 @@ def biases(
         injection: score,
         copying: score,
         systems: "The labels name no two systems; a column of systems (--map model=COLUMN) shows which it favours.",
-        position: GIVEN_BEFORE
-        if score == GIVEN
-        else "The evaluator scores one response at a time, so no order of two can sway it.",
+        position: ORDER_UNKNOWN if score == GIVEN else ONE_AT_A_TIME,
     }
     if not isinstance(score, str):
         good = data.human >= np.median(data.human) if data.passed is None else data.passed
