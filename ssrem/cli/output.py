@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ssrem import tasks
+from ssrem.cli import UsageError
 from ssrem.errors import SsremError, printable
 from ssrem.report.text import json_ready
 
@@ -114,15 +116,28 @@ def summaries(rows: Mapping[str, Rows]) -> None:
         tables({tasks.query.title(name): [{k: v for k, v in row.items() if k in shown} for row in some]})
 
 
-def write(target: Path, text: str | None = None) -> None:
-    """Write the text into the file of --output or, without a text, check that this is possible; SsremError if not."""
-    from ssrem.tasks.warehouse.files import check_target, whole_file
+def check(target: Path, *read: str | Path | None) -> None:
+    """Raise SsremError unless the file of --output can be written; UsageError if it is one of the files to `read`."""
+    from ssrem.tasks.warehouse.files import check_target
 
-    try:
+    if target.exists() and any(file and Path(file).exists() and target.samefile(file) for file in read):
+        raise UsageError(f"--output {target} is a file that is read; choose another")
+    with _writing(target):
         check_target(target)
-        if text is not None:
-            with whole_file(target) as draft:
-                draft.write_text(text, encoding="utf-8")
+
+
+def write(target: Path, text: str) -> None:
+    """Write the text into the file of --output; SsremError if that is not possible."""
+    from ssrem.tasks.warehouse.files import whole_file
+
+    with _writing(target), whole_file(target) as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def _writing(target: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise SsremError(f"cannot write {target}: {error.strerror}; choose another --output") from None
 

@@ -189,7 +189,7 @@ def validate(
         )
     others = _unlabelled(unlabelled, sets.map) if unlabelled else []
     target = output_ or Path(f"{source.name}-validation.html")
-    output.write(target)  # before the scoring, which may take long
+    output.check(target, file, unlabelled)  # before the scoring, which may take long
 
     def validated(judged: Judged) -> Validation:
         compared = {

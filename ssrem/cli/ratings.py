@@ -128,6 +128,7 @@ def import_(
     output_: annotated set to write (default: FOLDER/BATCH_eval.json)
     """
     file = output_ or batch / f"{batch.resolve().name}_eval.json"
+    output.check(file, *answers, batch / "key.json")
     bound = None if kappa == "none" else kappa
     drawn, review = tasks.annotate.import_answers(
         batch, answers, output=file, least=checks_passed, kappa=bound

@@ -61,10 +61,8 @@ def score(
     """
     from ssrem.evaluators import packaged
 
-    if output_ and file and output_.exists() and Path(file).exists() and output_.samefile(file):
-        raise UsageError(f"--output {output_} is the file of responses; choose another")
     if output_:
-        output.write(output_)  # before the scoring, which may take long
+        output.check(output_, file)  # before the scoring, which may take long
     read, source = _read(file, format, map, context, response, reference)
     with scoring(call, evaluator, asking, f"scoring {source} with {{}}") as (name, scorer, line):
         if dry_run:

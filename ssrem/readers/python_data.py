@@ -28,6 +28,7 @@ _ARGUMENTS = (
     (r"--encoding (\S+):", r"encoding='\1':"),
     (r"--time-format (.+?):(?= )", r"time_format='\1':"),
     (r"--time-format\b", "time_format=…"),
+    (r"give --format (\w[\w-]*)", r"give format='\1'"),
     (r"--(format|encoding)\b", r"\1=…"),
 )
 """(pattern of a command-line option in a message, argument of `ssrem.conversations` to write instead)"""
@@ -86,7 +87,8 @@ def told_in_python(folder: Path) -> Iterator[None]:
     try:
         yield
     except DumpError as error:
-        raise DumpError(in_python(str(error)).replace(f"{folder / _FILE}: ", "")) from error.__cause__
+        message, file = in_python(str(error)), str(folder / _FILE)
+        raise DumpError(message.replace(f"{file}: ", "").replace(file, "the data")) from error.__cause__
 
 
 def _rows(data: Any, layout: FieldNames) -> Iterator[Mapping[str, Any]]:

@@ -233,13 +233,14 @@ def latex(table: Table) -> str:
             texts[0] = f"{{}}{texts[0]}"
         return f"    {' & '.join(texts)} \\\\"
 
+    label = re.sub(r"[^\w:.-]|_", "-", table.name)
     columns = "l" * table.left + "r" * (len(table.headings) - table.left)
     lines = [
         r"% \usepackage{booktabs}",
         r"\begin{table}",
         r"  \centering",
         f"  \\caption{{{latex_text(table.caption)}}}",
-        f"  \\label{{tab:{re.sub(r'[^A-Za-z0-9:.-]', '-', table.name)}}}",
+        f"  \\label{{tab:{label}}}",
         f"  \\begin{{tabular}}{{{columns}}}",
         r"    \toprule",
         row(table.headings),

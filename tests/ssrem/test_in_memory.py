@@ -255,6 +255,7 @@ ROWS = [{"conversation": 1, "speaker": who, "text": text} for who, text in TALK]
         ({"columns": {"spk": "x"}}, "^columns={'spk': '…'}: there is no field 'spk'; did you mean speaker"),
         ({"encoding": "foo"}, "^encoding='foo': there is no such encoding"),
         ({"time_format": "%q %d"}, "^time_format='%q %d': "),
+        ({"format": "slack"}, r"is not slack but looks like \w+; leave out format=… or give format='\w+'$"),
         ({"sead": 1}, "^sead=…: there is no such argument; did you mean seed"),
         ({"seed": "x"}, "^seed='x': it is a whole number"),
         ({"context_turns": "5"}, "^context_turns='5': it is a whole number"),

@@ -71,7 +71,7 @@ def test_what_cannot_be_scored_is_null_with_a_reason(
 def test_the_file_of_responses_is_not_written_over(responses: str, capsys: Capture) -> None:
     before = Path(responses).read_text()
     assert main(["score", responses, "--evaluator", "length", "--output", f"./{responses}"]) == 2
-    assert "--output x.json is the file of responses; choose another" in capsys.readouterr().err
+    assert "--output x.json is a file that is read; choose another" in capsys.readouterr().err
     assert Path(responses).read_text() == before
 
 

@@ -178,6 +178,14 @@ def test_what_cannot_be_validated_is_one_line(run: Run, options: str, says: str)
     assert line.startswith("ssrem: ") and says in line
 
 
+@pytest.mark.parametrize("output", ["./labels.csv", "more.csv"])
+def test_no_file_that_is_read_is_written_over(labels: Path, run: Run, output: str) -> None:
+    Path("more.csv").write_bytes(before := labels.read_bytes())
+    line = f"validate labels.csv --map score=label --unlabelled more.csv --output {output}"
+    assert "is a file that is read; choose another" in run(line, status=2)[1]
+    assert labels.read_bytes() == Path("more.csv").read_bytes() == before
+
+
 def test_a_judge_is_asked_once_for_what_a_dry_run_says(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
