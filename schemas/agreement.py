@@ -239,6 +239,7 @@ RATER_AGREEMENT = Table(
         OneOf("responses", ("compared", "all")),
         OneOf("outliers", ("kept", "removed")),
         OUTCOME,
+        Between("value", high=1),
         Finite(("value",)),
         *at_least(raters=0, units=0, ratings=0, removed=0),
     ),

@@ -12,7 +12,8 @@ RATED_RESPONSES = Table(
     columns=columns(
         dataset="VARCHAR: name of the annotated set, from its file",
         sha256="VARCHAR: digest of that file, and of how it was read unless that is the layout eval",
-        response_id="VARCHAR: rank in the file, from 0",
+        response_id="VARCHAR: rank among the responses read from the file, from 0; those without a rating or a text do "
+        "not count",
         dialogue_id="VARCHAR: dialogue that the response belongs to, as in the file",
         context="VARCHAR[]: turns, oldest first",
         response="VARCHAR: the response",

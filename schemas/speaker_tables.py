@@ -37,9 +37,9 @@ TURNS = Table(
         "the message replied to; previous_speaker: a guess, the latest other speaker along the turns that it answers, "
         "or the first to answer an opening turn; null without an addressee",
         text="VARCHAR: the messages' texts",
-        text_hash="UBIGINT: hash of the lower-cased, trimmed text: equal hashes are the same text",
+        text_hash="UBIGINT: hash of the lower-case text without whitespace around it: equal hashes are the same text",
         messages="BIGINT: number of messages",
-        started="TIMESTAMP?: time of the first message, UTC",
+        started="TIMESTAMP?: time of its first message that has one, UTC",
         split="VARCHAR: train, valid or test: a hash of the conversation's id, 80/10/10; after 1,000 turns of a "
         "conversation, each 100 have a split of their own",
     ),
@@ -81,7 +81,8 @@ def _set_table(name: str, grain: str) -> Table:
         columns=columns(
             corpus="VARCHAR: corpus it belongs to",
             set_id="BIGINT: id of the set: turn_id of the first turn of its speaker A",
-            position="BIGINT: rank in the set, from 0, by turn_id; in rand, in the order drawn",
+            position="BIGINT: rank in the set, from 0, by turn_id; in rand, in the order drawn, with "
+            "replacement",
             size="BIGINT: number of members",
             turn_id="BIGINT: the member",
         ),
@@ -92,12 +93,13 @@ def _set_table(name: str, grain: str) -> Table:
 SC = _set_table("sc", "One row is a member of SC_A: A's turns in one conversation in a split.")
 SP = _set_table(
     "sp",
-    "One row is a member of SP_A: A's turns towards one partner; with --addressees stated those alone that state their "
-    "addressee or are replies.",
+    "One row is a member of SP_A: A's turns towards one partner in a split; with --addressees stated those alone that "
+    "state their addressee or are replies.",
 )
-SS = _set_table("ss", "One row is a member of SS_A: all turns of A.")
+SS = _set_table("ss", "One row is a member of SS_A: all turns of A in a split.")
 RAND = _set_table(
-    "rand", "One row is a member of Rand_A: turns of anyone but A, as many as SS_A has and eight at least."
+    "rand",
+    "One row is a member of Rand_A: turns of anyone but A in a split, as many as SS_A has and eight at least.",
 )
 
 CANDIDATES = Table(

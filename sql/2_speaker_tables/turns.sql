@@ -50,7 +50,7 @@ joined AS (
         arg_min(addressee_from, position) AS addressee_from,
         string_agg(text, ' ' ORDER BY position) AS text,
         count(*) AS messages,
-        min(time) AS started
+        arg_min(time, position) AS started
     FROM messages
     SEMI JOIN several USING (conversation_no, turn)
     GROUP BY conversation_no, turn
@@ -86,9 +86,15 @@ SELECT
         WHEN coalesce(before.speaker, after.speaker) IS NOT NULL THEN 'previous_speaker'
     END AS addressee_from,
     j.text,
-    -- trim is slow, and few texts begin or end with a space.
+    -- trim is slow, and few texts begin or end with a tab, line feed, carriage return, space or no-break space.
     md5_number_lower(
-        lower(CASE WHEN starts_with(j.text, ' ') OR ends_with(j.text, ' ') THEN trim(j.text) ELSE j.text END)
+        lower(
+            CASE
+                WHEN ascii(j.text) IN (9, 10, 13, 32, 160) OR ascii(right(j.text, 1)) IN (9, 10, 13, 32, 160)
+                    THEN trim(j.text, chr(9) || chr(10) || chr(13) || chr(32) || chr(160))
+                ELSE j.text
+            END
+        )
     ) AS text_hash,
     j.messages,
     j.started,

@@ -4,7 +4,7 @@
 -- responses by people whose turns are also in the training split.
 WITH trained_on AS (
     SELECT DISTINCT corpus, speaker
-    FROM responses
+    FROM turns
     WHERE split = 'train'
 )
 

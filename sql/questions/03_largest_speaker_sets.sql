@@ -1,5 +1,6 @@
 -- Who has the largest speaker sets?
--- A speaker's SS is all that they said; it holds one SC per conversation and one SP per partner.
+-- A speaker's SS is all that they said in a split; it holds one SC per conversation and one SP per partner. Here all
+-- splits are counted together.
 SELECT
     corpus,
     turns.speaker,

@@ -1,6 +1,6 @@
 -- Which responses did people like that ssrem did not?
 -- A place is a rank within the annotated set, from 0, the lowest, to 1, the highest; responses with equal scores share
--- the middle of their ranks. Ground truth is left out, as in correlations. Reverse the order for responses that ssrem
+-- the middle of their ranks. Ground truth is left out. Reverse the order for responses that ssrem
 -- likes and people do not.
 WITH placed AS (
     SELECT

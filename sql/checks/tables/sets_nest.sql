@@ -2,9 +2,10 @@
 -- SC_A and SP_A lie within SS_A wherever ids name people (Bak and Oh 2020, Figure 1).
 SELECT small.turn_id
 FROM (
-    SELECT turn_id FROM sc
+    SELECT corpus, turn_id FROM sc
     UNION ALL
-    SELECT turn_id FROM sp
+    SELECT corpus, turn_id FROM sp
 ) AS small
+INNER JOIN corpora AS c ON small.corpus = c.corpus
 ANTI JOIN ss ON small.turn_id = ss.turn_id
-WHERE (SELECT count(*) FROM ss AS any_ss) > 0
+WHERE c.speaker_scope = 'person'

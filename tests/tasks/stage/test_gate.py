@@ -62,7 +62,7 @@ RESPONSES = """INSERT INTO responses BY NAME SELECT a.corpus, a.turn_id AS respo
 CORPUS = """INSERT INTO corpora BY NAME SELECT 't' AS corpus, 'person' AS speaker_scope, {read} AS messages_read,
     {landed} AS utterances, {read} - {landed} AS quarantined, {conversations} AS conversations, 2 AS speakers"""
 MEMBERS = """INSERT INTO {table} (corpus, set_id, position, size, turn_id)
-    SELECT corpus, min(turn_id) OVER w, row_number() OVER w - 1, 1, turn_id
+    SELECT corpus, min(turn_id) OVER w, row_number() OVER w - 1, count(*) OVER (PARTITION BY {owner}), turn_id
     FROM turns WINDOW w AS (PARTITION BY {owner} ORDER BY turn_id)"""
 EVALUATOR = """INSERT INTO evaluators BY NAME SELECT 'e' AS evaluator, 1 AS version, -1 AS low, 1 AS high,
     0.5 AS valid_loss, 1 AS best_epoch, 2 AS epochs, true AS promoted"""
@@ -88,7 +88,9 @@ SOUND = {
         TURNS,
         RESPONSES,
         MEMBERS.format(table="sc", owner="conversation_id, speaker"),
+        MEMBERS.format(table="sp", owner="split, speaker, addressee"),
         MEMBERS.format(table="ss", owner="split, speaker"),
+        "INSERT INTO rand (corpus, set_id, position, size, turn_id) VALUES ('t', 0, 0, 2, 5), ('t', 0, 1, 2, 5)",
         """INSERT INTO candidates BY NAME
             SELECT corpus, response_id, 'GT' AS kind, 0 AS k, response_id AS turn_id FROM responses""",
         """INSERT INTO candidates (corpus, response_id, kind, k, turn_id) VALUES
@@ -110,7 +112,8 @@ SOUND = {
         """INSERT INTO identification BY NAME
             SELECT 'e' AS evaluator, 1 AS version, 't' AS corpus, 'GT' AS kind, 0.5 AS mean, 3 AS n""",
         """INSERT INTO scores (evaluator, version, dataset, response_id, kind, k, f, f_unit) VALUES
-            ('e', 1, 't', '1', 'GT', 0, 0.5, 0.25), ('e', 1, 't', '2', 'GT', 0, 0.5, 0.25)""",
+            ('e', 1, 't', '1', 'GT', 0, 0.5, 0.25), ('e', 1, 't', '2', 'GT', 0, 0.5, 0.25),
+            ('e', 1, 't', '3', 'GT', 0, 0.5, 0.25), ('e', 1, 'd', '1', 'response', 0, 0.5, 0.25)""",
     ],
     "correlate": [
         EVALUATOR,
@@ -129,6 +132,9 @@ SOUND = {
         """INSERT INTO scores (evaluator, version, dataset, response_id, kind, k, f, f_unit, g_unit, h) VALUES
             ('e', 1, 'd', '1', 'response', 0, 4, 0.25, 0.75, 0.5),
             ('e', 1, 'd', '2', 'response', 0, NULL, NULL, NULL, NULL)""",
+        """INSERT INTO rater_agreement BY NAME SELECT 'd' AS dataset, m AS measure, v AS value, o AS outcome,
+            r AS reason FROM (VALUES ('one_rater', 0.4, 'ok', NULL), ('fleiss_kappa', NULL, 'too_few', 'one rater'))
+            AS v (m, v, o, r)""",
         """INSERT INTO judgments BY NAME SELECT 'e' AS evaluator, 1 AS version, 'd' AS dataset, i AS response_id,
             s AS score, r AS reason FROM (VALUES ('1', 4, NULL), ('2', NULL, 'refused')) AS v (i, s, r)""",
     ],
@@ -143,6 +149,7 @@ SOUND = {
         """INSERT INTO studies BY NAME SELECT * FROM (VALUES
             ('length', 'words', 0, 'spearman', -0.5, -0.7, -0.2),
             ('distribution', 'all', 0, 'sd_unscaled', 2.5, NULL, NULL),
+            ('distribution', 'all', 1, 'q0.5', 0.4, NULL, NULL),
             ('injection', 'claim', 0, 'shift', -3, -4.5, -1.5))
             AS v (study, condition, position, measure, value, low, high)""",
     ],
@@ -179,10 +186,14 @@ BREAKS = {
             "UPDATE turns SET answers = NULL WHERE turn_id = 2",
             "UPDATE responses SET conversation_id = 'd' WHERE response_id = 1",
         ],
-        "conversations_stay_in_one_split": ["UPDATE turns SET split = 'test' WHERE turn_id = 0"],
+        "conversations_stay_in_one_split": [
+            "TRUNCATE sc; TRUNCATE sp; TRUNCATE ss; TRUNCATE rand; UPDATE turns SET split = 'test' WHERE turn_id = 0"
+        ],
         "every_response_has_its_truth": [
             "DELETE FROM candidates WHERE kind = 'GT' AND response_id = 4",
             "UPDATE candidates SET turn_id = 0 WHERE kind = 'GT' AND turn_id = 2",
+            "INSERT INTO candidates SELECT * REPLACE (1 AS k) FROM candidates WHERE kind = 'GT'",
+            "DELETE FROM responses WHERE response_id = 6",
         ],
         "messages_are_in_turns": [
             "UPDATE turns SET messages = 2 WHERE turn_id = 0",
@@ -207,7 +218,20 @@ BREAKS = {
             "UPDATE turns SET is_person = false WHERE turn_id = 3",
             "UPDATE turns SET is_person = false WHERE turn_id = 4",
         ],
-        "sets_nest": ["DELETE FROM ss WHERE turn_id = 4"],
+        "sets_have_one_speaker": [
+            "UPDATE rand SET turn_id = 4",
+            "UPDATE rand SET turn_id = 7",
+            "UPDATE rand SET set_id = 8",
+            "UPDATE sp SET set_id = 6 - set_id WHERE set_id IN (0, 6)",
+            "UPDATE ss SET set_id = 7 - set_id WHERE set_id IN (0, 7)",
+            "UPDATE sc SET set_id = 4 - set_id WHERE set_id IN (0, 4)",
+        ],
+        "sets_nest": ["DELETE FROM ss"],
+        "sizes_count_members": [
+            "UPDATE rand SET size = 1",
+            "UPDATE rand SET size = 3 WHERE position = 0",
+            "DELETE FROM sc WHERE turn_id = 2",
+        ],
         "turns_answer_earlier_turns": [
             "UPDATE turns SET answers = 2 WHERE turn_id = 3",
             "UPDATE turns SET answers = 3 WHERE turn_id = 3",
@@ -230,7 +254,10 @@ BREAKS = {
     },
     "train": {
         "kept_epoch_is_the_best": [
-            "UPDATE learning_curves SET loss = 0.4 WHERE split = 'valid' AND epoch = 2"
+            "UPDATE learning_curves SET loss = 0.4 WHERE split = 'valid' AND epoch = 2",
+            "UPDATE evaluators SET best_epoch = 2",
+            "UPDATE evaluators SET valid_loss = NULL",
+            "DELETE FROM learning_curves WHERE split = 'valid' AND epoch = 1",
         ],
         "one_version_is_promoted": [
             "UPDATE evaluators SET promoted = false",
@@ -238,7 +265,13 @@ BREAKS = {
         ],
     },
     "score": {
-        "every_test_response_is_scored": ["UPDATE identification SET n = 2"],
+        "every_test_response_is_scored": [
+            "UPDATE identification SET n = 2",
+            "UPDATE identification SET kind = 'SC'",
+            "DELETE FROM identification",
+            "DELETE FROM scores",
+            "UPDATE scores SET f = NULL WHERE response_id = '2'",
+        ],
     },
     "correlate": {
         "h_lies_between_its_parts": [
@@ -260,6 +293,10 @@ BREAKS = {
             "UPDATE agreement SET high = NULL",
             "UPDATE agreement SET low = 0.7 WHERE low IS NOT NULL",
         ],
+        "raters_have_values_or_reasons": [
+            "UPDATE rater_agreement SET value = 0.1",
+            "UPDATE rater_agreement SET reason = NULL",
+        ],
         "compared_are_ranked": [
             "UPDATE rankings SET place = 3 - place",
             "UPDATE rankings SET place = NULL WHERE evaluator = 'e'",
@@ -277,6 +314,8 @@ BREAKS = {
             "UPDATE studies SET value = 1.1 WHERE measure = 'spearman'",
             "UPDATE studies SET low = -1.1 WHERE measure = 'spearman'",
             "UPDATE studies SET value = -1 WHERE measure = 'sd_unscaled'",
+            "UPDATE studies SET value = -0.4 WHERE measure = 'q0.5'",
+            "UPDATE studies SET low = 0.5, high = 0.4 WHERE measure = 'spearman'",
             "UPDATE studies SET measure = 'fooled', value = -0.5, low = NULL WHERE measure = 'spearman'",
         ]
     },
