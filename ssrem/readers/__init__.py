@@ -234,7 +234,8 @@ class _Dump:
             fault += ", and not UTF-8 (give its encoding with --encoding, such as cp1252)"
         if OF_CHAT.match(file.first_line):
             way_out = (
-                "a chat as text, as WhatsApp exports it, is read by the package in examples/chat-exports"
+                "the package in examples/chat-exports reads a chat as WhatsApp exports it, unless its dates are in a "
+                "form that it does not know"
             )
             return DumpError(f"{file.path}: its first line is {short_repr(file.first_line)}; {way_out}")
         return DumpError(

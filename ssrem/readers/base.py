@@ -24,6 +24,7 @@ from ssrem.readers.fields import (
     ROLES,
     ColumnsOfFields,
     FieldNames,
+    normalise,
     told,
     unknown_columns,
     weigh,
@@ -266,6 +267,11 @@ class Reader(ABC):
                 )
                 break
         (column, *_) = plan.sources.get("text", ("",))
+        answers = (name for name in plan.metadata if normalise(str(name)) in ALIASES["response"])
+        if answer := next(answers, ""):
+            self.notes.append(
+                f"{answer!r} is not read; if it holds what another side said, --map text={column}+{answer} reads both"
+            )
         texts = [text for row in rows if isinstance(text := row.get(column), str) and not text.isascii()]
         if len(texts) >= FEW and 2 * sum(map(_is_misread, texts)) > len(texts):
             self.notes.append(

@@ -95,7 +95,7 @@ best first, in the form of `normalise`."""
 
 IDS_OF_PEOPLE = (
     *("id_str", "id", "user_id", "userId", "accountId", "username", "screen_name", "login", "email", "name"),
-    "displayName",
+    *("displayName", "uuid"),
 )
 """Where a speaker is an object: the keys whose value may identify the person, best first."""
 
@@ -378,7 +378,13 @@ def weigh(layout: FieldNames, rows: Sequence[Mapping[str, Any]], conversations: 
         given = [(one, id) for one, id in zip(of, values("id"), strict=True) if id is not None]
         return len(given) < FEW or 2 * len(set(given)) > len(given)
 
+    def are_lists(name: str) -> bool:
+        given = [row[name] for row in rows if row.get(name) is not None]
+        return bool(given) and all(isinstance(value, list) for value in given)
+
     def speak(name: str) -> bool:
+        if are_lists(name):
+            return False
         pairs = zip(values("speaker"), values("addressee"), strict=True)
         told = [(str(by), str(to)) for by, to in pairs if to is not None]
         known = set(map(str, values("speaker")))
@@ -386,7 +392,9 @@ def weigh(layout: FieldNames, rows: Sequence[Mapping[str, Any]], conversations: 
         chance = normalise(name) in _VAGUE and 50 * sum(to == by for by, to in told) >= len(told)
         return len(told) < FEW or (2 * sum(to in known for _, to in told) >= len(told) and not chance)
 
-    def reply(_: str) -> bool:
+    def reply(name: str) -> bool:
+        if are_lists(name):
+            return False
         given = [str(value) for value in values("reply_to") if value is not None]
         answered = not {*given}.isdisjoint(map(str, values("id")))
         return len(given) < FEW or answered or 5 * len({*given}) > len(given)

@@ -205,6 +205,10 @@ WHATSAPP_IOS: Files = {
     ).encode()
 }
 
+WHATSAPP_CHINESE: Files = {
+    "": "[2023/12/31 晚上11:59:01] Bob: 嗯\n[2024/1/1 凌晨12:10:01] Ann: 早\n2024年1月1日: 放假\n".encode()
+}
+
 _ASKED = {"agent": "agent_1", "sentiment": "Curious to dive deeper", "knowledge_source": ["FS1"]}
 _ANSWERED = {"agent": "agent_2", "sentiment": "Happy", "knowledge_source": ["Personal Knowledge"]}
 TOPICAL_CHAT: Files = {
@@ -269,7 +273,7 @@ PERSONACHAT: Files = {
 PLUG_INS: dict[str, list[Files]] = {
     "switchboard": [SWITCHBOARD, SWITCHBOARD_UTT],
     "messenger": [MESSENGER],
-    "whatsapp": [WHATSAPP, WHATSAPP_IOS],
+    "whatsapp": [WHATSAPP, WHATSAPP_IOS, WHATSAPP_CHINESE],
 }
 """Format that the package in examples/chat-exports adds → sound dumps of it."""
 

@@ -18,7 +18,7 @@ _INVISIBLE = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _HEADER = re.compile(
     r"""(?P<bracket>\[)?
     (?P<first>\d{1,4})(?P<sign>[./-])\s?(?P<second>\d{1,2})(?P=sign)\s?(?P<third>\d{1,4})\.?[,،]?\s
-    (?:(?:klo|kl\.|um|at|às|à)\s)?(?:(?P<before>오전|오후|上午|下午|午前|午後)\s?)?
+    (?:(?:klo|kl\.|um|at|às|à)\s)?(?:(?P<before>오전|오후|午前|午後|凌晨|清晨|早上|上午|中午|下午|傍晚|晚上)\s?)?
     (?P<hour>\d{1,2})[:.](?P<minute>\d\d)(?:[:.](?P<seconds>\d\d))?
     (?:\s?(?P<half>[AaPp](?=\.?\s?[Mm])|[صم])(?:\.?\s?[Mm]\.?)?)?
     (?(bracket)\]|\s[-–])(?:\s(?P<rest>.*))?""",
@@ -44,7 +44,9 @@ _NOTICE = re.compile(
 _EDITED = re.compile(
     r" <[^<>]*(?:edited|bearbeitet|editad[ao]|editó|modifié|modificato|bewerkt|изменено|düzenlendi)[^<>]*>$"
 )
-_AFTERNOON = frozenset(("P", "p", "م", "오후", "下午", "午後"))
+_AFTERNOON = frozenset(("P", "p", "م", "오후", "午後", "中午", "下午", "傍晚", "晚上"))
+_LIKE_HEADER = re.compile(rb"\W*\d{1,4}[./-]\s?\d{1,2}[./-]\s?\d{1,4}\W.*: ")
+"""The start of a line that may begin a message, with a date in a form that is not read."""
 _Date = tuple[str, ...]
 """The three numbers of a date as written, and the sign between them."""
 
@@ -91,10 +93,11 @@ class WhatsappReader(Reader):
 
     def records(self, file: DumpFile) -> Iterator[Record]:
         order = self.layout.times.order = self._order(file)
-        number, size, held = 0, 0, list[bytes]()
+        number, size, held, alike = 0, 0, list[bytes](), list[int]()
         for ordinal, line in file.lines():
             opens = _header(line.decode("utf-8", "replace")) is not None
             if held and not opens:
+                alike += [ordinal] if _LIKE_HEADER.match(line) else []
                 held.append(line)
                 size += len(line)
                 if size > LONGEST_ROW:
@@ -108,6 +111,11 @@ class WhatsappReader(Reader):
                 yield malformed(file.name, ordinal, line)
         if held:
             yield from self._message(file.name, number, b"\n".join(held), order)
+        if alike:
+            self.notes.append(
+                f"{file.path}: lines that begin with a date, but not as a message does, belong to the message before "
+                f"them: {len(alike):,}; the first is line {alike[0]:,}"
+            )
 
     def _message(self, file: str, number: int, row: bytes, order: str) -> Iterator[Record]:
         id = file.removesuffix(".txt")

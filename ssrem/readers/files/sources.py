@@ -18,7 +18,7 @@ from typing import IO, cast
 
 from ssrem.errors import DumpError, one_line
 from ssrem.files import folder_of
-from ssrem.readers.files.streams import DumpFile
+from ssrem.readers.files.streams import DumpFile, in_order
 
 STDIN = "-"
 _URL = re.compile(r"(\w[\w+.-]*)://.")
@@ -111,8 +111,8 @@ def located(source: str) -> tuple[list[Path], Held | None]:
             raise
     if not _is_pattern(source):
         return [Path(source)], None
-    names = sorted(glob.glob(source, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute pattern)
-    paths = [path for path in map(Path, names) if not path.is_dir()]
+    names = glob.glob(source, recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
+    paths = in_order(path for path in map(Path, names) if not path.is_dir())
     if not paths:
         raise DumpError(f"{source}: there is no such file, and none that it matches as a pattern")
     return paths, None

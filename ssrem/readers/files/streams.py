@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from ssrem.readers.json_values import json_value, parse_json, row_of, rows_in
 Item = TypeVar("Item")
 
 _END = object()
+_NUMBERS = re.compile(r"(\d+)")
 _CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _CODECS |= {b"BZh%d" % level: "bz2" for level in range(1, 10)}
 UTF8_BOM = codecs.BOM_UTF8
@@ -287,8 +289,18 @@ def text_name(path: Path, folder: Path | None = None) -> str:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The file itself, or the files of a folder and its subfolders, sorted, without names that begin with a dot."""
-    return sorted(_files_in(path, set())) if path.is_dir() else [path]
+    """The file itself, or the files of a folder and its subfolders, in order, without names that begin with a dot."""
+    return in_order(_files_in(path, set())) if path.is_dir() else [path]
+
+
+def in_order(paths: Iterable[Path]) -> list[Path]:
+    """The paths, sorted; numbers within names are compared as numbers, so that `part 2` comes before `part 10`."""
+
+    def key(path: Path) -> list[list[str | int]]:
+        names = [*path.parts[:-1], path.name.split(".")[0], path.name]
+        return [[int(part) if part.isdecimal() else part for part in _NUMBERS.split(name)] for name in names]
+
+    return sorted(paths, key=key)
 
 
 def _files_in(folder: Path, seen: set[Path]) -> Iterator[Path]:

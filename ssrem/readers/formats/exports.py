@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -102,6 +103,8 @@ def _users(users: object) -> Iterator[tuple[str, tuple[object, bool]]]:
 def _shown(link: re.Match[str]) -> str:
     """The text of a link, mention or channel as Slack displays it, except that people are shown by their ids."""
     sign, target, label = link.groups()
+    if sign == "!" and label and (label.startswith("@") or target.startswith("date^")):
+        return label
     return f"@{target}" if sign == "@" else {"#": "#", "!": "@"}.get(sign, "") + (label or target)
 
 
@@ -185,8 +188,10 @@ class TelegramReader(DiscordReader):
     def chats(export: Mapping[str, Any]) -> Iterator[tuple[object, dict[str, Any], object]]:
         groups = (export.get(name) for name in ("chats", "left_chats"))
         lists = (group.get("list") for group in groups if isinstance(group, dict))
-        every = [export, *(chat for chats in lists if isinstance(chats, list) for chat in chats)]
-        for chat in (chat for chat in every if isinstance(chat, dict)):
+        every = (
+            chat for chats in lists if isinstance(chats, list) for chat in chats if isinstance(chat, dict)
+        )
+        for chat in (*([export] if "messages" in export else ()), *every):
             about = {name: chat[name] for name in ("name", "type", "id") if name in chat}
             yield chat.get("id", chat.get("name")), about, chat.get("messages")
 
@@ -214,7 +219,8 @@ class MattermostReader(Reader):
     """A bulk export of Mattermost: JSON lines, of which those of type `post` and `direct_post` each hold a thread, a
     post with its replies. Lines of other types (users, channels, teams) are left out.
 
-    Posts have no ids: the conversation of a post is TEAM/CHANNEL/TIME/USER, of a direct post MEMBERS/TIME/USER.
+    Posts have no ids: the conversation of a post is TEAM/CHANNEL/TIME/USER, of a direct post MEMBERS/TIME/USER. Replies
+    are exported in no order, and read in that of their times. Those who post as bots or webhooks are not people.
     """
 
     format: ClassVar[str] = "mattermost"
@@ -237,10 +243,27 @@ class MattermostReader(Reader):
                 where = "+".join(map(str, members)) if isinstance(members, list) else post.get("channel")
                 names = (post.get("team"), where, post.get("create_at"), post.get("user"))
                 thread = "/".join(str(name) for name in names if name)
-                for message in (post, *(post.get("replies") or ())):
-                    yield self.message(file.name, number, message, raw, conversation_id=thread)
+                for message in (post, *_in_order(post.get("replies") or [])):
+                    about = message if isinstance(message, dict) else {}
+                    if str(about.get("type") or "").startswith("system_"):
+                        self.left_out["notices"] += 1
+                        continue
+                    props = about.get("props")
+                    by_bot = isinstance(props, dict) and "true" in (
+                        props.get("from_bot"),
+                        props.get("from_webhook"),
+                    )
+                    known = {"is_person": False} if by_bot else {}
+                    yield self.message(file.name, number, message, raw, conversation_id=thread, **known)
             else:
                 yield problem("malformed_row", file.name, number, raw)
+
+
+def _in_order(replies: list[Any]) -> list[Any]:
+    """The replies by their times, if all have one."""
+    if all(isinstance(reply, dict) and isinstance(reply.get("create_at"), int) for reply in replies):
+        return sorted(replies, key=itemgetter("create_at"))
+    return replies
 
 
 def _posted(row: Mapping[str, Any]) -> list[str]:

@@ -23,7 +23,7 @@ from ssrem.readers.fields import ALIASES, FEW, check_header, listed
 from ssrem.readers.files.streams import SAMPLE_ROWS, DumpFile, encodable, is_utf8
 from ssrem.readers.json_values import is_pair, parse_json, row_of
 from ssrem.readers.paths import Paths, values_at
-from ssrem.readers.rows import MalformedRowError, joined_text, raw_batch
+from ssrem.readers.rows import MalformedRowError, id_of, joined_text, raw_batch
 from ssrem.readers.times import NotVectorisableError
 
 UTTERANCES = "utterances"
@@ -254,7 +254,8 @@ class JsonlReader(Reader):
         try:
             id = joined_text(row, columns, "conversation") if columns else None
             owner = self.mapping.get("person", ())
-            person = joined_text(row, owner, "person") if owner and {*owner} <= row.keys() else None
+            people = {name: id_of(of) if isinstance(of := row.get(name), dict) else of for name in owner}
+            person = joined_text(people, owner, "person") if people else None
         except MalformedRowError:
             entries = None
         if not isinstance(entries, list):

@@ -56,6 +56,14 @@ def test_a_folder_a_pattern_and_a_list_of_files_are_the_same(folder: Path) -> No
     assert reader.bytes_read == reader.total_bytes == sum(file.stat().st_size for file in reader.files())
 
 
+def test_numbers_in_names_are_compared_as_numbers(tmp_path: Path) -> None:
+    names = ["chat.jsonl", *(f"chat [part {n}].jsonl" for n in (2, 9, 10))]
+    for name in names:
+        (tmp_path / name).write_text(_line(text=name))
+    for source in (tmp_path, f"{tmp_path}/chat*.jsonl"):
+        assert [text for *_, text in _places(source)] == names
+
+
 def test_subfolders_are_read_too(folder: Path) -> None:
     """Once, even if links lead to them again; names that begin with a dot are hidden."""
     root = folder.parent

@@ -38,6 +38,14 @@ def test_channels_days_threads_and_names(tmp_path: Path) -> None:
     assert reader.left_out == {"notices": 1, "messages without text": 1}
 
 
+def test_links_are_shown_as_slack_shows_them(tmp_path: Path) -> None:
+    text = (
+        "<!here|@here> <!channel> see <!subteam^S1|@team> at <!date^1514764800^{time}|10:00> in <#C1|general>"
+    )
+    (row,) = _read(tmp_path, {"c/2023-01-01.json": [{"ts": "1", "user": "U1", "text": text}]})
+    assert row["text"] == "@here @channel see @team at 10:00 in #general"
+
+
 def test_users_that_are_bots_are_no_people(tmp_path: Path) -> None:
     users = [{"id": "U1", "is_bot": True, "name": "build"}, {"id": "U2", "is_bot": False}]
     messages = [{"ts": user["id"], "user": user["id"], "text": "green"} for user in users]
@@ -138,6 +146,9 @@ def test_all_chats_with_ids_that_repeat(tmp_path: Path) -> None:
     chats = [(row["conversation_id"], row["metadata"]) for row in rows if row["record"] == "conversation"]
     assert chats == [TRIP, ("2", '{"id":2,"type":"personal_chat"}')]
     assert [row["utterance_id"] for row in rows if "utterance_id" in row] == ["77/2", "77/3", "2/2"]
+    assert [row["line"] for row in rows if "problem" in row] == [
+        5
+    ]  # the message that cannot be read, and nothing else
 
 
 def test_a_reply_to_another_chat_is_no_reply_here(tmp_path: Path) -> None:
@@ -145,3 +156,22 @@ def test_a_reply_to_another_chat_is_no_reply_here(tmp_path: Path) -> None:
     messages = [{**message, "id": 4}, message, {**message, "id": 6, "reply_to_peer_id": "channel8"}]
     chat = {"name": "n", "type": "private_group", "id": 1, "messages": messages}
     assert [row.get("reply_to") for row in _read(tmp_path, {"": chat})] == [None, "1/4", "1/4", None]
+
+
+def test_replies_of_mattermost_are_in_the_order_of_time_and_tell_bots_from_people(tmp_path: Path) -> None:
+    def said(user: str, at: int, **more: object) -> dict[str, object]:
+        return {"user": user, "message": str(at), "create_at": at, **more}
+
+    replies = [said("cy", 3), said("bot", 4, props={"from_webhook": "true"}), said("bob", 2), said("ann", 5)]
+    posts = [
+        {"team": "t", "channel": "c", **said("ann", 1), "replies": replies},
+        {"team": "t", "channel": "c", **said("dan", 9, type="system_join_channel")},
+    ]
+    (tmp_path / "x.jsonl").write_text(
+        "".join(json.dumps({"type": "post", "post": post}) + "\n" for post in posts)
+    )
+    reader = open_dump(tmp_path / "x.jsonl")
+    assert [(row["text"], row.get("is_person")) for row in rows_of(reader)] == [
+        *(("1", None), ("2", None), ("3", None), ("4", False), ("5", None))
+    ]
+    assert reader.left_out == {"notices": 1}

@@ -431,6 +431,18 @@ def test_a_speaker_that_is_an_object_is_named_by_its_id(write: Write) -> None:
     assert rows[2]["problem"] == "malformed_row"
 
 
+def test_a_person_that_is_an_object_is_named_by_its_id(write: Write) -> None:
+    turns = [{"sender": "user", "text": "hi"}, {"sender": "assistant", "text": "yes?"}]
+    path = write({"uuid": "c1", "account": {"uuid": "p1", "plan": None}, "messages": turns})
+    mapping = {"conversation": "uuid", "person": "account"}
+    assert said(path, mapping=mapping) == [("c1", "p1", "hi"), ("c1", "c1/assistant", "yes?")]
+
+
+def test_lists_are_not_taken_for_addressees(write: Write) -> None:
+    told = {"conversation_id": "c", "speaker": "ann", "text": "hi", "to": ["everyone"], "in_reply_to": []}
+    assert said(write(told, {**told, "text": "yo"})) == [("c", "ann", "hi"), ("c", "ann", "yo")]
+
+
 def test_a_file_may_be_one_conversation(write: Write, tmp_path: Path) -> None:
     path = write(*_SAID)
     mapping = {"conversation": "@file"}
@@ -479,3 +491,9 @@ def test_what_a_user_should_know_of_the_content_is_noted(write: Write) -> None:
     assert "no time is read, but 'arrival' looks like one" in notes and "read as Latin-1" in notes
     path = write(*({**row, "text": "café"} for row in rows))
     assert open_dump(path, mapping={"time": "arrival"}).all_notes() == []
+    asked = {"conversation_id": "c", "speaker": "ann", "message": "why?", "response": "so"}
+    (note,) = open_dump(write(asked)).all_notes()
+    assert (
+        "'response' is not read; if it holds what another side said, --map text=message+response reads"
+        in note
+    )
