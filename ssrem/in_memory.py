@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _READING = ("format", "encoding", "time_format")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Conversations:
     """The tables of conversations, as the function `conversations` returns them.
 
@@ -123,18 +123,7 @@ def conversations(
 
     if not_installed("polars"):
         raise SsremError(f"conversations are read into frames of Polars; {way_out('polars')}")
-    if speakers not in ("auto", "person", "conversation"):
-        raise DumpError(f"speakers={speakers!r}: it is auto, person or conversation")
-    if unknown := [name for name in reading if name not in _READING]:
-        known = (*(conversations.__kwdefaults__ or ()), *_READING)
-        raise DumpError(f"{unknown[0]}=…: there is no such argument{did_you_mean(unknown[0], known)}")
-    for name, number in (("context_turns", context_turns), ("seed", seed)):
-        if not isinstance(number, Integral):
-            raise DumpError(f"{name}={number!r}: it is a whole number")
-    if not isinstance(max_quarantine, Real) or not 0 <= max_quarantine <= 1:
-        raise DumpError(f"max_quarantine={max_quarantine!r}: it is a share from 0 to 1")
-    if isinstance(not_people, str):
-        raise DumpError(f"not_people={not_people!r}: it is a list of names, such as [{not_people!r}]")
+    _check(speakers, not_people, max_quarantine, {"context_turns": context_turns, "seed": seed}, reading)
     settings = TableSettings(seed=int(seed), context_turns=int(context_turns), addressees=addressees)
     with temporary_folder() as scratch, duckdb.connect() as connection:
         connection.execute("SET temp_directory = $folder", {"folder": f"{scratch}/spill"})
@@ -180,6 +169,33 @@ def conversations(
         for note in notes:
             warnings.warn(note, stacklevel=2)
         return Conversations(frames, load_candidates(connection, ["conversations"]), notes)
+
+
+def _check(
+    speakers: str,
+    not_people: Sequence[str],
+    max_quarantine: float,
+    numbers: Mapping[str, int],
+    reading: Mapping[str, Any],
+) -> None:
+    """Raise DumpError if an argument of `conversations` is of another kind than it has to be."""
+    if speakers not in ("auto", "person", "conversation"):
+        raise DumpError(f"speakers={speakers!r}: it is auto, person or conversation")
+    if unknown := [name for name in reading if name not in _READING]:
+        known = (*(conversations.__kwdefaults__ or ()), *_READING)
+        raise DumpError(f"{unknown[0]}=…: there is no such argument{did_you_mean(unknown[0], known)}")
+    for name, number in numbers.items():
+        if not isinstance(number, Integral):
+            raise DumpError(f"{name}={number!r}: it is a whole number")
+    if not isinstance(max_quarantine, Real) or not 0 <= max_quarantine <= 1:
+        raise DumpError(f"max_quarantine={max_quarantine!r}: it is a share from 0 to 1")
+    listed = isinstance(not_people, Sequence) and not isinstance(not_people, str)
+    if not listed or not all(isinstance(name, str) for name in not_people):
+        example = not_people if isinstance(not_people, str) else "Bot"
+        raise DumpError(f"not_people={not_people!r}: it is a list of names, such as [{example!r}]")
+    for name, value in reading.items():
+        if not isinstance(value, str | None):
+            raise DumpError(f"{name}={value!r}: it is a text")
 
 
 def _left_out(rejected: Landed, max_quarantine: float) -> str | None:

@@ -40,6 +40,9 @@ class Model:
             if "encoder" not in kind.settings_model.model_fields:
                 raise EvaluatorError(f"{name} takes no encoder; leave it out")
             settings["encoder"] = encoder
+        settings = {
+            key: value.item() if isinstance(value, np.generic) else value for key, value in settings.items()
+        }
         route([name], settings)
         self._set(name, settings, encoder)
         if not kind.learns_from:
@@ -123,11 +126,12 @@ def load(where: Path | str = "ssrem") -> Model:
             f"{where} is a file; ssrem evaluators import {where} --home HOME adds what was exported, and "
             "ssrem.load('HOME/models/NAME/VERSION') loads it"
         )
+    where = str(where)
     if where not in EVALUATORS and not Path(where).exists():
-        near = did_you_mean(str(where), packaged())
+        near = did_you_mean(where, packaged())
         raise EvaluatorError(f"{where} is neither a folder nor a name{near or f'; {_trained()}'}")
     if where in EVALUATORS and where not in packaged() and not Path(where).exists():
-        if evaluator_class(str(where)).learns_from:
+        if evaluator_class(where).learns_from:
             raise EvaluatorError(f"{where} does not come trained; {_trained()}")
         raise EvaluatorError(f"{where} needs no training; use ssrem.Model({where!r})")
     # A folder with a saved evaluator takes precedence over a packaged evaluator of the same name.
@@ -193,7 +197,7 @@ def _sample(item: Any, where: str) -> Sample:
         raise _shape(f"{where} is {item!r:.60}")
     context, response, reference = (*item, None)[:3]
     try:
-        before = turns(_listed(context))
+        before = turns(None if _is_null(context) else _listed(context))
     except ValueError:
         raise _shape(f"{where}: the context is {context!r:.60}") from None
     reference, response = None if _is_null(reference) else reference, "" if _is_null(response) else response

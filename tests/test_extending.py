@@ -222,6 +222,25 @@ def test_a_score_outside_the_range_is_an_error(tmp_path: Path) -> None:
         evaluator_class("new-words")().score([Sample(("we like tea",), "we like coffee")])
 
 
+@pytest.mark.parametrize("value", ["inf", "nan"])
+def test_a_score_that_is_no_number_is_an_error_without_a_reason(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "page" / EXAMPLES["An evaluator"].path
+    edited(path, "(0.0, 1.0)", '(0.0, float("inf"))')
+    edited(path, "return MetricScores(", f"return MetricScores(float('{value}') * ")
+    with pytest.raises(
+        EvaluatorError, match=rf"^new-words gave the score {value} for 'we like coffee'; give a number"
+    ):
+        evaluator_class("new-words")().score([Sample(("we like tea",), "we like coffee")])
+
+
+def test_a_class_with_another_name_than_it_is_registered_under_is_refused(tmp_path: Path) -> None:
+    edited(tmp_path / "page" / EXAMPLES["An evaluator"].path, '"new-words"', '"length"')
+    with pytest.raises(
+        EvaluatorError, match="is registered as 'new-words', but its `name` is 'length'; make them equal"
+    ):
+        evaluator_class("new-words")
+
+
 def test_a_package_that_lacks_a_module_breaks_nothing_but_its_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

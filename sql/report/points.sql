@@ -1,4 +1,5 @@
--- One row is a response with its mean human score and the score of an evaluator in use, without ground truth unless it is compared.
+-- One row is a response with its mean human score and the score of an evaluator in use, without ground truth unless it
+-- is compared.
 SELECT s.evaluator, s.version, s.dataset, h.criterion, s.response_id, h.score AS human, h.raters, s.part, s.score
 FROM overall_scores AS s
 INNER JOIN evaluators AS e USING (evaluator, version)

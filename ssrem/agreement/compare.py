@@ -118,6 +118,8 @@ def paired_bootstrap(
     systems unless the view forces it. known: a cache for calls that differ only in first and second, so that each
     evaluator is resampled once and not once per pair. ValueError for infinite scores and labels of another length.
     """
+    if resamples < 1:
+        raise ValueError(f"{resamples} resamples; give 1 or more")
     values, missing = columns(first, second, human)
     usable, y = complete(first, second, human), values[:, 2]
     if len(contexts) != len(usable):
@@ -172,11 +174,12 @@ def perm_both(
     exchangeable: both are standardised, and a permutation swaps the two scores of each response, that is of each system
     for each input, with probability ½. p = (k + 1) / (permutations + 1) for k permutations with a difference at least
     as large in size. level: 'segment' pools all responses; 'system' takes the means by `systems` (n,), refused below
-    five. ValueError for an unknown measure, for accuracy at segment level, whose ties need calibration (use
+    five. ValueError for an unknown measure or level, for accuracy at segment level, whose ties need calibration (use
     `paired_bootstrap`), for infinite scores, and for labels of another length.
     """
-    if measure not in ROW_COEFFICIENTS:
-        raise ValueError(f"no measure {measure!r}; the measures are {', '.join(ROW_COEFFICIENTS)}")
+    View(measure, level)  # ValueError if one is unknown
+    if permutations < 1:
+        raise ValueError(f"{permutations} permutations; give 1 or more")
     if measure == "accuracy" and level == "segment":
         raise ValueError(
             "accuracy with calibrated ties is compared by a paired bootstrap, not by permutation"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import atanh, copysign, exp, lgamma, sqrt, tanh
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,12 +112,18 @@ class ScoredResponses:
 
 @dataclass(frozen=True)
 class View:
-    """Which figure to compute. grouping: at segment level only; force: at system level, even with few systems."""
+    """Which figure to compute. grouping: at segment level only; force: at system level, even with few systems.
+    ValueError for an unknown measure, level or grouping."""
 
     measure: Measure = "spearman"
     level: Level = "segment"
     grouping: Grouping = "pooled"
     force: bool = False
+
+    def __post_init__(self) -> None:
+        for name, known in (("measure", Measure), ("level", Level), ("grouping", Grouping)):
+            if (value := getattr(self, name)) not in get_args(known):
+                raise ValueError(f"no {name} {value!r}; the {name}s are {', '.join(get_args(known))}")
 
 
 @dataclass(frozen=True)
@@ -185,17 +191,10 @@ def numbered(labels: Keys, n: int, of: str) -> tuple[list[str], Integers]:
         raise ValueError(f"{len(labels)} {of} do not fit {n} scores")
     if any(label is None for label in labels):
         raise ValueError(f"some of the {of} are None: leave those responses out, or name them")
-    names, codes = _numbered(tuple(map(str, labels)))
-    return list(names), codes
-
-
-@lru_cache(maxsize=16)  # all figures of a set have the same few labels
-def _numbered(texts: tuple[str, ...]) -> tuple[tuple[str, ...], Integers]:
-    names = tuple(sorted(set(texts)))
+    texts = list(map(str, labels))
+    names = sorted(set(texts))
     place = {name: code for code, name in enumerate(names)}
-    codes = np.array([place[text] for text in texts], dtype=np.int64)
-    codes.flags.writeable = False
-    return names, codes
+    return names, np.array([place[text] for text in texts], dtype=np.int64)
 
 
 def chosen_labels(labels: Keys, rows: NDArray[np.bool_]) -> list[Any]:
@@ -407,51 +406,26 @@ def calibrated_accuracy(
         return None
     if pairs > MAX_PAIRS:
         raise ValueError(f"{pairs} pairs are more than {MAX_PAIRS}: compare by context")
-    ordered = _ordered_pairs(scores.tobytes(), codes.tobytes())
-    place = np.unique(human, return_inverse=True)[1].astype(np.int32)
-    by_human = np.sign(place[ordered.one] - place[ordered.other])
-    alike, tied = ordered.sign == by_human, by_human == 0
+    one, other = pairs_within(codes)
+    order = np.argsort(np.abs(scores[one] - scores[other]))
+    one, other = one[order], other[order]  # by ascending distance of their scores
+    difference, group = scores[one] - scores[other], codes[one]
+    distance = np.abs(difference)
+    last = np.flatnonzero(np.append(distance[1:] != distance[:-1], True))  # of the pairs of each distance
+    by_human = np.sign(human[one] - human[other])
+    alike, tied = np.sign(difference) == by_human, by_human == 0
     # Once ε reaches a pair's distance, scores tie it: it agrees if people tie it, no longer if both ordered it alike.
     gain = tied.astype(np.int64) - alike
-    sizes = np.bincount(ordered.group)
+    sizes = np.bincount(group)
     used = sizes > 0
     if len(np.unique(sizes[used])) > 1:  # groups count the same, so a pair of a large one counts less
-        gain = gain / sizes[ordered.group]
-    gains = np.append(0, np.round(np.cumsum(gain)[ordered.last], 9))  # a rounding error is no gain
+        gain = gain / sizes[group]
+    gains = np.append(0, np.round(np.cumsum(gain)[last], 9))  # a rounding error is no gain
     best = int(np.argmax(gains))
-    within = int(ordered.last[best - 1]) + 1 if best else int((ordered.distance == 0).sum())
-    agreeing = np.bincount(ordered.group, np.append(tied[:within], alike[within:]))
-    epsilon = float(ordered.distance[within - 1]) if best else 0.0
+    within = int(last[best - 1]) + 1 if best else int((distance == 0).sum())
+    agreeing = np.bincount(group, np.append(tied[:within], alike[within:]))
+    epsilon = float(distance[within - 1]) if best else 0.0
     return float((agreeing[used] / sizes[used]).mean()), epsilon, int(used.sum())
-
-
-@dataclass(frozen=True)
-class _OrderedPairs:
-    """All pairs (p,) of responses of the same group, by ascending distance of their scores. one, other: the rows of the
-    two; sign: of the score of `one` minus that of `other`; last: the place of the last pair of each distinct distance.
-    """
-
-    one: NDArray[np.int32]
-    other: NDArray[np.int32]
-    group: NDArray[np.int32]
-    sign: NDArray[np.int32]
-    distance: Floats
-    last: Integers
-
-
-# Kept, because an evaluator is compared with several human scores in the same groups, of up to three kinds.
-@lru_cache(maxsize=3)
-def _ordered_pairs(scores: bytes, groups: bytes) -> _OrderedPairs:
-    """Pairs within groups, by distance of scores. scores: bytes of float64 (n,); groups: bytes of int64 (n,)."""
-    x, codes = np.frombuffer(scores), np.frombuffer(groups, dtype=np.int64)
-    one, other = pairs_within(codes)
-    difference = x[one] - x[other]
-    order = np.argsort(np.abs(difference))
-    one, other, difference = one[order], other[order], difference[order]
-    distance = np.abs(difference)
-    last = np.flatnonzero(np.append(distance[1:] != distance[:-1], True))
-    numbers = [of.astype(np.int32) for of in (one, other, codes[one], np.sign(difference))]
-    return _OrderedPairs(numbers[0], numbers[1], numbers[2], numbers[3], distance, last)
 
 
 def pair_count(groups: Integers) -> int:

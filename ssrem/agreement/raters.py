@@ -88,9 +88,12 @@ def krippendorff_alpha(ratings: Any, scale: Scale) -> RaterFigure:
 
     scale: the distance of two values: nominal: equal or not; ordinal: the square of the number of ratings between them;
     interval: the square of their difference. Units with one rating tell nothing about agreement and are left out. No
-    value where no unit has two ratings, or all ratings are the same. ValueError if the ratings are not a table, or one
-    is infinite. The package krippendorff gives the same values, but needs memory for units times distinct ratings².
+    value where no unit has two ratings, or all ratings are the same. ValueError for another scale, if the ratings are
+    not a table, or if one is infinite. The package krippendorff gives the same values, but needs memory for units times
+    distinct ratings².
     """
+    if scale not in get_args(Scale):
+        raise ValueError(f"no scale {scale!r}; the scales are {', '.join(get_args(Scale))}")
     table, name = checked(ratings), f"alpha_{scale}"
     raters, units = _raters_and_units(table)
     if units == 0:

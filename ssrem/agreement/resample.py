@@ -44,8 +44,6 @@ JACKKNIFE_GROUPS = 200
 
 _CELLS = 250_000
 """Resamples times responses in a block: few enough to stay in the caches of a CPU."""
-_KEPT_CELLS = 2_000_000
-"""Largest number of resamples times responses for which draws and their results are kept for reuse: 16 MB."""
 _FEW = 64
 """Up to this many distinct values, the weight of each is summed by a product of matrices."""
 _ROUNDING = 1e-12
@@ -87,7 +85,7 @@ def weighted_pearson(x: Floats, y: Floats, contexts: Integers) -> Weighted:
 def weighted_spearman(x: Floats, y: Floats, contexts: Integers) -> Weighted:
     """Spearman's ρ in [-1, 1], ties at their mean rank, as a function of weights of contexts."""
     order = np.argsort(x, kind="stable")
-    ranked = _ranked(x[order].tobytes(), contexts[order].tobytes())
+    ranked = _ranked(x[order], contexts[order])
     mass_y, place_y = _masses(y, contexts)
     of_y = place_y[order]
 
@@ -102,32 +100,19 @@ def weighted_spearman(x: Floats, y: Floats, contexts: Integers) -> Weighted:
     return coefficient
 
 
-# Kept: ranks of all responses and of those of each of some systems, 16 MB each at most for one set of draws.
-@lru_cache(maxsize=16)
-def _ranked(values: bytes, contexts: bytes) -> Callable[[Floats], tuple[Floats, Floats]]:
+def _ranked(x: Floats, contexts: Integers) -> Callable[[Floats], tuple[Floats, Floats]]:
     """Function from weights (r, contexts) to each response's rank times its weight (r, n), and to the sum of squared
-    deviations of the ranks from their mean (r,).
-
-    values: bytes of float64 (n,), ascending; contexts: bytes of int64 (n,). An evaluator's scores are compared with
-    several human scores in turn, by the same draws, so the results of these draws are kept for the next comparison.
-    """
-    x, taken = np.frombuffer(values), np.frombuffer(contexts, dtype=np.int64)
+    deviations of the ranks from their mean (r,). x (n,): ascending."""
     begins = np.flatnonzero(np.append(True, x[1:] != x[:-1]))
     ends = np.append(begins[1:], len(x))
     first, last = np.repeat(begins, ends - begins), np.repeat(ends, ends - begins)
-    kept: dict[int, tuple[Floats, tuple[Floats, Floats]]] = {}
 
     def ranks(weights: Floats) -> tuple[Floats, Floats]:
-        if id(weights) in kept:
-            return kept[id(weights)][1]
-        own = weights[:, taken]
+        own = weights[:, contexts]
         below, untied = _running(own), len(begins) == len(x)
         rank = below[:, :-1] + below[:, 1:] if untied else below[:, first] + below[:, last]
         masses = own if untied else below[:, ends] - below[:, begins]
-        found = rank * own / 2, _squared_ranks(masses, below[:, -1])
-        if not weights.flags.writeable:  # one of the draws that are kept, see `_kept_draws`
-            kept[id(weights)] = weights, found
-        return found
+        return rank * own / 2, _squared_ranks(masses, below[:, -1])
 
     return ranks
 
@@ -373,28 +358,12 @@ def evaluated(statistic: Weighted, blocks: Iterator[Floats]) -> Floats:
 def context_draws(contexts: Integers, resamples: int, seed: int) -> Iterator[Floats]:
     """Yield weights (r, contexts) in blocks, `resamples` rows in all: how often each context is drawn, with
     replacement. contexts: the context of each response (n,), a number from 0."""
-    count, step = int(contexts.max(initial=-1)) + 1, _rows(len(contexts))
-    if resamples * len(contexts) <= _KEPT_CELLS:
-        yield from _kept_draws(count, resamples, seed, step)
-    else:
-        yield from _draws(count, resamples, seed, step)
-
-
-@lru_cache(maxsize=2)  # all figures of a set resample the same contexts
-def _kept_draws(count: int, resamples: int, seed: int, step: int) -> list[Floats]:
-    """The blocks of `_draws`, read-only because they are kept for further figures."""
-    blocks = list(_draws(count, resamples, seed, step))
-    for block in blocks:
-        block.flags.writeable = False
-    return blocks
-
-
-def _draws(count: int, resamples: int, seed: int, step: int) -> Iterator[Floats]:
-    times = _times_drawn(count, resamples, seed)
+    times = _times_drawn(int(contexts.max(initial=-1)) + 1, resamples, seed)
+    step = _rows(len(contexts))
     yield from (times[start : start + step].astype(np.float64) for start in range(0, resamples, step))
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=1)  # all figures of a set resample the same contexts
 def _times_drawn(count: int, resamples: int, seed: int) -> NDArray[np.uint16]:
     """How often each of `count` contexts is drawn in each resample, (resamples, count)."""
     draw = np.random.default_rng(seed)

@@ -247,7 +247,7 @@ def train_word2vec(
         if len(model.wv) < 2:
             raise EvaluatorError(
                 f"{WORD2VEC}: {len(texts)} texts have {len(model.wv)} words that occur {min_count} times or more; "
-                f"give more text or a ready encoder (--encoder {GLOVE})"
+                f"give more text or a ready encoder ({GLOVE})"
             )
         model.train(
             corpus_file=str(corpus),
@@ -271,7 +271,7 @@ def _download(name: str) -> WordVectors:
     except (OSError, ValueError, KeyError, AssertionError, IndexError) as error:
         raise EvaluatorError(
             f"encoder {name}: gensim's downloader could not fetch it ({one_line(error)}); "
-            f"connect to a network, or use --encoder {GLOVE}, {WORD2VEC} or file:PATH"
+            f"connect to a network, or use the encoder {GLOVE}, {WORD2VEC} or file:PATH"
         ) from error
     return read_vectors(path)
 

@@ -93,14 +93,15 @@ DEFAULT_EVALUATORS = ("ssrem", "rsrem")
 def check_name(name: str) -> None:
     """Raise EvaluatorError if no evaluator has this name, with similar names or else all; no evaluator is imported."""
     if name not in EVALUATORS:
-        hint = did_you_mean(name, EVALUATORS) or f"; the evaluators are {', '.join(EVALUATORS)}"
+        hint = did_you_mean(str(name), EVALUATORS) or f"; the evaluators are {', '.join(EVALUATORS)}"
         raise EvaluatorError(f"no evaluator {name!r}{hint}")
 
 
 def evaluator_class(name: str) -> type[Evaluator]:
     """The class registered under `name`.
 
-    EvaluatorError for an unknown name; SsremError if a module that the class needs is not installed.
+    EvaluatorError for an unknown name, or if a package registers a class that has another `name`; SsremError if a
+    module that the class needs is not installed.
     """
     check_name(name)
     try:
@@ -109,6 +110,10 @@ def evaluator_class(name: str) -> type[Evaluator]:
         if missing := not_installed(*BEST_PACKAGED.get(name, ())):
             raise EvaluatorError(f"{name} needs {way_out(*missing)}") from error
         raise
+    if evaluator.name != name:
+        raise EvaluatorError(
+            f"{EVALUATORS[name]} is registered as {name!r}, but its `name` is {evaluator.name!r}; make them equal"
+        )
     return evaluator
 
 

@@ -223,7 +223,7 @@ class SSREM(Bilinear):
     learns_on: ClassVar[tuple[type[Encoder], type[Encoder]]] = (WordAverage, LearnedTable)
     """The class of its encoder before learning, and the class after learning."""
     unfit: ClassVar[str] = (
-        "learns the rows of a table, and {} has none: give --encoder wordllama, glove-6b-50d, word2vec or a file of "
+        "learns the rows of a table, and {} has none: give the encoder wordllama, glove-6b-50d, word2vec or a file of "
         "vectors, or train ssrem-paper, whose encoder stays as it is"
     )
     """Error message for an encoder of another class."""
@@ -284,7 +284,7 @@ class SSREMMiniLM(SSREM):
     default_encoder: ClassVar[str | None] = MINILM
     learns_on: ClassVar[tuple[type[Encoder], type[Encoder]]] = (Transformer, AdaptedTransformer)
     unfit: ClassVar[str] = (
-        "learns adapters of a transformer, and {} is none: give --encoder all-minilm-l6-v2, hf:NAME or a model's "
+        "learns adapters of a transformer, and {} is none: give the encoder all-minilm-l6-v2, hf:NAME or a model's "
         "folder, or train ssrem, which learns a table"
     )
 

@@ -78,7 +78,7 @@ class Metric(Evaluator):
         """Scores of a batch of samples that lack nothing, in order; each is finite, or NaN with a reason.
 
         No score may depend on the other samples. A context may be empty. `compute` raises EvaluatorError for a score
-        that is outside `range` by more than rounding.
+        that is infinite, NaN without a reason, or outside `range` by more than rounding.
         """
 
     @property
@@ -101,6 +101,12 @@ class Metric(Evaluator):
             values[rows], truncated[rows] = self._in_range(given), scored.truncated
             for row, reason in zip(rows, scored.reasons, strict=False):  # empty if all values are numbers
                 reasons[row] = reason
+            for row in rows:
+                if not math.isfinite(values[row]) and not (reasons[row] and math.isnan(values[row])):
+                    raise EvaluatorError(
+                        f"{self.name} gave the score {values[row]} for {samples[row].response!r:.60}; give a number, "
+                        "or NaN with a reason"
+                    )
         return Scores.of(truncated, reasons, **{self.parts[0]: values})
 
     def save(self, folder: Path) -> None:

@@ -165,8 +165,9 @@ def checked_mapping(
                 f"{', '.join(fields)}"
             )
         texts = columns.split("+") if isinstance(columns, str) and field not in SIGNS else columns
-        checked[field] = (texts,) if isinstance(texts, str) else tuple(texts)
-        if not all(checked[field]):
+        names = (texts,) if isinstance(texts, str) else texts
+        checked[field] = tuple(names) if isinstance(names, Sequence) else ()
+        if not checked[field] or not all(isinstance(name, str) and name for name in checked[field]):
             raise error(f"--map {field}={columns}: write FIELD=COLUMN or FIELD=COLUMN+COLUMN")
     return checked
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,6 +40,10 @@ def reader_of(data: Any, columns: Columns | None, reading: Mapping[str, Any], fo
 
     columns: field → column or columns. reading: further arguments of `open_dump`. DumpError for data of another shape.
     """
+    if not isinstance(columns, Mapping | None):
+        raise DumpError(
+            f"columns={columns!r:.60}: it is a mapping of fields to columns, such as {{'text': 'body'}}"
+        )
     fields = checked_mapping(columns)
     if not isinstance(data, str | Path):
         data, format = _written(data, FieldNames(fields), folder / _FILE)
@@ -95,9 +100,11 @@ def _rows(data: Any, layout: FieldNames) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of JSON lines, each of which is a conversation or a message."""
     if isinstance(data, bytes) or not isinstance(data, Iterable):
         raise _shape(f"the data are {_called(data)}")
-    number = 0
+    number, ids = 0, dict[str, object]()
     for number, item in enumerate(data, 1):
         id, messages = (item, data[item]) if isinstance(data, Mapping) else (number, item)
+        if (other := ids.setdefault(str(id), id)) != id:
+            raise DumpError(f"the conversations {other!r} and {id!r} have the same id as text; rename one")
         if isinstance(messages, dict) and not isinstance(data, Mapping):
             yield _message(messages, layout, f"row {number}")
         elif isinstance(messages, Sequence) and not isinstance(messages, str | bytes):
@@ -126,8 +133,10 @@ def _message(message: Any, layout: FieldNames, where: str) -> dict[str, Any]:
     if not isinstance(message, dict):
         raise _shape(f"{where} is {_called(message)}")
     for name in layout.plan(tuple(message)).sources.get("text", ()):
-        if not isinstance(message[name], str | list | dict | None):
-            raise DumpError(f"{where}: the text is {_called(message[name])}, not a string")
+        text = message[name]
+        missing = text is None or (isinstance(text, float) and math.isnan(text))
+        if not missing and not isinstance(text, str | list | dict):
+            raise DumpError(f"{where}: the text is {_called(text)}, not a string")
     return message
 
 

@@ -224,6 +224,7 @@ def test_what_was_left_out_is_a_warning() -> None:
         ([[("Ann", ""), ("Ben", "Hi")]], r"1 of 2 messages cannot be used: 1 no_text; such as data row 1"),
         ([{"a": 1}], r"no key is known as conversation or speaker or text; the keys are a; .*columns={"),
         ([{"conversation": 1, "speaker": 2, "text": 3}], "row 1: the text is 3, of type int"),
+        ({1: TALK, "1": TALK}, "the conversations 1 and '1' have the same id as text; rename one"),
         (pl.DataFrame({"x": [1]}), "no column is known as .* or text; the columns are x"),
         (pl.DataFrame({"conversation": [1], "speaker": ["a"], "text": [3]}), "'text' .* of type int64, not texts"),
         (pd.DataFrame({"conversation": [1, 1], "speaker": ["a", "b"], "text": [3, "a"]}), "several types"),
@@ -256,6 +257,10 @@ ROWS = [{"conversation": 1, "speaker": who, "text": text} for who, text in TALK]
         ({"encoding": "foo"}, "^encoding='foo': there is no such encoding"),
         ({"time_format": "%q %d"}, "^time_format='%q %d': "),
         ({"format": "slack"}, r"is not slack but looks like \w+; leave out format=… or give format='\w+'$"),
+        ({"columns": ["text"]}, r"^columns=\['text'\]: it is a mapping of fields to columns"),
+        ({"columns": {"text": 1}}, "write FIELD=COLUMN"),
+        ({"time_format": 3}, "^time_format=3: it is a text"),
+        ({"not_people": None}, r"^not_people=None: it is a list of names, such as \['Bot'\]"),
         ({"sead": 1}, "^sead=…: there is no such argument; did you mean seed"),
         ({"seed": "x"}, "^seed='x': it is a whole number"),
         ({"context_turns": "5"}, "^context_turns='5': it is a whole number"),
@@ -287,6 +292,12 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
         ssrem.conversations(TALKS, **wrong)
 
 
+def test_a_text_that_is_nan_is_missing_and_conversations_are_compared_by_identity() -> None:
+    with pytest.warns(UserWarning, match="1 of 6 messages cannot be used: 1 no_text"):
+        data = ssrem.conversations([[*TALK, ("Ann", float("nan"))]], max_quarantine=1)
+    assert len(data.frames["utterances"]) == len(TALK) and data in {data}
+
+
 def test_a_model_scores_saves_and_loads(tmp_path: Path) -> None:
     pairs = [
         ("Do you like movies?", "I love them."),
@@ -297,8 +308,10 @@ def test_a_model_scores_saves_and_loads(tmp_path: Path) -> None:
     assert np.array_equal(ssrem.load(tmp_path).score(pairs), packaged.score(pairs))
     as_dicts = [{"context": pair[0], "response": pair[1], "reference": None} for pair in pairs]
     assert np.isfinite(packaged.score(as_dicts)).all()
+    assert ssrem.load(Path("ssrem")).evaluator.signature == packaged.evaluator.signature
     length = ssrem.Model("length")
     assert length.score(pairs[:1]).shape == (1,)
+    assert ssrem.SSREM(seed=np.int64(2)).settings == {"seed": 2}
     judge = ssrem.Model("judge", model="m", base_url="http://localhost:1/v1")
     judge.save(tmp_path / "judge")
     assert ssrem.load(tmp_path / "judge").evaluator.signature == judge.evaluator.signature
@@ -330,7 +343,7 @@ def test_frames_are_scored() -> None:
     arrays = pd.DataFrame({**rows, "context": [np.array(turns) for turns in rows["context"]]})
     for data in (pd.DataFrame(rows), arrays, pl.DataFrame(rows), pa.table(rows), arrays.to_numpy()):
         assert np.array_equal(model.score(data), [np.nan, 1], equal_nan=True)
-    assert np.isnan(model.score([("Hi!", "Yes", float("nan"))])).all()
+    assert np.isnan(model.score([("Hi!", "Yes", float("nan")), (float("nan"), "Yes")])).all()
     unanswered = pd.DataFrame({"context": ["Hi!", "Hi!"], "response": ["Yes", None]})
     assert np.isnan(ssrem.Model("length").score(unanswered)).tolist() == [False, True]
     assert model.score(pd.Series([("Hi!", "Yes", "Yes")])).tolist() == [1]

@@ -145,6 +145,11 @@ def test_what_cannot_be_compared_says_why() -> None:
     for view in (View(level="system"), View(grouping="system")):
         with pytest.raises(ValueError, match="needs the system"):
             paired_bootstrap(GOOD, BAD, HUMAN, CONTEXTS, **{**settings, "view": view})
+    with pytest.raises(ValueError, match="0 resamples; give 1 or more"):
+        paired_bootstrap(GOOD, BAD, HUMAN, CONTEXTS, **{**settings, "resamples": 0})
+    for wrong in ({"level": "turn"}, {"grouping": "dialogue"}, {"measure": "rho"}):
+        with pytest.raises(ValueError, match=f"no {next(iter(wrong))} "):
+            View(**wrong)
     turns = [("hello", f"turn {code}") for code in CONTEXTS]  # contexts may be turns
     one, other = (paired_bootstrap(GOOD, BAD, HUMAN, of, **settings).p for of in (turns, CONTEXTS))
     assert one == other is not None
@@ -246,6 +251,8 @@ def test_what_cannot_be_tested_says_why() -> None:
     assert outcome(FIRST[few], SECOND[few], TEN[few], **at)[0] == "too_few_systems"
     refused: Any = {"paired bootstrap": {"measure": "accuracy"}, "needs the system": {"level": "system"}}
     refused["no measure 'spearmann'; the measures are "] = {"measure": "spearmann"}
+    refused["no level 'systems'; the levels are segment, system"] = {"level": "systems"}
+    refused["0 permutations; give 1 or more"] = {"permutations": 0}
     for message, how in refused.items():
         with pytest.raises(ValueError, match=message):
             perm_both(FIRST, SECOND, TEN, **how, seed=0)

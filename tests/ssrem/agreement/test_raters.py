@@ -84,6 +84,11 @@ def test_alpha_is_that_of_the_library(rows: Any) -> None:
             assert agreement.value == pytest.approx(expected, abs=1e-9)
 
 
+def test_a_scale_that_alpha_does_not_have_is_refused() -> None:
+    with pytest.raises(ValueError, match="no scale 'ratio'; the scales are nominal, ordinal, interval"):
+        krippendorff_alpha([[1, 2], [1, 2]], "ratio")  # type: ignore[arg-type]
+
+
 def test_fleiss_example_and_what_has_no_kappa() -> None:
     table = np.array([np.repeat(np.arange(5.0), row) for row in SUBJECTS]).T
     agreement = fleiss_kappa(table)

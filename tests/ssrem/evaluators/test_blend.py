@@ -16,7 +16,7 @@ import pytest
 from ssrem.agreement.correlate import spearman
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import EVALUATORS, PACKAGED, load_evaluator
-from ssrem.evaluators.base import Evaluator, EvaluatorSettings
+from ssrem.evaluators.base import Evaluator, EvaluatorSettings, Scores
 from ssrem.evaluators.baselines import Length
 from ssrem.evaluators.blend import (
     Blend,
@@ -381,13 +381,15 @@ def test_scores_do_not_depend_on_neighbours(monkeypatch: pytest.MonkeyPatch) -> 
     assert blend.score([]).shape == (0,)
 
 
-def test_what_a_part_cut_is_truncated_and_a_reference_is_not_read() -> None:
+def test_what_a_part_cut_is_truncated_and_a_reference_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     blend = usual()
     scores = blend.compute([Sample((), "1 2 cut"), Sample((), "1 2"), Sample((), "1 2", "0 0")])
     assert scores.truncated.tolist() == [True, False, False]
     assert scores.f[1] == scores.f[2] and np.isnan(scores.g).all() and np.isnan(scores.h).all()
+    nothing = Scores.of(np.zeros(2, dtype=bool), f=np.array([np.nan, 1.0]))
+    monkeypatch.setattr(Number, "compute", lambda *_: nothing)
     with pytest.raises(EvaluatorError, match="part good gives no number for 1 of 2 samples"):
-        blend.score([Sample(("hi",), "nan 1"), Sample(("hi",), "1 1")])
+        blend.score([Sample(("hi",), "3 1"), Sample(("hi",), "1 1")])
 
 
 def test_score_candidates_equals_score(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,5 +148,5 @@ def test_settings_and_encoders_that_it_cannot_have() -> None:
     with pytest.raises(EvaluatorError, match="share: input should be less than or equal to 1"):
         SSREMSettings(share=1.5)
     letters = load_encoder("glove-6b-50d+wordllama")
-    with pytest.raises(EvaluatorError, match=r"has none: give --encoder wordllama.*or train ssrem-paper"):
+    with pytest.raises(EvaluatorError, match=r"has none: give the encoder wordllama.*or train ssrem-paper"):
         SSREM(encoder=letters)

@@ -149,6 +149,8 @@ def test_ground_truth_is_kept_if_asked_for_and_from_then_on(copy: Warehouse, mad
     changed = {p.key.evaluator for p in before if p.table == "agreement" and now[p.address] != p.run}
     assert changed == {"cosine", "length", "rsrem", "ssrem"}
     assert copy.query("SELECT DISTINCT n FROM comparisons") == [(30,)]
+    points = f"SELECT DISTINCT count(*) FROM ({statement('report/points')}) GROUP BY evaluator, criterion"
+    assert copy.query(points) == [(30,)]
     assert correlate_landed("people", [], root) is False, "the set keeps its options"
 
 
