@@ -49,7 +49,7 @@ SLOW = {
     "ssrem study attacks",
     "ssrem ingest dump.jsonl --retrain",
     "ssrem correlate scores.csv --map context=history response=answer score=Overall",
-    "ssrem validate human_eval.json",
+    "ssrem validate human_eval.json --evaluator ssrem",
     "ssrem correlate a.csv --map context=history response=answer score.overall=r1+r2+r3",
     "ssrem correlate b.tsv --map context=ctx response=hyp score=Fluency+Relevance separator='|||'",
     "ssrem run chats.csv --annotations d.csv --map speaker=who text=said context=before response=answer score=stars",

@@ -59,15 +59,17 @@ def share_above(
     f: Mapping[str, Floats],
 ) -> tuple[float | None, float | None, float | None, int]:
     """Mean share of a response's negatives, of all kinds, that score below the true response, with the ends of its
-    normal 95% interval and the number of responses. Ties count half. A copied context is no negative. f: as
-    `identification` takes it."""
+    normal 95% interval, cut to [0, 1], and the number of responses. Ties count half. A copied context is no
+    negative. f: as `identification` takes it."""
     truth = f["GT"]
     negatives = [values for kind, values in f.items() if kind not in ("GT", CONTEXT_ATTACK)]
     difference = truth - np.concatenate(negatives, axis=1) if negatives else np.empty((len(truth), 0))
     known = ~np.isnan(difference)
     some = known.any(axis=1)
     wins = np.where(known, np.heaviside(difference, 0.5), 0.0).sum(axis=1)
-    return *mean_interval(wins[some] / known[some].sum(axis=1)), int(some.sum())
+    share, *ends = mean_interval(wins[some] / known[some].sum(axis=1))
+    low, high = (None if end is None else min(max(end, 0.0), 1.0) for end in ends)
+    return share, low, high, int(some.sum())
 
 
 _CHUNK = 2_000

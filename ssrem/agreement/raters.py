@@ -176,7 +176,8 @@ def one_rater(ratings: Any) -> RaterFigure:
     units = _raters_and_units(table)[1]
     coefficients = [float(spearman_rows(own[None], mean)[0]) for own, mean, _ in each_rater(table)]
     if not coefficients:
-        reason = f"no rater shares {MIN_RESPONSES} units with others and varies"
+        reason = f"no rater has {MIN_RESPONSES} ratings, not all equal, of responses that others rated"
+        reason = reason if units else "no response has the ratings of two people"
         return RaterFigure("one_rater", None, 0, units, "too_few", reason)
     return RaterFigure("one_rater", float(np.mean(coefficients)), len(coefficients), units)
 

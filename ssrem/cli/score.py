@@ -179,7 +179,7 @@ def _summary(scored: Sequence[dict[str, Any]], rows: Sequence[ResponseRow], of: 
     if reasons:
         line += f"; without a score: {', '.join(f'{reason} {n:,}' for reason, n in reasons.items())}"
     if cut := sum(row["truncated"] for row in scored):
-        line += f"; not read to the end, as they are too long: {cut:,}"
+        line += f"; read in part, as context or response is too long: {cut:,}"
     mixed = sum(row["h"] is not None for row in scored)
     if 0 < mixed < len(scored) - reasons.total():
         line += f"; their score is f, since h needs a reference: {mixed:,} have one"

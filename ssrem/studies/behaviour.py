@@ -56,10 +56,12 @@ def everyday_pairs() -> list[Pair]:
 )
 def behaviour(data: Pairs, seed: int) -> list[Finding]:
     """Share of pairs in which the better response scores higher, in [0, 1], with its 95% interval (Wilson 1927): of
-    all, and by category. A tie, or a response without a score, counts as not higher; chance is .5. The seed is not
-    used."""
+    all, and by category. A tie, or a response without a score, counts as not higher; chance is .5. No figure where
+    no pair has both scores. The seed is not used."""
     samples = [Sample(pair.context, text) for pair in data.pairs for text in (pair.better, pair.worse)]
     better, worse = np.asarray(data.score(samples), dtype=np.float64).reshape(-1, 2).T
+    if not np.isfinite(better - worse).any():
+        return [Finding(ALL, MEASURE, None, len(better), "too_few")]
     higher = better - worse > TIE * np.nanstd(np.append(better, worse))
     category = np.array([pair.category for pair in data.pairs])
     of = {ALL: higher} | {name: higher[category == name] for name in dict.fromkeys(category.tolist())}

@@ -13,6 +13,7 @@ from itertools import compress
 
 import numpy as np
 
+from ssrem.agreement import Z_95
 from ssrem.agreement.correlate import Floats, Integers, numbered
 from ssrem.agreement.raters import Ratings
 from ssrem.agreement.resample import ratio
@@ -23,6 +24,9 @@ from ssrem.studies.estimates import NOTHING, Estimate, Flags, over_contexts, sha
 
 FEWEST = 10
 """Minimum number of labelled responses; nothing can be said from fewer."""
+FEW_EXCEPTIONS = 5
+"""Of fewer responses that the evaluator passes or fails wrongly, or rightly, resamples do not show how many there may
+be."""
 FEWEST_PASSING = 5
 """Minimum number of responses of the calibrating half that a threshold for a precision passes; fewer may be chance."""
 
@@ -266,8 +270,10 @@ def rogan_gladen(apparent: Floats, tpr: Floats, fpr: Floats) -> Floats:
 
 def corrected_share(passing: Flags, passed: Flags, judged: Flags, of: Flags, clusters: Integers) -> Estimate:
     """The share of the responses `of` that pass, in [0, 1], corrected by `rogan_gladen` with the error rates on the
-    responses `judged`; its interval is over the contexts of both. No value if the interval of tpr − fpr reaches down to
-    0, or there is no such interval: the share may then be anything. passing: which responses the evaluator passes;
+    responses `judged`; its interval is over the contexts of both or, where a rate has fewer than five exceptions, by
+    `lang_reiczigel` for as many responses as there are contexts, since resamples cannot show how far a rate of 0 may be
+    from 0. No value if the interval of tpr − fpr reaches down to 0, or there is no such interval: the share may then be
+    anything. passing: which responses the evaluator passes;
     passed: which people pass, used only for those judged; all (n,)."""
     passes = passing.astype(np.float64)
     tpr, fpr = weighted_mean(passes, judged & passed), weighted_mean(passes, judged & ~passed)
@@ -287,11 +293,44 @@ def corrected_share(passing: Flags, passed: Flags, judged: Flags, of: Flags, clu
         return rogan_gladen(apparent(weights), tpr(weights), fpr(weights))
 
     estimate = over_contexts(statistic, clusters, judged | of)
+    rates = [
+        (float(passes[which].mean()), len(np.unique(clusters[which])))
+        for which in (of, judged & passed, judged & ~passed)
+    ]
+    if any(min(rate, 1 - rate) * contexts < FEW_EXCEPTIONS for rate, contexts in rates[1:]):
+        estimate = Estimate(estimate.value, *lang_reiczigel(*rates))
     value, low, high = (
         None if end is None else min(max(end, 0.0), 1.0)
         for end in (estimate.value, estimate.low, estimate.high)
     )
     return Estimate(value, low, high, int(of.sum()), estimate.reason)
+
+
+def lang_reiczigel(
+    apparent: tuple[float, int], tpr: tuple[float, int], fpr: tuple[float, int]
+) -> tuple[float, float]:
+    """The ends of the 95% interval of the share that `rogan_gladen` gives, which may be outside [0, 1]: each of the
+    three shares comes with the number of independent responses that it is from. One response of either kind is added to
+    those of tpr and of fpr, so that 0 and 1 are uncertain, too (Lang and Reiczigel 2014, "Confidence limits for
+    prevalence of disease adjusted for estimated sensitivity and specificity")."""
+    (share, n), added = apparent, Z_95**2
+    share = (n * share + added / 2) / (n + added)
+    (right, variance_right), (wrong, variance_wrong) = map(_with_one_more, (tpr, fpr))
+    if right <= wrong:
+        return 0.0, 1.0
+    corrected = (share - wrong) / (right - wrong)
+    centre = corrected + 2 * added * (corrected * variance_right - (1 - corrected) * variance_wrong)
+    variance = share * (1 - share) / (n + added)
+    variance += corrected**2 * variance_right + (1 - corrected) ** 2 * variance_wrong
+    half = Z_95 * variance**0.5 / (right - wrong)
+    return centre - half, centre + half
+
+
+def _with_one_more(rate: tuple[float, int]) -> tuple[float, float]:
+    """A share, given with its number of responses, with one response more of either kind; and its variance."""
+    share, n = rate
+    more = (n * share + 1) / (n + 2)
+    return more, more * (1 - more) / (n + 2)
 
 
 def best_threshold(scores: Floats, passed: Flags) -> float | None:

@@ -523,7 +523,8 @@ OF_DOCS: dict[str, Any] = {
           for n in reversed(range(24))),
     ),
     "Hacker News": [
-        {"id": n, "by": "abcdefg"[n % 7], "parent": n - 1 if n % 4 else None, "text": f"text {n}", "time": 17e8 + n}
+        {"id": n, "by": "abcdefg"[n % 7], "time": 17e8 + n}
+        | ({"parent": n - 1, "text": f"text {n}"} if n % 4 else {"title": f"title {n}", "url": "x"})
         for n in range(24)
     ],
     "MultiWOZ": [

@@ -296,10 +296,11 @@ def test_who_scored_few_does_not_decide_what_is_compared() -> None:
 
 
 def test_a_table() -> None:
-    human = RNG.normal(size=300)
+    draw = np.random.default_rng(0)  # its own, since the tests of a file may run in parts
+    human = draw.normal(size=300)
     noise = {"best": 0.3, "good": 1.0, "as good": 1.0}
-    scores: dict[str, Any] = {name: human + one * RNG.normal(size=300) for name, one in noise.items()}
-    scores = {"bad": RNG.normal(size=300), "constant": np.ones(300), **scores}
+    scores: dict[str, Any] = {name: human + one * draw.normal(size=300) for name, one in noise.items()}
+    scores = {"bad": draw.normal(size=300), "constant": np.ones(300), **scores}
     scores["bad"][0] = np.nan
     table = ranking(scores, partial(perm_both, human=human, measure="pearson", permutations=499, seed=0))
     assert [one.evaluator for one in table.ranked][0::3] == ["best", "bad"]

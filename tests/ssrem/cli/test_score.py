@@ -94,7 +94,7 @@ def test_texts_that_are_cut_are_counted(tmp_path: Path, monkeypatch: Patch, caps
     assert main(["score", "y.json", "--evaluator", "cosine", "--json"]) == 0
     said = capsys.readouterr()
     assert [json.loads(line)["truncated"] for line in said.out.splitlines()] == [False, True]
-    assert "with cosine; not read to the end, as they are too long: 1" in said.err
+    assert "with cosine; read in part, as context or response is too long: 1" in said.err
 
 
 def test_one_response(responses: str, capsys: Capture) -> None:

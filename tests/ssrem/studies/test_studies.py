@@ -267,3 +267,5 @@ def test_shares_count_ties_and_missing_scores_as_not_higher() -> None:
     ]
     low, high = binomtest(3, 4).proportion_ci(method="wilson")
     assert (findings[1].low, findings[1].high) == pytest.approx((low, high))
+    (nothing,) = behaviour(Pairs([Pair("one", ("hi",), "unscored", "good")], score))
+    assert (nothing.value, nothing.outcome) == (None, "too_few")

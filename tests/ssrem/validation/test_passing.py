@@ -45,6 +45,19 @@ def test_a_share_is_corrected_as_by_hand_and_to_peoples_on_the_very_responses() 
     assert estimate.low < passed[~judged].mean() < estimate.high < passing[~judged].mean()
 
 
+def test_the_interval_of_a_corrected_share_holds_it_though_the_labels_have_hardly_an_error() -> None:
+    """With resamples alone it holds it in three of four cases."""
+    draw, labels, share = np.random.default_rng(5), np.arange(350) < 50, 0.1
+    held = 0
+    for _ in range(40):
+        passed = draw.random(350) < np.where(labels, 0.5, share)
+        passing = draw.random(350) < np.where(passed, 0.97, 0.03)
+        estimate = corrected_share(passing, passed, labels, ~labels, np.arange(350))
+        assert estimate.low is not None and estimate.high is not None
+        held += estimate.low <= share <= estimate.high
+    assert held >= 36
+
+
 def test_an_evaluator_that_hardly_tells_the_two_apart_corrects_nothing() -> None:
     for failed, judged, why in (
         ([], 20, "passes what people fail as often as what they pass"),
