@@ -299,9 +299,14 @@ def _show(result: Validation, verdict: str, page: Path) -> None:
         | {name: shown(getattr(one, name)) for name in ("tpr", "fpr", "precision")}
         for one in result.passing.thresholds
     ]
+    shares = [
+        {"of": one.of} | {name: shown(getattr(one, name)) for name in ("evaluator", "corrected", "people")}
+        for one in result.passing.shares
+    ]
     titled: dict[str, list[dict[str, Any]]] = {
         "agreement with people": [*agreement, rater | {"pearson": None, "kendall": None}],
         "thresholds, chosen on one half of the contexts and tested on the other": thresholds,
+        "share that passes: by the evaluator, corrected for its error rates, by people": shares,
     }
     output.tables({title: rows for title, rows in titled.items() if rows})
     if result.more_labels:
@@ -309,5 +314,7 @@ def _show(result: Validation, verdict: str, page: Path) -> None:
         print(f"to halve the interval of spearman, collect {more}")
     whys = [f"no threshold for {one.aim}: {one.reason}" for one in result.passing.thresholds if one.reason]
     whys += [f"no thresholds: {result.passing.reason}"] if result.passing.reason else []
+    uncorrected = [one for one in result.passing.shares if one.corrected.value is None]
+    whys += [f"the share of {one.of}: {one.corrected.reason}" for one in uncorrected]
     output.sentences([*whys, verdict])
-    print(f"page: {page}, with bias, the share that passes, and the responses")
+    print(f"page: {page}, with bias and the responses")

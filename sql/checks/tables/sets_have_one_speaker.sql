@@ -1,6 +1,6 @@
 -- table: sc
--- The members of SC_A, SP_A and SS_A are turns of A, whose turn names the set, those of Rand_A are not. All are of one
--- split, those of SC_A of one conversation, and those of SP_A have one addressee.
+-- The members of SC_A, SP_A and SS_A are turns of A, the speaker of the turn set_id; those of Rand_A are turns of
+-- others. All are of one split, those of SC_A of one conversation, and those of SP_A have one addressee.
 SELECT m.kind, m.set_id, m.turn_id
 FROM (
     SELECT 'SC' AS kind, set_id::INTEGER AS set_id, turn_id::INTEGER AS turn_id FROM sc

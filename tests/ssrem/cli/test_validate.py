@@ -73,6 +73,8 @@ def test_labels_that_correct_no_share_say_so(run: Run) -> None:
     assert why in Path("labels-validation.html").read_text()
     (share,) = json.loads(said)["passing"]["shares"]
     assert share["corrected"]["value"] is None and why in share["corrected"]["reason"]
+    said, _ = run("validate labels.csv --map score=stars --pass 3 --evaluator length")
+    assert f"the share of the testing half: {why}" in said and "corrected for its error rates" in said
 
 
 def test_verdicts_that_the_file_has_are_validated(labels: Path, run: Run) -> None:
