@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from ssrem.encoders import DEFAULT_ENCODER, Encoder, load_encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import EVALUATORS, MANIFEST, evaluator_class, load_evaluator, packaged, route
 from ssrem.in_memory import Conversations, conversations
+from ssrem.readers.python_data import is_null
 from ssrem.registry import did_you_mean
 from ssrem.samples import Floats, Sample
 
@@ -197,17 +197,13 @@ def _sample(item: Any, where: str) -> Sample:
         raise _shape(f"{where} is {item!r:.60}")
     context, response, reference = (*item, None)[:3]
     try:
-        before = turns(None if _is_null(context) else _listed(context))
+        before = turns(None if is_null(context) else _listed(context))
     except ValueError:
         raise _shape(f"{where}: the context is {context!r:.60}") from None
-    reference, response = None if _is_null(reference) else reference, "" if _is_null(response) else response
+    reference, response = None if is_null(reference) else reference, "" if is_null(response) else response
     if not isinstance(response, str) or not isinstance(reference, str | None):
         raise _shape(f"{where}: the response and reference are {response!r:.60} and {reference!r:.60}")
     return Sample(before, response, reference)
-
-
-def _is_null(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _listed(value: Any) -> Any:

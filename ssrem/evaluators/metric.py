@@ -101,8 +101,8 @@ class Metric(Evaluator):
             values[rows], truncated[rows] = self._in_range(given), scored.truncated
             for row, reason in zip(rows, scored.reasons, strict=False):  # empty if all values are numbers
                 reasons[row] = reason
-            for row in rows:
-                if not math.isfinite(values[row]) and not (reasons[row] and math.isnan(values[row])):
+            for row in (rows[at] for at in np.flatnonzero(~np.isfinite(values[rows]))):
+                if not reasons[row] or math.isinf(values[row]):
                     raise EvaluatorError(
                         f"{self.name} gave the score {values[row]} for {samples[row].response!r:.60}; give a number, "
                         "or NaN with a reason"

@@ -134,8 +134,7 @@ def _message(message: Any, layout: FieldNames, where: str) -> dict[str, Any]:
         raise _shape(f"{where} is {_called(message)}")
     for name in layout.plan(tuple(message)).sources.get("text", ()):
         text = message[name]
-        missing = text is None or (isinstance(text, float) and math.isnan(text))
-        if not missing and not isinstance(text, str | list | dict):
+        if not is_null(text) and not isinstance(text, str | list | dict):
             raise DumpError(f"{where}: the text is {_called(text)}, not a string")
     return message
 
@@ -145,6 +144,11 @@ def _shape(fault: str) -> DumpError:
         f"{fault}; give a list of conversations, each a list of (speaker, text), or a frame with the columns "
         "conversation, speaker and text"
     )
+
+
+def is_null(value: object) -> bool:
+    """Whether a value is None or NaN, by which frames of pandas stand for one that is missing."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _called(value: Any) -> str:

@@ -292,13 +292,14 @@ def corrected_share(passing: Flags, passed: Flags, judged: Flags, of: Flags, clu
     def statistic(weights: Floats) -> Floats:
         return rogan_gladen(apparent(weights), tpr(weights), fpr(weights))
 
-    estimate = over_contexts(statistic, clusters, judged | of)
     rates = [
         (float(passes[which].mean()), len(np.unique(clusters[which])))
         for which in (of, judged & passed, judged & ~passed)
     ]
     if any(min(rate, 1 - rate) * contexts < FEW_EXCEPTIONS for rate, contexts in rates[1:]):
-        estimate = Estimate(estimate.value, *lang_reiczigel(*rates))
+        estimate = Estimate(float(statistic(np.ones((1, len(of))))[0]), *lang_reiczigel(*rates))
+    else:
+        estimate = over_contexts(statistic, clusters, judged | of)
     value, low, high = (
         None if end is None else min(max(end, 0.0), 1.0)
         for end in (estimate.value, estimate.low, estimate.high)

@@ -439,8 +439,9 @@ def test_a_person_that_is_an_object_is_named_by_its_id(write: Write) -> None:
 
 
 def test_lists_are_not_taken_for_addressees(write: Write) -> None:
-    told = {"conversation_id": "c", "speaker": "ann", "text": "hi", "to": ["everyone"], "in_reply_to": []}
-    assert said(write(told, {**told, "text": "yo"})) == [("c", "ann", "hi"), ("c", "ann", "yo")]
+    row = {"conversation_id": "c", "speaker": "ann", "text": "hello", "to": ["everyone"], "in_reply_to": []}
+    path = write(row, {**row, "text": "good night"})
+    assert said(path) == [("c", "ann", "hello"), ("c", "ann", "good night")]
 
 
 def test_a_file_may_be_one_conversation(write: Write, tmp_path: Path) -> None:
