@@ -33,7 +33,8 @@ SERIES = 3
 class Challenge:
     """A version that waits for a decision: `version` of `evaluator` against `champion`, the version in use.
 
-    corpora: those that the version learned from and that have not changed since. datasets: the annotated sets that
+    corpora: those that the version learned from and that have not changed since or, if it learned from human scores
+    alone, all that have landed. datasets: the annotated sets that
     neither version learned from; some of them may be left out of the decision.
     """
 
@@ -48,17 +49,18 @@ def challenges(home: Warehouse, names: Sequence[str] = ()) -> list[Challenge]:
     """The versions that wait for a decision, of the evaluators named or of all, oldest first."""
     landed = dict(home.query("SELECT corpus, sha256 FROM corpora"))
     rows = home.query(
-        "SELECT a.evaluator, a.version, b.version, a.corpora FROM evaluators AS a "
+        "SELECT a.evaluator, a.version, b.version, a.corpora, a.labels FROM evaluators AS a "
         "INNER JOIN evaluators AS b ON a.evaluator = b.evaluator AND b.promoted "
         "WHERE NOT a.promoted AND a.decided_at IS NULL ORDER BY a.trained_at, a.evaluator, a.version"
     )
     sets = landed_sets(home) if rows else ()
     learners = {dataset: learned_from(home, landed_contexts(home, dataset)) for dataset in sets}
     found = []
-    for name, version, champion, corpora in rows:
-        unchanged = (corpus for corpus, digest in json.loads(corpora).items() if landed.get(corpus) == digest)
+    for name, version, champion, corpora, labels in rows:
+        learned = json.loads(corpora) or (landed if labels else {})
+        unchanged = (corpus for corpus, digest in learned.items() if landed.get(corpus) == digest)
         both = {(name, version), (name, champion)}
-        unseen = (dataset for dataset, learned in learners.items() if both.isdisjoint(learned))
+        unseen = (dataset for dataset, by in learners.items() if both.isdisjoint(by))
         if not names or name in names:
             found.append(Challenge(name, version, champion, tuple(unchanged), tuple(unseen)))
     return found

@@ -53,6 +53,9 @@ class Part(EvaluatorSettings):
     weight: float = Field(1.0, ge=0, le=1e9)
     """weight before learning, relative to the other parts; a part with 0 is a control, which has no weight until human
     scores give it one; `length` is always a control"""
+    guard: bool = False
+    """whether human scores leave the part's share of the weights as it is: for a fault that hardly occurs in annotated
+    sets, such as a copied turn, so that their scores do not tell what it costs"""
 
     @property
     def key(self) -> str:
@@ -103,7 +106,7 @@ def _mostly_cosine(*more: Part, encoder: str = MPNET) -> tuple[Part, ...]:
     return (
         Part(evaluator="cosine", settings={**settings, "join": "mean"}, weight=6),
         Part(evaluator="ssrem-minilm"),
-        Part(evaluator="repetition", settings=settings, weight=12),
+        Part(evaluator="repetition", settings=settings, weight=12, guard=True),
         Part(evaluator="fluency"),
         *more,
         _LENGTH,
@@ -171,8 +174,8 @@ class BlendSettings(EvaluatorSettings):
         twice = [name for name, count in Counter(part.key for part in parts).items() if count > 1]
         if twice:
             raise ValueError(f"{twice[0]} stands there twice; give one a name of its own")
-        if not any(_shares(parts)):
-            raise ValueError("a control alone judges nothing; add an evaluator")
+        if not any(share for share, part in zip(_shares(parts), parts, strict=True) if not part.guard):
+            raise ValueError("controls and guards alone judge nothing; add an evaluator")
         return parts
 
     @property

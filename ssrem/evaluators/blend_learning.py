@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ssrem.agreement.correlate import spearman
 from ssrem.errors import EvaluatorError
+from ssrem.evaluators import load_evaluator, packaged
 from ssrem.evaluators.learning import (
     check_enough,
     left_out,
@@ -213,8 +214,10 @@ def _groups(blend: Blend, candidates: Candidates, split: int) -> list[tuple[Samp
 def learn_scores(blend: Blend, sets: Mapping[str, Labels], progress: Progress | None) -> Training:
     """Learn weights by ridge regression on human scores, in closed form; a weight may be negative.
 
-    w = a w₀ + d, where w₀ are the weights learned before or, if there are none, the prior; a is free, and l2 Σ d² is
-    added to the mean squared error. If no weights were learned before, the annotated samples standardise the parts.
+    w = a w₀ + d, where w₀ are the weights of before, a is free, and l2 Σ d² is added to the mean squared error. The
+    weights of before, and the scales of the parts, are those that the blend has learned, or else those of the packaged
+    blend with the same parts; for other parts they are the prior, and the annotated samples standardise the parts. A
+    guard is not learned: it keeps its share of Σ |w|.
 
     With one set, f learns (score - low) / (high - low), and l2 is chosen by cross-validation by context. Figures:
     `out_of_fold`, Spearman's correlation where each context is scored by weights and an l2 that were learned from the
@@ -233,11 +236,12 @@ def learn_scores(blend: Blend, sets: Mapping[str, Labels], progress: Progress | 
         human.append(scores)
         notes += [f"{dataset}: {note}" if several else note for note in why]
     values, of = blend.part_scores(samples)[0], np.repeat(np.arange(len(sets)), [len(one) for one in human])
-    known = blend.tensors
+    known = _before(blend)
     centre, spread = (known["centre"], known["spread"]) if known else scales(values, values)
     prior = known["weights"] if known else settings.prior
     z = blend.standardised(values, centre, spread)
     middles = np.array([z[of == one].mean(axis=0) for one in range(len(sets))])
+    guards = np.array([part.guard for part in settings.parts])
     target = np.concatenate([(one - one.mean()) / one.std() if several else one for one in human])
     # The rows of each set have the same weight in all.
     weight = np.sqrt(len(of) / (len(sets) * np.bincount(of)[of]))
@@ -255,11 +259,9 @@ def learn_scores(blend: Blend, sets: Mapping[str, Labels], progress: Progress | 
     fold, held = folds(every), np.zeros(len(z))
     for out in np.unique(fold).tolist():
         rest = every[fold != out]
-        inner = _best(ridge_path(design[rest], wanted[rest], folds(rest), prior))
-        weights, offset = ridge(design[rest], wanted[rest], prior, inner["l2"])
+        _, weights, offset = _guarded_ridge(design[rest], wanted[rest], folds(rest), prior, guards)
         held[fold == out] = z[fold == out] @ weights + (0 if several else offset)
-    best = _best(ridge_path(design, wanted, fold, prior, progress))
-    weights, offset = ridge(design, wanted, prior, best["l2"])
+    best, weights, offset = _guarded_ridge(design, wanted, fold, prior, guards, progress)
     figures = {key: best[key] for key in ("valid_loss", "l2")}
     if several:
         for figure, scores in (("left_out", held), ("unlearned", z @ prior)):
@@ -284,6 +286,18 @@ def learn_scores(blend: Blend, sets: Mapping[str, Labels], progress: Progress | 
     return Training((epoch,), 1, taken, counts, figures, (f"learned from {listed}", *notes))
 
 
+def _before(blend: Blend) -> Mapping[str, NDArray[Any]]:
+    """The tensors that the blend has learned, or else those of the packaged blend of its name, if that has the same
+    parts, limits and products; empty without either."""
+    learned: Mapping[str, NDArray[Any]] = blend.tensors
+    if not learned and blend.name in packaged():
+        start: Blend = load_evaluator(blend.name)
+        same = {"parts", "clip", "cap", "products"}
+        if start.settings.model_dump(include=same) == blend.settings.model_dump(include=same):
+            learned = start.tensors
+    return learned
+
+
 def _scored(name: str, blend: Blend, labels: Labels) -> tuple[list[Sample], Floats, list[str]]:
     """The samples that every part scores, their human scores on the unit range, and a note on the others."""
     low, high = labels.scale
@@ -294,6 +308,24 @@ def _scored(name: str, blend: Blend, labels: Labels) -> tuple[list[Sample], Floa
     samples = [*compress(labels.samples, usable)]
     check_enough(name, samples, f"responses ({notes[0]})" if notes else "responses")
     return samples, scores[usable], notes
+
+
+def _guarded_ridge(
+    z: Floats,
+    target: Floats,
+    fold: Rows,
+    prior: Floats,
+    guards: NDArray[np.bool_],
+    progress: Progress | None = None,
+) -> tuple[dict[str, float], Floats, float]:
+    """Weights (m,) and offset by `ridge` on the parts that are no guards (m,), each guard at its share of the prior;
+    and the losses, without guards, with the strength that is best out of fold."""
+    free, weights = ~guards, prior.copy()
+    best = _best(ridge_path(z[:, free], target, fold, prior[free], progress))
+    weights[free] = ridge(z[:, free], target, prior[free], best["l2"])[0]
+    if before := np.abs(prior[free]).sum():
+        weights[guards] *= np.abs(weights[free]).sum() / before
+    return best, weights, float(target.mean() - z.mean(axis=0) @ weights)
 
 
 def ridge_path(

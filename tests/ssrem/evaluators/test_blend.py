@@ -440,7 +440,11 @@ def test_parts_by_name_as_tables_and_in_toml(tmp_path: Path) -> None:
         ({"parts": ["number", "number"]}, "number stands there twice; give one a name of its own"),
         ({"parts": ["numbr"]}, "no evaluator 'numbr'; did you mean number"),
         ({"parts": ["number", "lm-sum"]}, "a blend is no part of a blend"),
-        ({"parts": ["length", {"evaluator": "number", "weight": 0}]}, "a control alone judges nothing"),
+        (
+            {"parts": ["length", {"evaluator": "number", "weight": 0}]},
+            "controls and guards alone judge nothing",
+        ),
+        ({"parts": [{"evaluator": "number", "guard": True}]}, "controls and guards alone judge nothing"),
         ({"parts": [{"evaluator": "number", "settings": {"size": 1}}]}, "no setting size"),
         ({"parts": [{"evaluator": "ssrem-minilm", "settings": {"epochs": 3}}]}, "ssrem-minilm has learned"),
         ({"l2": -1.0}, "greater than or equal to 0"),
@@ -580,6 +584,32 @@ def test_tuned_without_a_fit_and_from_few_labels() -> None:
     assert tuned.tensors["centre"] == pytest.approx(values.mean(axis=0), abs=0.02)
     with pytest.raises(EvaluatorError, match="not trained yet"):
         blend.score(SAMPLES)
+
+
+def test_a_guard_keeps_its_share_whatever_the_human_scores_are() -> None:
+    parts = [
+        Part(evaluator="number", name="good"),
+        Part(evaluator="number", name="copies", weight=3, guard=True),
+    ]
+    blend = Blend(changed(parts=parts), members=numbers("good", "copies"))
+    tuned = tuned_by(blend, human(lambda one, two: one - two), (-2, 2))
+    assert tuned.weights == pytest.approx({"good": 0.25, "copies": 0.75}) and blend.tensors == {}
+    samples, scores = zip(*human(lambda one, two: one - two), strict=True)
+    assert tuned.score(samples).mean() == pytest.approx((np.mean(scores) + 2) / 4, abs=0.01)
+
+
+def test_labels_alone_change_the_packaged_weights_of_the_same_parts() -> None:
+    packed = load_evaluator("blend-fast")
+    things = ("car", "hat", "cat", "dog", "cup")
+    good = [Sample((f"what is your {thing}?",), f"my {thing} is red") for thing in things]
+    pairs = [*((one, 1.0) for one in good), *((replace(one, response="no"), 0.0) for one in good)]
+    tuned, other = (
+        tuned_by(BlendFast(settings, members=packed.members), pairs, (0, 1))
+        for settings in (BlendFastSettings(), BlendFastSettings(cap=3.0))
+    )
+    assert np.array_equal(tuned.tensors["spread"], packed.tensors["spread"])
+    assert tuned.weights["repetition"] == pytest.approx(packed.weights["repetition"])
+    assert not np.allclose(other.tensors["spread"], packed.tensors["spread"])
 
 
 def test_where_human_scores_are_noise_the_weights_of_before_stay() -> None:

@@ -66,7 +66,7 @@ def test_only_the_hybrid_score_of_mean_human_scores_counts() -> None:
     text = said([correlation("a", "one", 0.2), *others])
     assert text.startswith(
         "a, the only evaluator compared with human ratings, has a Spearman correlation of 0.200 on one, overall "
-        "(p < 0.001, n = 100)."
+        "(h, p < 0.001, n = 100)."
     )
 
 

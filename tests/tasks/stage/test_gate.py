@@ -131,7 +131,9 @@ SOUND = {
             FROM (VALUES ('e', 1), ('o', 2)) AS v (e, p)""",
         """INSERT INTO scores (evaluator, version, dataset, response_id, kind, k, f, f_unit, g_unit, h) VALUES
             ('e', 1, 'd', '1', 'response', 0, 4, 0.25, 0.75, 0.5),
-            ('e', 1, 'd', '2', 'response', 0, NULL, NULL, NULL, NULL)""",
+            ('e', 1, 'd', '2', 'response', 0, NULL, NULL, NULL, NULL),
+            ('adem', 1, 'd', '1', 'response', 0, 2, 0.25, 0.75, 4.5),
+            ('blend-ref', 1, 'd', '1', 'response', 0, NULL, NULL, NULL, 0.5)""",
         """INSERT INTO rater_agreement BY NAME SELECT 'd' AS dataset, m AS measure, v AS value, o AS outcome,
             r AS reason FROM (VALUES ('one_rater', 0.4, 'ok', NULL), ('fleiss_kappa', NULL, 'too_few', 'one rater'))
             AS v (m, v, o, r)""",
@@ -275,8 +277,8 @@ BREAKS = {
     },
     "correlate": {
         "h_lies_between_its_parts": [
-            "UPDATE scores SET h = 0.76 WHERE h IS NOT NULL",
-            "UPDATE scores SET h = NULL",
+            "UPDATE scores SET h = 0.76, evaluator = 'ruber' WHERE h IS NOT NULL",
+            "UPDATE scores SET h = NULL, evaluator = 'ruber'",
             "UPDATE scores SET h = 0.51, evaluator = 'ssrem' WHERE h IS NOT NULL",
         ],
         "answers_score_or_say_why": [

@@ -21,7 +21,7 @@ from ssrem.samples import TEST, TRAIN, VALID
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.annotated import annotated_file, human_scores
 from ssrem.tasks.endpoints import connected
-from ssrem.tasks.promote import promote
+from ssrem.tasks.promote import challenges, promote
 from ssrem.tasks.score import score_test_splits
 from ssrem.tasks.settings import TrainSettings
 from ssrem.tasks.stage.stage import Stage
@@ -264,6 +264,10 @@ def test_what_learns_from_human_scores_alone_learns_from_no_corpus(copy: Warehou
     query = "SELECT corpora, train_responses, test_responses FROM evaluators WHERE evaluator = 'blend'"
     assert copy.query(query) == [("{}", 24, 0)]
     assert retrain(str(copy.root), ["blend"]) == {}
+    # Versions can be compared on what has landed nevertheless.
+    more = settings.model_copy(update={"set": {"parts": ["novelty"]}})
+    assert train("blend", ["tiny"], str(copy.root), more) == (2, True)
+    assert [(one.version, one.corpora) for one in challenges(copy)] == [(2, ("tiny",))]
 
 
 def test_human_scores_of_a_table(labels: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
