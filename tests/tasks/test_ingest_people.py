@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -93,18 +93,6 @@ def test_rows_that_are_wrong_still_refuse_a_dump_of_removed_texts(tmp_path: Path
         DumpError, match=r"12 of the 222 messages .* cannot land, more than 5%: .*\(malformed_row"
     ):
         land(str(dump), str(home.root))
-
-
-@pytest.mark.parametrize(
-    ("named", "expected"),
-    [(["BOB1"], {"AutoModerator": 4, "[deleted]": 4, "bob1": 2}), (["none", "bob1"], {"bob1": 2})],
-)
-def test_names_are_added_or_replace_those_of_the_format(
-    tmp_path: Path, home: Warehouse, named: Sequence[str], expected: dict[str, int]
-) -> None:
-    dump = write_dump({"": reddit(4)}, tmp_path / "weather")
-    land(str(dump), str(home.root), DumpSettings(not_people=named))
-    assert nobodies(home) == expected
 
 
 def test_irc_slack_discord_and_telegram_know_their_own(tmp_path: Path, home: Warehouse) -> None:

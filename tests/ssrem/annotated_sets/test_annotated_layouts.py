@@ -502,6 +502,7 @@ def test_an_unknown_layout_lists_those_there_are(tmp_path: Path, content: object
     assert "the column 'score' is there twice; rename one" in said(twice)
     assert f"no layout 'bogus'; the layouts are {', '.join(LAYOUTS)}" in said(path, "bogus")
     assert "only grade files hold several sets" in said(path, "usr:one")
+    assert "read as fed: 0 responses" in said(written(tmp_path, [USR], "usr.json"), "fed")
 
 
 def test_votes_with_a_mark_at_the_side_that_won(tmp_path: Path) -> None:

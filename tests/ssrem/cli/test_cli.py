@@ -92,25 +92,6 @@ def test_only_figures_of_evaluators_are_followed_by_who_is_no_better_than_chance
 LINE = '{"conversation_id": "c", "speaker": "a", "text": "hi"}\n'
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "options", "meant"),
-    [
-        ("none.jsonl", None, [], "no such file"),
-        ("empty.jsonl", "", [], "empty"),
-        ("d.jsonl", LINE, ["--encoding", "latin-99"], "there is no such encoding of text"),
-        ("d.jsonl", LINE, ["--format", "parquet"], "looks like jsonl"),
-        ("d.jsonl", LINE, ["--format", "xml"], "convokit"),
-        ("d.csv", "who,what,where\na,hi,c\n", ["--map", "speaker=nobody", "text=what"], "nobody"),
-    ],
-)
-def test_a_dump_that_cannot_land(
-    whole: Warehouse, says: Say, file: Any, name: str, content: str | None, options: list[str], meant: str
-) -> None:
-    path = name if content is None else file(name, content)
-    for verb in ("ingest", "run"):
-        assert meant in says(verb, path, *options, "--home", whole.root)
-
-
 def test_sources_that_do_not_fit_together(whole: Warehouse, says: Say, file: Any) -> None:
     assert "name the corpus with --name" in says("ingest", "-", "--home", whole.root)
     both = file("d.jsonl", LINE), file("other.csv", "conversation,speaker,text\nc,a,x\n")

@@ -155,23 +155,3 @@ def test_answers_about_texts_that_are_gone_are_deleted(server: JudgeServer, peop
     home = Warehouse.at("home")
     assert purge(home) == N
     assert not any(file.read_bytes() for file in home.judgments.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("more", "says"),
-    [
-        (["--evaluator", "judge"], "judge needs a model: --set model=NAME"),
-        (["--evaluator", "judge", "--set", "modl=a"], "no setting modl; did you mean model"),
-        (["--evaluator", "cosine", "--set", "concurrency=3"], "no setting concurrency"),
-        (["--evaluator", "judge", "--set", "model=a", f"key_env={KEY}"], "environment variable, not the key"),
-        (["--evaluator", "judge", "--set", "model=a", "prompt=none.md"], "no prompt or file 'none.md'"),
-    ],
-)
-def test_wrong_settings_are_said_in_one_line(
-    people: str, more: list[str], says: str, capsys: Capture, monkeypatch: Patch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    for verb in ("score", "correlate"):
-        assert main([verb, people, *HOME, *more]) == 1
-        error = capsys.readouterr().err.splitlines()[-1]
-        assert says in error and KEY not in error

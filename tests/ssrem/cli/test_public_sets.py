@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -85,29 +84,6 @@ def test_pull_of_what_cannot_be(home: Warehouse, capsys: Capture) -> None:
     line = said(capsys, "ratings", "pull", "bogus", "--home", home.root)
     assert line == "ssrem: there is no set 'bogus'; the sets are mine, other, table"
     assert "no checksum is registered" in said(capsys, "ratings", "pull", "other", "--home", home.root)
-
-
-@pytest.mark.parametrize(
-    ("content", "options", "named"),
-    [
-        ("a,b,c\nx,y,1\n", ["--map", "context=z"], "'z', which is not there; the columns are a, b, c"),
-        (CONTENT.decode(), ["--layout", "fed"], "read as fed: 0 responses"),
-        ("[]", [], "nothing to compare with"),
-    ],
-)
-def test_what_cannot_be_correlated(
-    made: Any, tmp_path: Path, capsys: Capture, content: str, options: list[str], named: str
-) -> None:
-    path = tmp_path / ("t.json" if content.startswith("[") else "t.csv")
-    path.write_text(content)
-    assert named in said(capsys, "correlate", path, *options, "--home", made.home.root)
-
-
-def test_labels_are_read_as_annotated_sets_are(made: Any, tmp_path: Path, capsys: Capture) -> None:
-    path = tmp_path / "t.json"
-    path.write_bytes(CONTENT)
-    line = said(capsys, "train", "adem", "--labels", path, "--criterion", "Natural", "--home", made.home.root)
-    assert line.endswith("no criterion 'Natural'; name one with --criterion: Overall")
 
 
 def test_run_has_one_map_for_dump_and_annotated_sets(

@@ -114,16 +114,6 @@ def test_one_response(responses: str, capsys: Capture) -> None:
     assert json.loads(capsys.readouterr().out)["score"] == pytest.approx(1.098612, abs=1e-6)
 
 
-def test_a_map_that_does_not_fit_is_one_line(responses: str, capsys: Capture) -> None:
-    for mapping, said in (
-        ("answer=a", "there is no field 'answer'"),
-        ("response=a", "'a', which is not there"),
-    ):
-        assert main(["score", responses, "--map", mapping]) == 1
-        error = capsys.readouterr().err
-        assert said in error and error.count("\n") == 1
-
-
 def test_the_best_that_is_installed_is_used_and_named(
     responses: str, best: str, capsys: Capture, monkeypatch: Patch
 ) -> None:

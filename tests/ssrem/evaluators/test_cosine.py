@@ -127,6 +127,7 @@ def test_signature_follows_settings_and_encoder(colours: str) -> None:
         ({"context_turns": True}, "context_turns: input should be a valid integer, not True"),
         ({"join": "max"}, "join: input should be 'mean' or 'text', not 'max'"),
         ({"encoder": None}, "encoder: input should be a valid string, not None"),
+        ({"encoder": ""}, "encoder: string should have at least 1 character"),
         ({"encoder": "all-minilm-l6"}, "did you mean all-minilm-l6-v2"),
     ],
 )

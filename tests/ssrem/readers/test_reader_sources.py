@@ -149,14 +149,6 @@ def test_days_and_months_are_decided_by_all_files(tmp_path: Path) -> None:
     assert str(rows_of(open_dump(tmp_path, time_format="%m/%d/%Y %H:%M"))[0]["time"]) == "2020-03-04 10:00:00"
 
 
-def test_days_and_months_that_nothing_decides_are_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "dump.jsonl"
-    path.write_text(_line(time="03/04/2020 10:00"))
-    says = r"dump.jsonl: dates such as 03/04/2020 may have .* say which with --time-format"
-    with pytest.raises(DumpError, match=says):
-        rows_of(open_dump(path))
-
-
 def test_a_later_row_of_a_table_may_decide_the_days_and_months(tmp_path: Path) -> None:
     rows = [f"c,a,x,{1 + row // 100:02}/04/2020\n" for row in range(1_300)]
     (tmp_path / "dump.csv").write_text("conversation,speaker,text,time\n" + "".join(rows))

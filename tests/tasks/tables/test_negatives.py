@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ssrem.errors import EvaluatorError, GateError, SsremError
+from ssrem.errors import GateError
 from ssrem.negatives.base import Negative
 from ssrem.negatives.turns import SpeakerSet
 from ssrem.schemas import LANDED
@@ -70,15 +70,3 @@ def test_a_generator_that_hands_back_the_response_or_makes_nothing_is_not_publis
         with pytest.raises(GateError, match=says):
             make_negatives(CORPUS, str(copy.root), "random-1")
         assert copy.partitions() == before
-
-
-def test_what_cannot_be_made_is_told_before_anything_is_read(home: Warehouse) -> None:
-    for generator, said in (
-        ("randm-1", "did you mean random"),
-        ("mask-and-fil", "did you mean mask-and-fill"),
-    ):
-        with pytest.raises(EvaluatorError, match=said):
-            make_negatives(CORPUS, str(home.root), generator)
-    for settings in ({"split": "dev"}, {"seed": -1}, {"responses": -1}):
-        with pytest.raises(SsremError, match=next(iter(settings))):
-            NegativeSettings(**settings)  # type: ignore[arg-type]

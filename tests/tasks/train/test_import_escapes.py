@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import shutil
 import tarfile
 from pathlib import Path
@@ -139,14 +138,6 @@ def test_a_metric_reads_nothing_else(
             import_evaluator(str(file), str(home.root))
         assert "a.ssrem" in str(error.value) and "secret 1" not in str(error.value), spec
         assert fetched == [] and home.partitions() == [], spec
-
-
-def test_a_pipe_or_device_is_not_waited_for(home: Warehouse, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.ssrem")
-    for file in (tmp_path / "pipe.ssrem", Path("/dev/zero")):
-        with pytest.raises(EvaluatorError, match="is not a regular file"):
-            import_evaluator(str(file), str(home.root))
-    assert home.partitions() == []
 
 
 def test_what_a_person_allows_is_read(

@@ -13,7 +13,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from ssrem.errors import EvaluatorError, GateError, SsremError
+from ssrem.errors import EvaluatorError, GateError
 from ssrem.samples import TEST
 from ssrem.settings import TableSettings
 from ssrem.sql import statement
@@ -232,13 +232,6 @@ def test_old_versions_are_retired_with_what_they_scored(scored: Warehouse) -> No
     assert [row["version"] for row in versions(scored, "ssrem")] == [1, 4, 5, 6, 7], (
         "1 was in use, and 7 waits"
     )
-
-
-def test_margins_that_do_not_exist() -> None:
-    with pytest.raises(SsremError, match="no setting rho; there are identification, agreement"):
-        Margins(rho=0.1)  # type: ignore[call-arg]
-    with pytest.raises(SsremError, match="agreement: input should be less than or equal to 1, not 3"):
-        Margins(agreement=3)
 
 
 def test_what_has_not_seen_a_corpus_is_retrained_and_test_splits_are_compared_together(

@@ -127,27 +127,6 @@ def test_waiting_ends_and_does_not_look_at_the_clock(
     assert capsys.readouterr().err.count("waiting for process") == 1
 
 
-def test_threads_of_one_process_wait_for_each_other(home: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "30")
-    inside: list[int] = []
-    together: list[int] = []
-
-    def write() -> None:
-        with home.lock("tables"):
-            inside.append(1)
-            together.append(len(inside))
-            inside.pop()
-
-    threads = [threading.Thread(target=write) for _ in range(4)]
-    with home.lock("ingest"):
-        for thread in threads:
-            thread.start()
-        assert together == []
-    for thread in threads:
-        thread.join(timeout=30)
-    assert together == [1, 1, 1, 1]
-
-
 def test_a_dump_that_changes_while_it_is_read_does_not_land(
     home: Warehouse, write_dump: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

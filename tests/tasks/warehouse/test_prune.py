@@ -6,9 +6,6 @@ import os
 import time
 from pathlib import Path
 
-import pytest
-
-from ssrem.errors import HomeError
 from ssrem.tasks.warehouse.home import Warehouse
 from ssrem.tasks.warehouse.prune import KEPT_RUNS, KEPT_SECONDS, STALE_AFTER, prune
 from support import stages
@@ -122,9 +119,3 @@ def test_a_model_of_a_version_stays(copy: Warehouse) -> None:
     prune(copy, keep_runs=0, keep_failures=0, keep_seconds=0)
     assert sorted(copy.models.rglob("*")) == before
     assert copy.query("SELECT count(*) FROM scores") != [(0,)]
-
-
-def test_nobody_collects_while_another_writes(home: Warehouse) -> None:
-    publish(home, 0)
-    with home.lock("train"), pytest.raises(HomeError, match="train since"):
-        prune(home)

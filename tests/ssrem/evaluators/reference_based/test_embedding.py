@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ssrem.errors import EvaluatorError
 from ssrem.evaluators.reference_based.embedding import (
     EmbeddingAverage,
     EmbeddingExtrema,
@@ -33,12 +32,6 @@ def test_of_equally_far_ends_the_extrema_take_the_lower_one(colours: str) -> Non
     assert one(EmbeddingExtrema, colours, "green dark green", "red dark") == pytest.approx(
         -2 / (5 * np.sqrt(5))
     )
-
-
-def test_movers_by_hand(colours: str) -> None:
-    # Word and sentence both move √2.
-    assert one(SentenceMovers, colours, "red", "blue") == pytest.approx(np.exp(-np.sqrt(2)))
-    assert one(SentenceMovers, colours, "Red. Blue.", "blue. red") == pytest.approx(1)
 
 
 def cosine(a: Vector, b: Vector) -> float:
@@ -145,13 +138,3 @@ def test_signature_follows_metric_and_encoder(colours: str, tmp_path: Path) -> N
     path, signatures = tmp_path / "colours.txt", [metric(encoder=colours).signature for metric in METRICS]
     path.write_text(path.read_text().replace("red 1 0", "red 1 1"))
     assert len({*signatures, EmbeddingAverage(encoder=colours).signature}) == 5
-
-
-def test_wrong_settings() -> None:
-    for settings, message in (
-        ({"encodr": "glove-6b-50d"}, "no setting encodr; did you mean encoder"),
-        ({"encoder": 5}, "encoder: input should be a valid string"),
-        ({"encoder": ""}, "encoder: string should have at least 1 character"),
-    ):
-        with pytest.raises(EvaluatorError, match=message):
-            SentenceMovers(**settings)

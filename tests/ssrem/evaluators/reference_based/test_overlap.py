@@ -13,7 +13,6 @@ from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from nltk.translate.meteor_score import single_meteor_score
 from rouge_score.rouge_scorer import RougeScorer
 
-from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
 from ssrem.evaluators.reference_based.overlap import (
     Bleu1,
@@ -128,8 +127,3 @@ def test_names_and_signatures_say_what_is_computed() -> None:
     assert "nltk-" in Bleu4().signature and "tokens:1" in Bleu4().signature
     assert "rapidfuzz-" in RougeL().signature
     assert "stages:exact+stem" in Meteor().signature
-
-
-def test_there_are_no_settings() -> None:
-    with pytest.raises(EvaluatorError, match="no setting beta; there are none"):
-        RougeL(beta=2)
