@@ -16,7 +16,6 @@ from ssrem.files import read_json
 from ssrem.samples import Candidates, Sample
 from ssrem.training.fine_tuning import CARD, fine_tune
 from support.tiny_transformer import SIZES, SPECIAL, tokenizer
-from support.trained import KilledError, killed_at
 
 WORDS = ("A", "B", ":", "a", "b", "cat", "dog", "sat", "runs", "the", ".")
 
@@ -66,21 +65,6 @@ def test_only_linear_maps_of_the_layers_that_are_not_frozen_change(model: str, t
     assert changed and all(name.startswith("model.layers.1.") and "norm" not in name for name in changed)
     with pytest.raises(EvaluatorError, match="freeze is 2; the model has 2 layers"):
         fine_tune(objective(model, freeze=2), tmp_path / "none")
-
-
-def test_a_stopped_training_goes_on_to_the_same_weights(
-    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ssrem.training.fine_tuning._STEPS_A_STATE", 2)
-
-    state, killed = tmp_path / "state", killed_at(3)
-    with pytest.raises(KilledError):
-        fine_tune(objective(model, steps=5), tmp_path / "two", progress=killed, checkpoint=state)
-    fine_tune(objective(model, steps=5), tmp_path / "two", checkpoint=state)
-    fine_tune(objective(model, steps=5), tmp_path / "one")
-    keys = ("weights", "before", "after")
-    one, two = (read_json(tmp_path / name / CARD, keys) for name in ("one", "two"))
-    assert [one[key] for key in keys] == [two[key] for key in keys]
 
 
 def test_nothing_to_learn_from_and_a_wrong_setting(model: str) -> None:
