@@ -1,4 +1,4 @@
-"""What several rooms' tests share: a home folder, and dumps to write."""
+"""What several rooms' tests share: a home folder, the small one that `ssrem run` made, and dumps to write."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ import pytest
 from hypothesis import settings
 
 from ssrem.tasks.warehouse.home import Warehouse
+from support.small_home import copy, made
+
+__all__ = ["copy", "made"]
 
 
 @atexit.register

@@ -29,9 +29,7 @@ from ssrem.cli.main import VERBS, app, main, parsed
 from ssrem.errors import SsremError
 from ssrem.tasks.warehouse.home import Warehouse
 from support.paths import ROOT, SHARED
-from support.small_home import Made, annotated_rows, draw_little, made, write_conversations
-
-__all__ = ["made"]
+from support.small_home import Made, annotated_rows, draw_little, write_conversations
 
 MELD = SHARED / "data" / "corpora" / "meld_train.csv"
 

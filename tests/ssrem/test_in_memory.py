@@ -27,9 +27,7 @@ from ssrem.tasks.settings import DumpSettings
 from ssrem.tasks.tables import build
 from ssrem.tasks.warehouse.home import Warehouse
 from support.reader_rows import rows_of
-from support.small_home import Made, made
-
-__all__ = ["made"]
+from support.small_home import Made
 
 TALK = [
     ("Ann", "Hi Ben!"),

@@ -29,6 +29,14 @@ def browser() -> Iterator[Any]:
         launched.close()
 
 
+@pytest.fixture
+def context(browser: Any) -> Iterator[Any]:
+    """A small screen without a network."""
+    context = browser.new_context(viewport={"width": 390, "height": 844}, offline=True)
+    yield context
+    context.close()
+
+
 def opened(context: Any, address: str, wrong: list[str]) -> Any:
     """The page; errors on its console, and what it would fetch, go to `wrong`."""
     page = context.new_page()

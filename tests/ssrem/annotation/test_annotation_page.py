@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,11 @@ import pytest
 
 from ssrem.annotation.batch import Batch, BatchPlan, Context, contexts_needed, draw_batch
 from ssrem.annotation.sheets import Answer, read_answers, render
-from support.browser import CONTRAST, browser, opened
+from support.browser import CONTRAST, browser, context, opened
 
 pytestmark = pytest.mark.xdist_group("browser")
 
-__all__ = ["browser"]
+__all__ = ["browser", "context"]
 
 PLAN = BatchPlan(contexts=3, raters=2, redundancy=2, checks=1)
 SAID = "A <b>bold</b> & 'quoted' answer \u2028 🙂 " + "w" * 90
@@ -32,13 +31,6 @@ def batch() -> Batch:
 def address(batch: Batch, tmp_path: Path) -> str:
     (tmp_path / "page.html").write_text(render(batch), encoding="utf-8")
     return (tmp_path / "page.html").as_uri()
-
-
-@pytest.fixture
-def context(browser: Any) -> Iterator[Any]:
-    context = browser.new_context(viewport={"width": 390, "height": 844}, offline=True)
-    yield context
-    context.close()
 
 
 def saved(page: Any, key: str, path: Path) -> Path:

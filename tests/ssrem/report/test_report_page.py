@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,12 @@ from typing import Any
 import pytest
 
 from ssrem.report.page import render
-from support.browser import CONTRAST, browser, opened
+from support.browser import CONTRAST, browser, context, opened
 from support.report_data import make_data
 
 pytestmark = pytest.mark.xdist_group("browser")
 
-__all__ = ["browser"]
+__all__ = ["browser", "context"]
 
 EVIL = "<script>alert(1)</script> & 'more' "
 
@@ -39,13 +38,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     path.write_text(render(replace(make_data(), points=points, responses=responses)), encoding="utf-8")
     assert path.stat().st_size < 3_000_000
     return path.as_uri()
-
-
-@pytest.fixture
-def context(browser: Any) -> Iterator[Any]:
-    context = browser.new_context(viewport={"width": 390, "height": 844}, offline=True)
-    yield context
-    context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
