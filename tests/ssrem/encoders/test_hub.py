@@ -14,6 +14,7 @@ import torch
 from transformers import RobertaConfig, RobertaModel, T5Config, T5EncoderModel
 
 from ssrem.encoders import hub, pretrained
+from ssrem.encoders.transformer import Transformer
 from ssrem.errors import EvaluatorError
 from support.tiny_transformer import SIZES, WORDS, tokenizer, write_bert, write_json
 
@@ -109,8 +110,16 @@ def test_neither_pickled_weights_nor_code_of_the_models_own_run(bert: Path, tmp_
     load_error(bert, r"no \*\.safetensors, and pickled weights are not loaded")
     weights.rename(bert / "model.safetensors")
     pretrained.load(str(bert), "AutoModel")
-    (bert / "own.py").write_text(f"from pathlib import Path\nPath({str(mark)!r}).touch()\n")
-    own = {"AutoConfig": "own.Config", "AutoModel": "own.Model"}
+    for name in ("own", "__init__", "modeling_own", "bert", "transformers", "pickle"):
+        (bert / f"{name}.py").write_text(f"open({str(mark)!r}, 'w')\nclass Own: pass\n")
+    own = {"AutoConfig": "own.Own", "AutoModel": "own.Own", "AutoTokenizer": ["own.Own", "own.Own"]}
+    words = json.loads((bert / "tokenizer_config.json").read_text())
+    write_json(bert, "tokenizer_config.json", {**words, "tokenizer_class": "Own", "auto_map": own})
+    modules = [{"type": "own.Transformer", "path": ""}, {"type": "own.Pooling", "path": "1_Pooling"}]
+    write_json(bert, "modules.json", modules)
+    write_json(bert / "1_Pooling", "config.json", {"pooling_mode": "mean"})
+    write_json(bert, "config.json", config | {"auto_map": own})
+    assert Transformer(str(bert)).encode(["red cat"]).shape == (1, 16)
     write_json(bert, "config.json", config | {"model_type": "own", "auto_map": own})
     load_error(bert, "cannot be loaded")
     assert not mark.exists()
