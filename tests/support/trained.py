@@ -128,6 +128,26 @@ def check_seeded_whatever_the_threads(made: Callable[[int], Any], candidates: Ca
     assert other.signature.split("|w:")[1] != signatures[0].split("|w:")[1]
 
 
+def check_scores_stand_alone(
+    evaluator: Any, samples: Sequence[Sample], limits: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scores depend on no other sample, order, number of threads or size of a chunk; limits: name → smaller one."""
+    together, threads = evaluator.compute(samples), torch.get_num_threads()
+    alone = np.concatenate([evaluator.compute([sample]).score for sample in samples])
+    others = [alone, evaluator.compute(samples[::-1]).score[::-1]]
+    for name, limit in limits.items():
+        monkeypatch.setattr(f"ssrem.evaluators.{name}", limit)
+    torch.set_num_threads(threads + 1)
+    try:
+        others.append(evaluator.compute(samples).score)
+        assert torch.get_num_threads() == threads + 1
+    finally:
+        torch.set_num_threads(threads)
+    for scores in others:
+        assert np.abs(scores - together.score).max() < 1e-5
+    assert np.ptp(together.score) > 0.1
+
+
 def check_before_training(evaluator: Any, candidates: Candidates, samples: Sequence[Sample]) -> None:
     """An evaluator that has learned nothing says so, whatever it is used for."""
     for use in (

@@ -106,13 +106,7 @@ def test_score_equals_score_candidates(fitted: SSREMPaper) -> None:
 
 
 def test_scores_do_not_depend_on_batch_or_order(fitted: SSREMPaper, monkeypatch: pytest.MonkeyPatch) -> None:
-    together = fitted.components(SAMPLES)
-    alone = np.concatenate([fitted.score([sample]) for sample in SAMPLES])
-    backwards = fitted.score(SAMPLES[::-1])[::-1]
-    monkeypatch.setattr("ssrem.evaluators.bilinear._CHUNK", 7)
-    chunked = fitted.score(SAMPLES)
-    for scores in (alone, backwards, chunked):
-        assert np.abs(scores - together.h).max() < 1e-5
+    trained.check_scores_stand_alone(fitted, SAMPLES, {"bilinear._CHUNK": 7}, monkeypatch)
 
 
 def test_components(fitted: SSREMPaper) -> None:

@@ -144,16 +144,8 @@ def test_scores_do_not_depend_on_batch_or_order(fitted: Ruber, monkeypatch: pyte
     mixed = [
         replace(sample, response=sample.response + " b1" * (7 * n % 31)) for n, sample in enumerate(SAMPLES)
     ]
-    together = fitted.compute(mixed)
-    alone = np.concatenate([fitted.compute([sample]).f for sample in mixed])
-    backwards = fitted.compute(mixed[::-1]).f[::-1]
-    for name, limit in (("ruber_training._ENCODED", 3), ("ruber_training._SCORED", 5), ("ruber._CHUNK", 7)):
-        monkeypatch.setattr(f"ssrem.evaluators.{name}", limit)
-    chunked = fitted.compute(mixed)
-    for f in (alone, backwards, chunked.f):
-        assert np.abs(f - together.f).max() < 1e-5
-    assert np.abs(chunked.h - together.h).max() < 1e-5
-    assert np.ptp(together.f) > 0.1
+    limits = {"ruber_training._ENCODED": 3, "ruber_training._SCORED": 5, "ruber._CHUNK": 7}
+    trained.check_scores_stand_alone(fitted, mixed, limits, monkeypatch)
 
 
 def test_the_network_by_hand() -> None:

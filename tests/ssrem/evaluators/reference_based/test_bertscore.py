@@ -16,6 +16,7 @@ from ssrem.evaluators.reference_based.embedding import BertScore
 from ssrem.samples import Sample
 from support.metric_checks import ODD, check_independent, check_parts, check_saved, odd_samples
 from support.tiny_transformer import SIZES, tokenizer, write_bert
+from support.trained import check_scores_stand_alone
 
 TEXTS = (
     "red cat",
@@ -104,17 +105,10 @@ def test_long_texts_are_cut_at_the_end_and_blanks_around_them_say_nothing(bert: 
 def test_nothing_depends_on_threads_and_what_is_held_at_a_time(
     bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    evaluator, before = BertScore(model=str(bert)), torch.get_num_threads()
-    scores = [evaluator.score(PAIRS)]
-    for name, limit in (("_BATCH_TOKENS", 8), ("PairMetric.batch_samples", 3)):
-        monkeypatch.setattr(f"ssrem.evaluators.reference_based.embedding.{name}", limit)
-    try:
-        for threads in (1, 3):
-            torch.set_num_threads(threads)
-            scores.append(evaluator.score(PAIRS))
-    finally:
-        torch.set_num_threads(before)
-    assert np.ptp(scores, axis=0).max() < 1e-5
+    limits = {
+        f"reference_based.embedding.{name}": 3 for name in ("_BATCH_TOKENS", "PairMetric.batch_samples")
+    }
+    check_scores_stand_alone(BertScore(model=str(bert)), PAIRS, limits, monkeypatch)
 
 
 def test_signature_names_weights_layer_and_tokenizer(tmp_path: Path) -> None:
