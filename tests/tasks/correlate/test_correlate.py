@@ -38,10 +38,15 @@ def write_set(tmp_path: Path) -> Callable[..., str]:
 
 
 @pytest.fixture
-def few_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spearman of all responses alone, where a test looks at other tables: figures take most of the time."""
-    monkeypatch.setattr("ssrem.agreement.figures.MEASURES", ("spearman",))
+def pooled_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures of all responses alone, where a test looks at these only: figures take most of the time."""
     monkeypatch.setattr("ssrem.agreement.figures.GROUPINGS", ("pooled",))
+
+
+@pytest.fixture
+def few_figures(monkeypatch: pytest.MonkeyPatch, pooled_figures: None) -> None:
+    """Spearman alone, where a test looks at other tables."""
+    monkeypatch.setattr("ssrem.agreement.figures.MEASURES", ("spearman",))
 
 
 # Human scores
@@ -127,6 +132,7 @@ def test_systems_correlate_by_their_means(made: Made) -> None:
     assert len(means) == 5
 
 
+@pytest.mark.usefixtures("pooled_figures")
 def test_rows_are_joined_by_key_not_by_position(copy: Warehouse, made: Made, write_set: Any) -> None:
     rows = annotated_rows()
     random.Random(5).shuffle(rows)
@@ -138,6 +144,7 @@ def test_rows_are_joined_by_key_not_by_position(copy: Warehouse, made: Made, wri
     assert copy.query(landed) == [(row["response"],) for row in rows]
 
 
+@pytest.mark.usefixtures("pooled_figures")
 def test_ground_truth_is_kept_if_asked_for_and_from_then_on(copy: Warehouse, made: Made) -> None:
     root, before = str(copy.root), copy.partitions()
     settings = AgreementSettings(keep_ground_truth=True)
