@@ -6,6 +6,7 @@ from ssrem.errors import AnnotationError
 from ssrem.flows.artifacts import shown
 from ssrem.flows.hooks import flow_options
 from ssrem.flows.steps import correlate_set
+from ssrem.tasks.annotated import annotated_files
 from ssrem.tasks.correlate import correlate_files
 from ssrem.tasks.endpoints import split_settings
 from ssrem.tasks.settings import AgreementSettings, AnnotatedSets, AskingSettings, Resources
@@ -26,7 +27,8 @@ def correlate(
     """Score annotated sets with evaluators and correlate; returns for each dataset whether it is new.
 
     An evaluator that learns nothing or comes with ssrem is registered first. The untrained baselines are compared too.
-    If several sets fail, each is reported in a line; the last one is raised.
+    A set that cannot be read is an error before anything is computed. If several sets fail later, each is reported in
+    a line; the last one is raised.
 
     Args:
         files: Annotated sets: files or names of pulled sets
@@ -34,6 +36,9 @@ def correlate(
     """
     if not files:
         raise AnnotationError("no annotated set is named; give files, paths or names of pulled sets")
+    annotated_files(
+        Warehouse.at(home), files, sets.layout, sets.map
+    )  # its errors come before anything is stored
     names = to_correlate(Warehouse.at(home), evaluators or ())
     own, client = split_settings(evaluators or names, asking)  # the settings are not for added baselines
     with shown(home, "correlate", ["agreement", "best"]):

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
+from ssrem.annotated_sets.annotated import GROUND_TRUTH_SYSTEMS
 from ssrem.annotation import sheets
 from ssrem.annotation.batch import (
     BM25,
     EDGES,
     ON_TOPIC,
-    TRUE_SYSTEM,
     Batch,
     BatchPlan,
     Bm25,
@@ -64,8 +64,9 @@ def export_batch(
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise AnnotationError(f"{folder} is there already; name a new folder, so that no key is overwritten")
     answered = {system: _answered(path) for system, path in (responses or {}).items()}
-    if taken := {TRUE_SYSTEM, *([BM25] if bm25 else [])} & set(answered):
-        raise AnnotationError(f"--responses {taken.pop()}=…: the batch has that system already; rename it")
+    of_batch = {*GROUND_TRUTH_SYSTEMS, *([BM25] if bm25 else [])}
+    if taken := next((system for system in answered if system.lower() in of_batch), None):
+        raise AnnotationError(f"--responses {taken}=…: the batch has that system already; rename it")
     landed = landed_corpora(str(home.root), corpus and [corpus])
     if corpus is None and len(landed) > 1:
         raise HomeError(f"{len(landed)} corpora have landed ({', '.join(landed)}); choose one with --corpus")

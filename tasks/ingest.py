@@ -10,7 +10,7 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -113,6 +113,8 @@ def _key(settings: DumpSettings, home: Warehouse) -> PseudonymKey | None:
 
 def corpus_name(sources: Sequence[str]) -> str:
     """Default name of a corpus: its file or folder without suffixes such as .csv.gz; for several, the folder of all."""
+    if not sources:
+        raise DumpError("no dump is named; give the path of a dump, or chitchat")
     if len(sources) > 1:
         return common_name(sources)
     if sources[0] == STDIN:
@@ -317,7 +319,7 @@ def land_folder(
     if settings.name is not None:
         raise DumpError(f"dumps of a folder are named as their files; leave out the name {settings.name}")
     _key(settings, Warehouse.at(home))  # otherwise a mistake in a setting would have every dump rejected
-    outcomes, rejected, before = {}, [], _dumps(Path(folder))
+    outcomes, rejected, before = dict[str, str](), list[str](), _dumps(Path(folder))
     if not os.access(folder, os.W_OK):
         raise DumpError(
             f"{folder} cannot be written to, so no dump can be moved out of it; change its permissions"
@@ -330,15 +332,21 @@ def land_folder(
         except (DumpError, GateError) as error:
             rejected.append(f"{path.name} was moved to {_file_away(path, REJECTED, str(error))}: {error}")
         except Exception:
-            for line in rejected:  # which the error would hide
+            for line in (*_said(outcomes), *rejected):  # which the error would hide
                 say(line)
             raise
         else:
             _file_away(path, DONE)
             outcomes[path.name] = f"landed as {corpus}" if new else f"is there already, as {corpus}"
     if rejected:
+        for line in _said(outcomes):
+            say(line)
         raise DumpError("; ".join(rejected))
     return outcomes
+
+
+def _said(outcomes: Mapping[str, str]) -> list[str]:
+    return [f"{name} {outcome}" for name, outcome in outcomes.items()]
 
 
 def _dumps(folder: Path) -> dict[Path, dict[Path, tuple[int, int]]]:

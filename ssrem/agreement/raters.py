@@ -21,6 +21,7 @@ from ssrem.agreement.correlate import (
     spearman_rows,
     unvarying,
 )
+from ssrem.errors import counted
 
 Ratings = Floats
 """Scores (raters, units); NaN where a rater did not rate a unit."""
@@ -297,7 +298,10 @@ def low_kappa(
         for rater in pair:
             kappas.setdefault(raters[rater], []).append(kappa)
     means = {
-        rater: (mean := float(np.mean(own)), f"mean kappa {mean:.2f} with {len(own)} others, below {bound:g}")
+        rater: (
+            mean := round(float(np.mean(own)), 9) + 0.0,  # no rounding noise, and no minus zero
+            f"mean kappa {mean:.2f} with {counted(len(own), 'other')}, below {bound:g}",
+        )
         for rater, own in kappas.items()
     }
     return _filtered(f"kappa{bound:g}", ratings, raters, means, bound)

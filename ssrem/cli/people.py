@@ -216,6 +216,8 @@ def validate(
             labelled, scored = len(data.samples), scorer.components([*data.samples, *others])
             for note in left_out(scored.reasons[:labelled].tolist()):
                 say(note)
+            for note in left_out(scored.reasons[labelled:].tolist()):
+                say(f"unlabelled: {note}")
             judged = validation.Judged(
                 scorer.name,
                 scorer.signature,

@@ -13,7 +13,7 @@ from ssrem import tasks
 from ssrem.annotation.batch import BatchPlan
 from ssrem.cli import output
 from ssrem.cli.options import Call, Verb
-from ssrem.errors import AnnotationError
+from ssrem.errors import AnnotationError, say
 from ssrem.registry import did_you_mean
 from ssrem.settings import Share, by_key
 
@@ -151,6 +151,9 @@ def import_(
     }
     rows = [{"figure": name, "value": value, "note": reason} for name, (value, reason) in figures.items()]
     output.tables({"agreement among raters": rows})
+    for name, raters in record(drawn, review)["unjudged"].items():
+        if raters:
+            say(f"not judged by {name}, for lack of checks or of shared responses: {', '.join(raters)}")
     if review.dropped:
         output.tables({"left out": [asdict(one) for one in review.dropped]}, raw=True)
     print(f"raters:    {len(review.remaining)} kept of {len(review.raters)} who answered")

@@ -134,6 +134,8 @@ class _Dump:
 
     def located(self, source: str) -> list[Path]:
         """The files or folders that a source names."""
+        if not source.strip():  # an unset variable; as a path it would be the current folder
+            raise DumpError("the name of a dump is empty; give the path of a dump, or chitchat")
         named = self._wanted is None and source in FORMATS and not Path(source).exists()
         if named and (packaged := reader_class(source).packaged()):
             return [packaged]

@@ -38,14 +38,17 @@ def export(data: ReportData, folder: Path, *, raw: bool = False) -> list[Path]:
             panel.save(folder / f"{name}.{suffix}")
             paths.append(folder / f"{name}.{suffix}")
         write(f"{name}.csv", text.csv_text(panel.rows, raw=raw))
-        index += f"\n## {name}\n\n{text.markdown_text(panel.label)}\n\n![]({name}.svg)\n"
+        links = f"![]({name}.svg)\n\n[PNG]({name}.png), [CSV]({name}.csv)"
+        index += f"\n## {name}\n\n{text.markdown_text(panel.label)}\n\n{links}\n"
     for table in tables(data):
         name = unique(text.file_name("table", table.name), used)
         write(f"{name}.tex", text.latex(table))
         write(f"{name}.md", text.markdown(table))
         write(f"{name}.csv", text.csv_text(table.rows, raw=raw))
         caption = text.markdown_text(table.caption)
-        index += f"\n## {name}\n\n{caption}\n\n[Markdown]({name}.md), [CSV]({name}.csv)\n"
+        index += (
+            f"\n## {name}\n\n{caption}\n\n[LaTeX]({name}.tex), [Markdown]({name}.md), [CSV]({name}.csv)\n"
+        )
     write(INDEX, index)
     return paths
 

@@ -35,6 +35,8 @@ _LATEX = {
     "\N{EM DASH}": "---",
     "\N{RIGHT SINGLE QUOTATION MARK}": "'",
     "\N{HORIZONTAL ELLIPSIS}": r"\ldots{}",
+    "α": r"$\alpha$",
+    "κ": r"$\kappa$",
     "ρ": r"$\rho$",
     "τ": r"$\tau$",
     "≥": r"$\geq$",

@@ -217,27 +217,41 @@ def attacks(data: TrueResponses, seed: int) -> list[Finding]:
     "share fooled",
 )
 def copying(data: TrueResponses, seed: int) -> list[Finding]:
-    """How often the copied last turn of the context fools the evaluator, counted as in `attacks`."""
+    """How often the copied last turn of the context fools the evaluator, counted as in `attacks`; but a copy without a
+    score, such as one that a judge refuses, is not counted."""
     samples, true = data.scored()
     copied = [ATTACKS[COPIED](sample, random.Random(seed)) for sample in samples]
-    return [fooled(COPIED, samples, true, data.score, copied)]
+    return [fooled(COPIED, samples, true, data.score, copied, unscored=False)]
 
 
 def fooled(
-    name: str, samples: Sequence[Sample], true: NDArray[Any], score: Score, changed: Sequence[str | None]
+    name: str,
+    samples: Sequence[Sample],
+    true: NDArray[Any],
+    score: Score,
+    changed: Sequence[str | None],
+    *,
+    unscored: bool = True,
 ) -> Finding:
     """Share of the samples (n) that score no higher than with their response replaced by the one in `changed`. true:
-    scores of the samples (n,), which are left out if theirs is NaN. changed: responses (n,), None if not applicable."""
+    scores of the samples (n,), which are left out if theirs is NaN. changed: responses (n,), None if not applicable.
+    unscored: whether a changed response without a score counts, as one that does not fool.
+    """
     tried = [
         (at, text)
         for at, text in enumerate(changed)
         if text is not None and text != samples[at].response and np.isfinite(true[at])
     ]
-    if not tried:
+    scores = np.array([])
+    if tried:
+        scores = np.asarray(
+            score([replace(samples[at], response=text) for at, text in tried]), dtype=np.float64
+        )
+    counted = unscored | np.isfinite(scores)
+    if not counted.any():
         return Finding(name, "fooled", None, 0, "too_few")
-    scores = np.asarray(score([replace(samples[at], response=text) for at, text in tried]), dtype=np.float64)
-    share = float((scores >= true[[at for at, _ in tried]] - TIE * np.nanstd(true)).mean())
-    return Finding(name, "fooled", share, len(tried))
+    higher = scores >= true[[at for at, _ in tried]] - TIE * np.nanstd(true)
+    return Finding(name, "fooled", float(higher[counted].mean()), int(counted.sum()))
 
 
 def _universal(samples: Sequence[Sample], true: NDArray[Any], score: Score, draw: random.Random) -> Finding:

@@ -20,7 +20,6 @@ from ssrem.registry import did_you_mean
 from ssrem.settings import seconds
 from ssrem.tasks.warehouse import catalog as catalogs
 from ssrem.tasks.warehouse.catalog import Partition, PartitionKey, Snapshot, create_views
-from ssrem.tasks.warehouse.files import out_of_room
 
 if TYPE_CHECKING:
     import duckdb
@@ -84,12 +83,11 @@ class Warehouse:
         with handle:  # the kernel releases the lock of a process that dies
             self._acquire(handle)
             about = {"pid": os.getpid(), "host": socket.gethostname(), "what": what}
-            try:
+            with suppress(OSError):  # it only tells others who writes, and on a full disk `prune` must run
                 handle.truncate(0)
-                json.dump({**about, "since": f"{datetime.now(UTC):%F %T}"}, handle)
-                handle.flush()
-            except OSError as error:
-                raise out_of_room(self.root, error) or self._cannot_write(error.strerror) from None
+                os.write(
+                    handle.fileno(), json.dumps({**about, "since": f"{datetime.now(UTC):%F %T}"}).encode()
+                )
             try:
                 yield
             finally:

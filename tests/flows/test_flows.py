@@ -229,6 +229,8 @@ def test_sets_to_correlate_are_named(home: Warehouse) -> None:
 
     with pytest.raises(AnnotationError, match="no annotated set is named"):
         correlate.fn([], str(home.root))
+    with pytest.raises(AnnotationError, match="does not exist"):
+        correlate.fn(["nope.json"], str(home.root))
     assert not home.root.exists()
 
 

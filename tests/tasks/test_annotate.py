@@ -100,16 +100,18 @@ def test_what_cannot_be_drawn_is_said_in_one_line(
     made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     new = ["ratings", "collect", str(tmp_path / "new"), "--home", str(made.home.root)]
+    (mine := tmp_path / "mine.jsonl").write_text('{"context": ["a"], "response": "b"}')
     for arguments, says in (
         (["--contexts", "5000"], "ask for fewer with --contexts"),
         (["--corpus", "nope"], "no corpus 'nope' has landed"),
         (["--responses", "bm25=x.jsonl"], "x.jsonl does not exist"),
+        (["--responses", f"Gold={mine}"], "--responses Gold=…: the batch has that system already"),
         (["--redundancy", "4"], "3 raters cannot give 4 ratings"),
     ):
         assert main([*new, *arguments]) in (1, 2)
         error = capsys.readouterr().err
         assert says in error and error.count("\n") == 1
-        assert list(tmp_path.iterdir()) == []
+        assert list(tmp_path.iterdir()) == [mine]
 
 
 def test_what_a_killed_command_left_beside_the_batch_goes_and_it_loads_nothing_heavy(

@@ -37,7 +37,7 @@ _MARKS = re.compile(r"<|\[(?=/?[A-Z_]+\])")
 """Beginnings of what chat templates may take for the end of a message, such as <|im_end|> and [/INST]."""
 
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
-_OF_TOP = r"\s*(?:/|out of|of)\s*\d+"
+_OF_TOP = r"\s*(?:/|out of|of)\s*(?P<top>\d+)"
 _ALONE = re.compile(rf"[^\w-]*(?:[A-Za-z ]{{1,30}}[:=][^\w-]*)?{_NUMBER}(?:{_OF_TOP})?\W*")
 """A number with at most a label such as `Score:` before it, and a highest score such as `/5` after it."""
 _ANY = re.compile(rf"(?<![\w.]){_NUMBER}(?![\w]|\.\d)(?:{_OF_TOP}\b)?")
@@ -110,6 +110,7 @@ class Prompt:
             return None
         start = match.end() if (match := _THOUGHT.match(text)) else 0
         number = _number(text[start:])
+        top = int(number.groupdict().get("top") or 0) if number else 0  # as in 4/10
         score, reason, method = None, None, "number"
         if refusal or ended == "content_filter":
             text, reason = refusal if isinstance(refusal, str) else text, "refused"
@@ -117,7 +118,7 @@ class Prompt:
             reason = "cut off by max_tokens"
         elif number is None:
             reason = "no number"
-        elif not self.low <= float(number[1]) <= self.high:
+        elif not self.low <= float(number[1]) <= self.high or (top or self.high) != self.high:
             reason = "outside the scale"
         else:
             score = float(number[1])
@@ -126,14 +127,16 @@ class Prompt:
             ):  # so that a step is one token; "4" is not the token of 4.5
                 # There may be no log-probabilities, or malformed ones.
                 with suppress(AttributeError, KeyError, TypeError, OverflowError):
-                    score = self._expected(choice["logprobs"]["content"], start + number.start(1))
+                    score = self._expected(choice["logprobs"]["content"], number[1], start + number.start(1))
                     method = "expected"
         return {"answer": text, "score": score, "reason": reason, "method": method}
 
-    def _expected(self, tokens: Any, place: int) -> float:
-        """The mean of the scale's steps, weighted by their probabilities as the token at the character `place`.
+    def _expected(self, tokens: Any, number: str, place: int) -> float:
+        """The mean of the scale's steps, weighted by their probabilities as the token of the number at the character
+        `place`.
 
-        KeyError if there is no such token; another error if the log-probabilities are malformed or lack all steps.
+        KeyError if that token is not the number alone, as where the tokens are also those of a thought that the text
+        leaves out; another error if the log-probabilities are malformed or lack all steps.
         """
         weights = dict.fromkeys(range(self.low, self.high + 1), 0.0)
         end = 0
@@ -143,6 +146,8 @@ class Prompt:
                 break
         else:
             raise KeyError(place)
+        if token["token"].strip() != number:
+            raise KeyError(number)
         for option in token["top_logprobs"]:
             step = option["token"].strip()
             if re.fullmatch(r"\d", step) and int(step) in weights:
@@ -209,7 +214,7 @@ def load_prompt(spec: str) -> Prompt:
 
 def _number(text: str) -> re.Match[str] | None:
     """The number that the answer gives: one that stands alone, as the value of a JSON object, or the only one."""
-    if match := _ALONE.fullmatch(text) or re.search(rf'"score"\s*:\s*"?{_NUMBER}', text):
+    if match := _ALONE.fullmatch(text) or re.search(rf'(?i)"(?:score|rating)"\s*:\s*"?{_NUMBER}', text):
         return match
     numbers = list(_ANY.finditer(text))
     return numbers[0] if len({match[1] for match in numbers}) == 1 else None

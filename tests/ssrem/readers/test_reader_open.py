@@ -124,6 +124,8 @@ def _said(path: Path) -> str:
 
 def test_folders_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
     assert "there is no such file or folder" in _said(tmp_path / "none")
+    with pytest.raises(DumpError, match="the name of a dump is empty"):
+        list(open_dump(""))
     assert "the folder is empty" in _said(tmp_path)
     (tmp_path / "x").touch()
     assert "no file in the folder is of a known format" in _said(tmp_path)

@@ -44,7 +44,7 @@ def test_the_best_has_the_highest_mean_over_the_sets_that_all_share() -> None:
     b = [correlation("b", name, rho) for name, rho in (("one", 0.1), ("two", 0.3), ("three", 0.99))]
     assert said([*a, *b]).startswith(
         "a agrees best with human ratings, with a mean Spearman correlation of 0.300 over 2 criteria of 2 annotated "
-        "sets, weighted by their responses; next is b with 0.200."
+        "sets, weighted by the responses of each set, which its criteria share equally; next is b with 0.200."
     )
     assert "a & b." in said(a)  # what is no better than chance stands at the top
 

@@ -48,7 +48,7 @@ def test_figures_are_written_alike(written: str, expected: str) -> None:
         ("−0.5 – x", "$-$0.5 -- x"),
         ("--seed---", "-{}-seed-{}-{}-"),
         ("two\nlines\x00", "two lines "),
-        ("ρ 김 é", r"$\rho$ 김 é"),
+        ("ρ α κ 김 é", r"$\rho$ $\alpha$ $\kappa$ 김 é"),
     ],
 )
 def test_latex_prints_text_as_it_is(text: str, written: str) -> None:

@@ -231,6 +231,12 @@ def test_attacks_leave_out_responses_without_a_score_and_try_what_others_wrote_w
     findings = by_name(attacks(data))
     assert (findings["response repeated"].n, findings["response repeated"].value) == (39, 1)
     assert copying(data) == [findings[COPIED]]
+    copies = {sample.context[-1] for sample in SAMPLES}
+    refuses = TrueResponses(
+        SAMPLES, lambda s: np.array([np.nan if one.response in copies else 1.0 for one in s])
+    )
+    (copied,) = copying(refuses)
+    assert (copied.value, copied.n, copied.outcome) == (None, 0, "too_few")
     written = {"negative of long": ["x" * 99] * 25 + [None] * 15, "negative of short": ["x"] * 40}
     findings = by_name(attacks(TrueResponses(SAMPLES, lengths, written=written), 0))
     assert (findings["negative of long"].value, findings["negative of long"].n) == (1, 25)

@@ -95,6 +95,9 @@ ANSWERS: dict[str | None, float | str] = {
     "I would rate this 4 out of 5.": 4,
     "I would rate this 4/5: it answers": 4,
     "4 out of 5": 4,
+    '{"Rating": 4, "confidence": 0.9}': 4,
+    "4/10": "outside the scale",
+    "Score: 4 out of 10": "outside the scale",
     "2 of 3 facts are wrong, so 1": "no number",
     "On a scale of 1 to 5, it is a 4": "no number",
     "Good!": "no number",
@@ -235,6 +238,18 @@ def test_the_number_within_a_json_object_is_expected_too(server: JudgeServer) ->
     ]
     server.answer = lambda *_: reply
     assert judge(server).score(SAMPLES[:1]).tolist() == [3]
+
+
+def test_probabilities_of_a_thought_that_the_text_leaves_out_are_not_those_of_the_number(
+    server: JudgeServer,
+) -> None:
+    reply = completion("4", {})
+    tops = [{"token": "2", "logprob": -0.5}]
+    reply["choices"][0]["logprobs"]["content"] = [
+        {"token": token, "top_logprobs": tops} for token in ("The", " reply", " fits", "</think>", "4")
+    ]
+    server.answer = lambda *_: reply
+    assert judge(server).score(SAMPLES[:1]).tolist() == [4]
 
 
 def test_a_text_cannot_leave_the_string_it_stands_in(server: JudgeServer) -> None:
