@@ -92,7 +92,7 @@ class TrainSettings(Settings):
     map: Columns | None = None
     """FIELD=COLUMN: which column of a table of --labels is which field, as in ssrem correlate"""
     criterion: str | None = None
-    """criterion of --labels to learn (default: overall)"""
+    """criterion of --labels to learn (default: overall, or the only one)"""
     labels_only: bool = False
     """learn from the labels, not from the negatives of the corpora"""
     labels_from: Literal["judge"] | None = None

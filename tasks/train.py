@@ -85,12 +85,17 @@ def train(
         **human_scores(annotated_files(warehouse, settings.labels, mapping=settings.map), settings.criterion),
         **judged(name, corpora, warehouse, settings),
     }
-    human = {dataset: labels for dataset, (_, labels) in labelled.items()}
+    human = {dataset: own for dataset, (_, own) in labelled.items()}
     labels = {"labels": "+".join(sorted(digest for digest, _ in labelled.values()))} if labelled else {}
     spec = kind.default_encoder and (settings.encoder or kind.default_encoder)
-    parameters: dict[str, Any] = {"evaluator": name, "encoder": spec, "config": config}
-    parameters |= {"labels": [settings.criterion, settings.labels_only]} if labelled else {}
-    parameters |= _built_on(warehouse, kind, spec, config)
+    criteria = sorted({one.criterion for one in human.values()})
+    parameters: dict[str, Any] = {
+        "evaluator": name,
+        "encoder": spec,
+        "config": config,
+        **({"labels": [*criteria, settings.labels_only]} if labelled else {}),
+        **_built_on(warehouse, kind, spec, config),
+    }
 
     def digests() -> dict[str, str]:
         return {corpus: landed_corpus(warehouse, corpus)[0] for corpus in corpora}
@@ -213,6 +218,8 @@ def _measured(training: Training, candidates: Candidates) -> dict[str, Any]:
     """The columns of `evaluators` that tell how the training went."""
     sizes = {split: len(candidates.rows(code)) for split, code in SPLIT_CODES.items()}
     sizes |= {**training.rows, "test": sizes["test"]}
+    if an_epoch := sizes.get("train_an_epoch"):  # of which each epoch reads others
+        sizes["train"] = min(sizes["train"], int(training.history[-1]["epoch"]) * an_epoch)
     return {
         **{f"{split}_responses": int(sizes[split]) for split in SPLIT_CODES},
         "valid_loss": next(e["valid_loss"] for e in training.history if e["epoch"] == training.best_epoch),
@@ -293,12 +300,15 @@ def retrain(
     """Retrain the evaluators, of those named or of all in use, that have not learned from all landed corpora; returns
     evaluator → outcome.
 
-    The ledger says which these are, so that a second or late call retrains nothing again. In a home folder in which no
-    evaluator was trained, the evaluators named, or else the default ones, are trained. train: `train_all`, or a
+    The ledger says which these are, so that a second or late call retrains nothing again. A version that waits for a
+    decision, since its training was stopped, is decided on first: its key is `NAME VERSION`. In a home folder in which
+    no evaluator was trained, the evaluators named, or else the default ones, are trained. train: `train_all`, or a
     function that does the same with tasks of a flow.
     """
     warehouse, outcome = Warehouse.at(home), dict[str, str]()
     more: dict[str, Any] = {"margins": margins, "resources": resources}
+    if challenges(warehouse, evaluators or ()):  # of a training that was stopped before its decision
+        outcome = decide_all(home, evaluators, margins, resources=resources)
     if not any_trained(warehouse):
         first = train(evaluators, None, home, **more)
         return {name: version_status(warehouse, name, version) for name, (version, _) in first.items()}

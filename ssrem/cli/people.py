@@ -178,9 +178,9 @@ def validate(
     if unknown := sorted(set(own) - set(data.systems)):
         known = ", ".join(sorted(filter(None, set(data.systems)))) or "none"
         raise AnnotationError(f"--own {unknown[0]}: {file} has no such system; it has {known}")
-    if scores and (evaluator or unlabelled or dry_run or asking.set):
+    if scores and (evaluator or unlabelled or dry_run or asking.set or asking.max_requests):
         raise UsageError(
-            "--scores takes what the file has; leave out --evaluator, --set, --unlabelled, --dry-run"
+            "--scores takes what the file has; leave out --evaluator, --set, --unlabelled, --dry-run, --max-requests"
         )
     if scores and not source.read.mapped:
         raise UsageError(

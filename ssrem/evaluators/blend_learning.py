@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ssrem.agreement.correlate import spearman
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import load_evaluator, packaged
+from ssrem.evaluators import MANIFEST, PACKAGED, load_evaluator, packaged
 from ssrem.evaluators.learning import (
     check_enough,
     left_out,
@@ -21,6 +21,7 @@ from ssrem.evaluators.learning import (
     number_of_contexts,
     on_scale,
 )
+from ssrem.files import read_json
 from ssrem.negatives import load_generator
 from ssrem.negatives.turns import KIND_OF
 from ssrem.samples import (
@@ -274,8 +275,11 @@ def learn_scores(blend: Blend, sets: Mapping[str, Labels], progress: Progress | 
         )
     else:
         figures |= {"out_of_fold": _rho(held, target), "unlearned": _rho(z @ prior, target)}
-        low, high = next(iter(sets.values())).scale
-        listed = f"human scores from {low:g} to {high:g}; validation has contexts of its own"
+        (labels,) = sets.values()
+        low, high = labels.scale
+        listed = (
+            f"human scores of {labels.criterion} from {low:g} to {high:g}; validation has contexts of its own"
+        )
     blend.learned(weights, (centre, spread), offset, z, len(z))
     figures |= {f"weight {part}": one for part, one in blend.weights.items()}
     counts = {"train": len(z), "sets": len(sets), "contexts": len({sample.context for sample in samples})}
@@ -291,9 +295,11 @@ def _before(blend: Blend) -> Mapping[str, NDArray[Any]]:
     parts, limits and products; empty without either."""
     learned: Mapping[str, NDArray[Any]] = blend.tensors
     if not learned and blend.name in packaged():
-        start: Blend = load_evaluator(blend.name)
-        same = {"parts", "clip", "cap", "products"}
-        if start.settings.model_dump(include=same) == blend.settings.model_dump(include=same):
+        own = blend.settings.model_dump(mode="json", include={"parts", "clip", "cap", "products"})
+        # Compared before it is loaded: it may need what is not installed.
+        saved = read_json(PACKAGED / blend.name / MANIFEST, ("config",))["config"]
+        if own == {name: saved[name] for name in own}:
+            start: Blend = load_evaluator(blend.name)
             learned = start.tensors
     return learned
 

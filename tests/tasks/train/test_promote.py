@@ -115,6 +115,11 @@ def test_an_equal_challenger_is_promoted_by_the_figures_of_the_published_tables(
     assert split["challenger"] == pytest.approx(np.mean([np.mean(s) for s in shares.values()]))
 
 
+def test_retraining_first_decides_on_a_version_that_waits(scored: Warehouse) -> None:
+    assert list(retrain(str(scored.root))) == ["ssrem 2"]
+    assert promoted(scored, ["ssrem"]) == [("ssrem", 2)]
+
+
 def check_refused(home: Warehouse, why: str, worse_on: str, not_on: str) -> None:
     assert why.startswith(f"may be worse than version 1 {worse_on}") and not_on not in why
     assert promoted(home, ["ssrem"]) == [("ssrem", 1)]
