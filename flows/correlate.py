@@ -36,9 +36,8 @@ def correlate(
     """
     if not files:
         raise AnnotationError("no annotated set is named; give files, paths or names of pulled sets")
-    annotated_files(
-        Warehouse.at(home), files, sets.layout, sets.map
-    )  # its errors come before anything is stored
+    # Read here for the errors, before an evaluator is registered.
+    annotated_files(Warehouse.at(home), files, sets.layout, sets.map)
     names = to_correlate(Warehouse.at(home), evaluators or ())
     own, client = split_settings(evaluators or names, asking)  # the settings are not for added baselines
     with shown(home, "correlate", ["agreement", "best"]):

@@ -21,6 +21,7 @@ from ssrem.tasks.score import score_test_splits
 from ssrem.tasks.settings import Margins, Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, run_stage
+from ssrem.tasks.tables import without_tables
 from ssrem.tasks.versions import known_version, learned_from, of_versions, stage_rows, versions
 from ssrem.tasks.warehouse.files import model_damage
 from ssrem.tasks.warehouse.home import Warehouse
@@ -34,7 +35,7 @@ class Challenge:
     """A version that waits for a decision: `version` of `evaluator` against `champion`, the version in use.
 
     corpora: those that the version learned from and that have not changed since or, if it learned from human scores
-    alone, all that have landed. datasets: the annotated sets that
+    alone, all that have speaker tables. datasets: the annotated sets that
     neither version learned from; some of them may be left out of the decision.
     """
 
@@ -57,8 +58,11 @@ def challenges(home: Warehouse, names: Sequence[str] = ()) -> list[Challenge]:
     learners = {dataset: learned_from(home, landed_contexts(home, dataset)) for dataset in sets}
     found = []
     for name, version, champion, corpora, labels in rows:
-        learned = json.loads(corpora) or (landed if labels else {})
-        unchanged = (corpus for corpus, digest in learned.items() if landed.get(corpus) == digest)
+        own: dict[str, str] = json.loads(corpora)
+        if labels and not own:
+            unchanged = sorted(landed.keys() - without_tables(str(home.root), list(landed)))
+        else:
+            unchanged = [corpus for corpus, digest in own.items() if landed.get(corpus) == digest]
         both = {(name, version), (name, champion)}
         unseen = (dataset for dataset, by in learners.items() if both.isdisjoint(by))
         if not names or name in names:
