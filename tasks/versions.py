@@ -101,9 +101,11 @@ def next_version(home: Warehouse, name: str) -> int:
 
 
 def version_status(home: Warehouse, name: str, version: int) -> str:
-    """Whether a version is in use, and why, in one line."""
+    """Whether a version is in use, and why, in one line; if it was refused, with the command that overrules."""
     row = next(row for row in versions(home, name) if row["version"] == version)
-    return f"version {version}, {'in use' if row['promoted'] else 'not in use'}: {row['why']}"
+    refused = row["decided_at"] is not None and row["promoted_at"] is None
+    overrule = f"; ssrem evaluators promote {name} {version} overrules" if refused else ""
+    return f"version {version}, {'in use' if row['promoted'] else 'not in use'}: {row['why']}{overrule}"
 
 
 def promoted(home: Warehouse, names: Sequence[str] = ()) -> list[Version]:
