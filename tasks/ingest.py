@@ -346,6 +346,7 @@ def land_folder(
 
 
 def _said(outcomes: Mapping[str, str]) -> list[str]:
+    """A line for each dump that landed or was there already."""
     return [f"{name} {outcome}" for name, outcome in outcomes.items()]
 
 

@@ -56,13 +56,12 @@ def challenges(home: Warehouse, names: Sequence[str] = ()) -> list[Challenge]:
     )
     sets = landed_sets(home) if rows else ()
     learners = {dataset: learned_from(home, landed_contexts(home, dataset)) for dataset in sets}
+    unbuilt = without_tables(str(home.root), list(landed)) if rows else []
+    built = {corpus: digest for corpus, digest in sorted(landed.items()) if corpus not in unbuilt}
     found = []
     for name, version, champion, corpora, labels in rows:
-        own: dict[str, str] = json.loads(corpora)
-        if labels and not own:
-            unchanged = sorted(landed.keys() - without_tables(str(home.root), list(landed)))
-        else:
-            unchanged = [corpus for corpus, digest in own.items() if landed.get(corpus) == digest]
+        own = json.loads(corpora) or (built if labels else {})
+        unchanged = (corpus for corpus, digest in own.items() if landed.get(corpus) == digest)
         both = {(name, version), (name, champion)}
         unseen = (dataset for dataset, by in learners.items() if both.isdisjoint(by))
         if not names or name in names:

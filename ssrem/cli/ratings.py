@@ -137,7 +137,8 @@ def import_(
 
     from ssrem.annotation.review import record  # imports SciPy
 
-    if output.answered(call, {**record(drawn, review), "annotated": str(file)}):
+    noted = record(drawn, review)
+    if output.answered(call, {**noted, "annotated": str(file)}):
         return
     counted = int((~isnan(review.ratings)).any(axis=0).sum())
     figures = {
@@ -151,7 +152,7 @@ def import_(
     }
     rows = [{"figure": name, "value": value, "note": reason} for name, (value, reason) in figures.items()]
     output.tables({"agreement among raters": rows})
-    for name, raters in record(drawn, review)["unjudged"].items():
+    for name, raters in noted["unjudged"].items():
         if raters:
             say(f"not judged by {name}, for lack of checks or of shared responses: {', '.join(raters)}")
     if review.dropped:

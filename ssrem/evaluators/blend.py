@@ -54,8 +54,8 @@ class Part(EvaluatorSettings):
     """weight before learning, relative to the other parts; a part with 0 is a control, which has no weight until human
     scores give it one; `length` is always a control"""
     guard: bool = False
-    """whether human scores leave the part's share of the weights as it is: for a fault that hardly occurs in annotated
-    sets, such as a copied turn, so that their scores do not tell what it costs"""
+    """whether the part keeps its share of the weights when the blend learns from human scores; for parts that recognise
+    a fault, such as a copied turn, which is so rare in annotated sets that their scores do not tell what it costs"""
 
     @property
     def key(self) -> str:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ssrem.agreement.correlate import spearman
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import MANIFEST, PACKAGED, load_evaluator, packaged
+from ssrem.evaluators import MANIFEST, PACKAGED, packaged
+from ssrem.evaluators.base import WEIGHTS
 from ssrem.evaluators.learning import (
     check_enough,
     left_out,
@@ -21,7 +22,7 @@ from ssrem.evaluators.learning import (
     number_of_contexts,
     on_scale,
 )
-from ssrem.files import read_json
+from ssrem.files import read_json, read_tensors
 from ssrem.negatives import load_generator
 from ssrem.negatives.turns import KIND_OF
 from ssrem.samples import (
@@ -277,9 +278,7 @@ def learn_scores(blend: Blend, sets: Mapping[str, Labels], progress: Progress | 
         figures |= {"out_of_fold": _rho(held, target), "unlearned": _rho(z @ prior, target)}
         (labels,) = sets.values()
         low, high = labels.scale
-        listed = (
-            f"human scores of {labels.criterion} from {low:g} to {high:g}; validation has contexts of its own"
-        )
+        listed = f"human scores ({labels.criterion}, {low:g} to {high:g}); validation has contexts of its own"
     blend.learned(weights, (centre, spread), offset, z, len(z))
     figures |= {f"weight {part}": one for part, one in blend.weights.items()}
     counts = {"train": len(z), "sets": len(sets), "contexts": len({sample.context for sample in samples})}
@@ -295,12 +294,12 @@ def _before(blend: Blend) -> Mapping[str, NDArray[Any]]:
     parts, limits and products; empty without either."""
     learned: Mapping[str, NDArray[Any]] = blend.tensors
     if not learned and blend.name in packaged():
+        folder = PACKAGED / blend.name
+        about = read_json(folder / MANIFEST, ("config", "sha256"))
         own = blend.settings.model_dump(mode="json", include={"parts", "clip", "cap", "products"})
-        # Compared before it is loaded: it may need what is not installed.
-        saved = read_json(PACKAGED / blend.name / MANIFEST, ("config",))["config"]
-        if own == {name: saved[name] for name in own}:
-            start: Blend = load_evaluator(blend.name)
-            learned = start.tensors
+        if own == {name: about["config"][name] for name in own}:
+            # Its parts are those of the blend, so they are not loaded again.
+            learned = read_tensors(folder / WEIGHTS, about["sha256"][WEIGHTS], ())
     return learned
 
 

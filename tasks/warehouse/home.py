@@ -83,11 +83,10 @@ class Warehouse:
         with handle:  # the kernel releases the lock of a process that dies
             self._acquire(handle)
             about = {"pid": os.getpid(), "host": socket.gethostname(), "what": what}
+            about["since"] = f"{datetime.now(UTC):%F %T}"
             with suppress(OSError):  # it only tells others who writes, and on a full disk `prune` must run
                 handle.truncate(0)
-                os.write(
-                    handle.fileno(), json.dumps({**about, "since": f"{datetime.now(UTC):%F %T}"}).encode()
-                )
+                os.write(handle.fileno(), json.dumps(about).encode())
             try:
                 yield
             finally:

@@ -118,7 +118,7 @@ class Prompt:
             reason = "cut off by max_tokens"
         elif number is None:
             reason = "no number"
-        elif not self.low <= float(number[1]) <= self.high or (top or self.high) != self.high:
+        elif not self.low <= float(number[1]) <= self.high or top not in (0, self.high):
             reason = "outside the scale"
         else:
             score = float(number[1])

@@ -285,7 +285,7 @@ def test_human_scores_of_a_table(labels: str, tmp_path: Path, capsys: pytest.Cap
     assert main([*learn, "--labels", str(table), "--map", "score=verdict"]) == 0
     told = capsys.readouterr().err
     assert f"{table}: read as csv: 24 responses, rated 0 to 1" in told
-    assert "blend: learned from human scores of verdict from 0 to 1" in told
+    assert "blend: learned from human scores (verdict, 0 to 1)" in told
     card = json.loads((tmp_path / "models" / "blend" / "1" / "card.json").read_text())
     assert card["human_scores"]["table"] == {"criterion": "verdict", "responses": 24, "scale": [0.0, 1.0]}
 
