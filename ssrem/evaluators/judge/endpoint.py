@@ -8,10 +8,11 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
+from multiprocessing import TimeoutError as LateError
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from urllib.parse import urlsplit
@@ -176,15 +177,15 @@ class Endpoint:
             "response_format": {"response_format": response_format},
         }
         self._lock = threading.Lock()
-        self._pool = pool = ThreadPoolExecutor(settings.concurrency * (1 + settings.retries))
+        self._pool = pool = ThreadPool(settings.concurrency * (1 + settings.retries))
 
         class WithDeadline(openai.DefaultHttpxClient):
             """Ends a try after `timeout` seconds in all; the library's own timeout applies to each read."""
 
             def send(self, request: Any, **more: Any) -> Any:
                 try:
-                    return pool.submit(super().send, request, **more).result(settings.timeout)
-                except TimeoutError:
+                    return pool.apply_async(super().send, (request,), more).get(settings.timeout)
+                except LateError:
                     # The error of httpx2, or of httpx with an older client, after which the client tries again.
                     http = import_module(type(request).__module__.partition(".")[0])
                     raise http.ReadTimeout("no whole answer in time", request=request) from None
@@ -200,7 +201,7 @@ class Endpoint:
     def close(self) -> None:
         """End all requests in flight."""
         self._client.close()
-        self._pool.shutdown(wait=False)
+        self._pool.terminate()
 
     def ask(self, message: str) -> Any:
         """The JSON of the reply to a message; None if no try gives JSON.

@@ -6,10 +6,11 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from time import monotonic
 from typing import Any, ClassVar
@@ -190,23 +191,20 @@ class Judge(Metric):
                 f"{settings.model}: {total:,} requests",
                 about=endpoint.where,
             )
-            pool = ThreadPoolExecutor(settings.concurrency)
-            try:
+            # Threads of this pool, unlike those of concurrent.futures, do not keep an interrupted process alive.
+            with ThreadPool(settings.concurrency) as pool:
                 for first in (True, False):  # the first alone shows what the endpoint takes
                     some = asked[:1] if first else asked[1:]
-                    for future in as_completed([pool.submit(self._ask, endpoint, q, first) for q in some]):
-                        future.result()
+                    for _ in pool.imap_unordered(partial(self._ask, endpoint, first=first), some):
                         done += 1
                         client.advance(done, total)
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
         if left := total - len(asked):
             raise EvaluatorError(
                 f"{self.name}: stopped at max_requests={client.max_requests} with {left:,} of {total:,} requests left; "
                 f"{GO_ON}"
             )
 
-    def _ask(self, endpoint: Endpoint, question: Question, first: bool) -> None:
+    def _ask(self, endpoint: Endpoint, question: Question, *, first: bool) -> None:
         """Ask a question, and store what a file and a table can hold of the answer, or why there is none."""
         started = monotonic()
         try:

@@ -38,8 +38,8 @@ _MARKS = re.compile(r"<|\[(?=/?[A-Z_]+\])")
 
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
 _OF_TOP = r"\s*(?:/|out of|of)\s*(?P<top>\d+)"
-_ALONE = re.compile(rf"[^\w-]*(?:[A-Za-z ]{{1,30}}[:=][^\w-]*)?{_NUMBER}(?:{_OF_TOP})?\W*")
-"""A number with at most a label such as `Score:` before it, and a highest score such as `/5` after it."""
+_ALONE = re.compile(rf"^[^\w-]*(?:[A-Za-z ]{{1,30}}[:=][^\w-]*)?{_NUMBER}(?:{_OF_TOP})?\W*$", re.MULTILINE)
+"""A number that has a line to itself, but for a label such as `Score:` and a highest score such as `/5`."""
 _ANY = re.compile(rf"(?<![\w.]){_NUMBER}(?![\w]|\.\d)(?:{_OF_TOP}\b)?")
 _THOUGHT = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)
 
@@ -213,11 +213,13 @@ def load_prompt(spec: str) -> Prompt:
 
 
 def _number(text: str) -> re.Match[str] | None:
-    """The number that the answer gives: one that stands alone, as the value of a JSON object, or the only one."""
-    if match := _ALONE.fullmatch(text) or re.search(rf'(?i)"(?:score|rating)"\s*:\s*"?{_NUMBER}', text):
-        return match
-    numbers = list(_ANY.finditer(text))
-    return numbers[0] if len({match[1] for match in numbers}) == 1 else None
+    """The number that the answer gives: the only one alone in a line, the value in a JSON object, or the only one."""
+    of_object = rf'(?i)"(?:score|rating)"\s*:\s*"?{_NUMBER}'
+    alone, any_ = ([*pattern.finditer(text)] for pattern in (_ALONE, _ANY))
+    for numbers in (alone, [*re.finditer(of_object, text)][:1], any_):
+        if len({match[1] for match in numbers}) == 1:
+            return numbers[0]
+    return None
 
 
 def _filled(text: str, values: Mapping[str, object]) -> str:

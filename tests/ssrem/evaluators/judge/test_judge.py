@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import multiprocessing
+import os
 import re
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -96,6 +98,9 @@ ANSWERS: dict[str | None, float | str] = {
     "I would rate this 4/5: it answers": 4,
     "4 out of 5": 4,
     '{"Rating": 4, "confidence": 0.9}': 4,
+    "4\n\nIt names 2 of the 3 pets.": 4,
+    "It names 2 of the 3 pets.\n\n**Score:** 4/5": 4,
+    "Relevance: 4\nFluency: 5": "no number",
     "4/10": "outside the scale",
     "Score: 4 out of 10": "outside the scale",
     "2 of 3 facts are wrong, so 1": "no number",
@@ -377,7 +382,10 @@ def test_a_rerun_asks_nothing_again(server: JudgeServer, tmp_path: Path) -> None
     assert not any(KEY in file.read_text() for file in tmp_path.iterdir())
 
 
-def test_a_killed_run_has_lost_only_what_was_in_flight(server: JudgeServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_that_ends_at_once_has_lost_only_what_was_in_flight(
+    server: JudgeServer, tmp_path: Path, number: signal.Signals
+) -> None:
     server.answer = lambda _, number: completion("4") if number < 3 else Reply(completion("4"), wait=30)
     scorer = judge(server, Client(journal=tmp_path), concurrency=1)
     child = multiprocessing.get_context("fork").Process(target=scorer.score, args=[SAMPLES])
@@ -385,8 +393,9 @@ def test_a_killed_run_has_lost_only_what_was_in_flight(server: JudgeServer, tmp_
     while len(server.asked) < 4:
         assert child.is_alive()
         time.sleep(0.01)
-    child.kill()
-    child.join()
+    os.kill(child.pid or 0, number)
+    child.join(10)
+    assert not child.is_alive()
     (file,) = tmp_path.iterdir()
     with file.open("ab") as stream:
         stream.write(b'\n{"key": "cut off')
