@@ -137,15 +137,15 @@ class SetLayout(Settings):
     """eval, usr, fed, grade, grade:PART, conture, zhao, dailydialog-plusplus, pairwise, label-studio, csv, tsv, parquet
     or jsonl (default: guessed from the content)"""
     map: Columns | None = None
-    """FIELD=COLUMN: which column of a table is which field: context response score criterion rater model reference
-    dialogue; score.NAME=A+B for raters' columns; separator=TEXT between turns (default: a line break)"""
+    """FIELD=COLUMN: which column of an annotated set is which field: context response score criterion rater model
+    reference dialogue; score.NAME=A+B for raters' columns; separator=TEXT between turns (default: a line break)"""
 
 
 class AnnotatedSets(SetLayout):
     """How annotated sets are read and landed."""
 
     replace: bool = False
-    """replace a set of the same name with other content; all evaluators that scored it score it again"""
+    """replace an annotated set of the same name with other content; all evaluators that scored it score it again"""
 
 
 class AgreementSettings(Settings):
