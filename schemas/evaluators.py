@@ -141,7 +141,7 @@ IDENTIFICATION = Table(
         **WHO,
         corpus="VARCHAR: corpus whose test split was scored",
         learned_from="VARCHAR: corpora that the evaluator learned from, with commas between; empty: none. "
-        "Without this corpus among them, the figures are of another corpus's model (section 7)",
+        "Without this corpus among them, the figures are of another corpus's model",
         kind="VARCHAR: GT, SC, SP, SS, Rand, or Context: the last turn copied as the response",
         mean="DOUBLE?: mean f",
         low="DOUBLE?: lower end of its 95% confidence interval",
