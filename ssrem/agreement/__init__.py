@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 Z_95 = 1.959963984540054
 """The standard normal distribution's 97.5th percentile: half the width of a 95% interval in standard errors."""
 
+CONFIDENCE = 0.95
+"""Level of the confidence intervals."""
+
 ALPHA = 0.05
 """Significance level: a smaller p-value counts as significant."""
 

@@ -209,7 +209,8 @@ def perm_both(
             few = f"{count} systems; {MIN_SYSTEMS} are needed"
             return replace(result, outcome="too_few_systems", reason=few)
         shares = np.eye(count)[codes] / np.bincount(codes)
-    a, b = ((one - one.mean()) / one.std() for one in (x1, x2))
+    scaled = (one / np.abs(one).max() for one in values.T)  # so that no square overflows
+    a, b, y = ((one - one.mean()) / one.std() for one in scaled)
     observed_a, observed_b = (float(agreement(one[None])[0]) for one in (a, b))
     if np.isnan(observed_a) or np.isnan(observed_b):
         flat = "a side does not vary between the systems"

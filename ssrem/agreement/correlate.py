@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.agreement import Z_95
+from ssrem.agreement import CONFIDENCE, Z_95
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -69,7 +69,7 @@ class ScoredResponses:
     def of_systems(self) -> ScoredResponses:
         """The responses whose system is known."""
         systems = [None] * len(self.scores) if self.systems is None else self.systems
-        named = np.array([system is not None for system in systems], dtype=bool)
+        named = np.array([not _missing(system) for system in systems], dtype=bool)
         if named.all():
             return self
         units = self.contexts if self.units is None else self.units
@@ -185,16 +185,21 @@ def complete(*values: Numbers) -> NDArray[np.bool_]:
 def numbered(labels: Keys, n: int, of: str) -> tuple[list[str], Integers]:
     """Distinct labels in sorted order of their text, and each row's place among them (n,).
 
-    ValueError unless there are n labels, none of them None. of: what the labels are, for the message of the error.
+    ValueError unless there are n labels, none None or NaN. of: what the labels are, for the message of the error.
     """
     if len(labels) != n:
         raise ValueError(f"{len(labels)} {of} do not fit {n} scores")
-    if any(label is None for label in labels):
-        raise ValueError(f"some of the {of} are None: leave those responses out, or name them")
+    if any(map(_missing, labels)):
+        raise ValueError(f"some of the {of} are None or NaN: leave those responses out, or name them")
     texts = list(map(str, labels))
     names = sorted(set(texts))
     place = {name: code for code, name in enumerate(names)}
     return names, np.array([place[text] for text in texts], dtype=np.int64)
+
+
+def _missing(label: Any) -> bool:
+    """Whether a label is None, or NaN or NA, by which frames say that one is missing."""
+    return label is None or (not isinstance(label, str) and str(label) in ("nan", "<NA>", "NaT"))
 
 
 def chosen_labels(labels: Keys, rows: NDArray[np.bool_]) -> list[Any]:
@@ -257,8 +262,10 @@ def _correlated(
 
     a, b = _finite(x, y)
     n = len(a)
-    if n < MIN_RESPONSES or unvarying(a, b):
-        return Figure(measure, None, n, outcome="too_few" if n < MIN_RESPONSES else "constant")
+    if n < MIN_RESPONSES:
+        return Figure(measure, None, n, outcome="too_few", reason=f"{n} pairs; {MIN_RESPONSES} are needed")
+    if unvarying(a, b):
+        return Figure(measure, None, n, outcome="constant", reason="the values on one side are all the same")
     test = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}[measure](
         a, b
     )
@@ -270,11 +277,12 @@ def _correlated(
         p = signs * exp(sum(lgamma(of + 1) for of in ties) - lgamma(n + 1))
     result = Figure(measure, statistic, n, p=min(max(p, sys.float_info.min), 1.0))  # underflow is not zero
     if n < fewest:
-        return result
-    if abs(statistic) == 1:
-        return replace(result, low=statistic, high=statistic)
-    centre, half = atanh(statistic), Z_95 * error(statistic, n)
-    return replace(result, low=tanh(centre - half), high=tanh(centre + half))
+        return replace(result, reason=f"no interval of {n} pairs; {fewest} are needed")
+    low = high = statistic
+    if abs(statistic) < 1:
+        centre, half = atanh(statistic), Z_95 * error(statistic, n)
+        low, high = tanh(centre - half), tanh(centre + half)
+    return replace(result, low=low, high=high, confidence=CONFIDENCE)
 
 
 def regression_line(x: Numbers, y: Numbers) -> tuple[float, float] | None:

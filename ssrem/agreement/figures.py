@@ -10,6 +10,7 @@ from importlib.metadata import version
 from urllib.parse import quote
 
 import ssrem
+from ssrem.agreement import CONFIDENCE
 from ssrem.agreement.correlate import (
     CORRELATIONS,
     MEASURES,
@@ -21,7 +22,7 @@ from ssrem.agreement.correlate import (
     View,
     agreement_at,
 )
-from ssrem.agreement.resample import CONFIDENCE, interval, weighted_statistic
+from ssrem.agreement.resample import interval, weighted_statistic
 
 RESAMPLES = 1000
 SEED = 0
@@ -54,14 +55,8 @@ def conversation_figures(scores: Floats, ratings: Floats, *, excluded: int) -> I
 
     Conversations are independent, so the intervals are analytic (see `pearson`) and nothing is resampled.
     """
-    reasons = {
-        "constant": "the scores, or the ratings, are all the same",
-        "too_few": "3 conversations are needed",
-    }
     for correlate in CORRELATIONS.values():
-        one = correlate(scores, ratings)
-        confidence, reason = None if one.low is None else CONFIDENCE, reasons.get(one.outcome, "")
-        yield replace(one, level="conversation", confidence=confidence, excluded=excluded, reason=reason)
+        yield replace(correlate(scores, ratings), level="conversation", excluded=excluded)
 
 
 def figure(responses: ScoredResponses, view: View, *, resamples: int | None, seed: int) -> Figure:

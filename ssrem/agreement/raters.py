@@ -91,7 +91,7 @@ def krippendorff_alpha(ratings: Any, scale: Scale) -> RaterFigure:
     interval: the square of their difference. Units with one rating tell nothing about agreement and are left out. No
     value where no unit has two ratings, or all ratings are the same. ValueError for another scale, if the ratings are
     not a table, or if one is infinite. The package krippendorff gives the same values, but needs memory for units times
-    distinct ratings².
+    distinct ratings²; here squared differences of all pairs are summed by their variance.
     """
     if scale not in get_args(Scale):
         raise ValueError(f"no scale {scale!r}; the scales are {', '.join(get_args(Scale))}")
@@ -100,20 +100,21 @@ def krippendorff_alpha(ratings: Any, scale: Scale) -> RaterFigure:
     if units == 0:
         return RaterFigure(name, None, raters, 0, "too_few", "no unit has two ratings")
     pairable = table[:, (~np.isnan(table)).sum(axis=0) >= 2]
-    values = np.unique(pairable[~np.isnan(pairable)])
+    rated = ~np.isnan(pairable)
+    values, value, counts = np.unique(pairable[rated], return_inverse=True, return_counts=True)
     if len(values) == 1:
         return RaterFigure(name, None, raters, units, "constant", "all ratings are the same")
-    counts = np.stack([(pairable == value).sum(axis=0) for value in values], axis=1).astype(np.float64)
-    weight = 1 / (counts.sum(axis=1) - 1)
-    coincidences = counts.T @ (counts * weight[:, None]) - np.diag(counts.T @ weight)
-    totals = counts.sum(axis=0)
+    each, size = rated.sum(axis=0), len(value)  # ratings of each unit, and of all
     if scale == "nominal":
-        distance = 1.0 - np.eye(len(values))
+        cells, alike = np.unique(np.nonzero(rated)[1] * len(values) + value, return_counts=True)
+        within = each**2 - np.bincount(cells // len(values), alike**2, len(each))
+        between = size**2 - float((counts**2).sum())
     else:  # ordinal: the number of ratings between two values, with half of those of either value
-        place = np.cumsum(totals) - totals / 2 if scale == "ordinal" else values
-        distance = (place[:, None] - place[None, :]) ** 2
-    observed = float((coincidences * distance).sum())
-    expected = float(totals @ distance @ totals) / (float(totals.sum()) - 1)
+        place = np.cumsum(counts) - counts / 2 if scale == "ordinal" else values
+        pairable[rated] = place[value]
+        within = 2 * each**2 * np.nanvar(pairable, axis=0)
+        between = 2 * size**2 * float(place[value].var())
+    observed, expected = float((within / (each - 1)).sum()), between / (size - 1)
     return RaterFigure(name, 1 - observed / expected, raters, units)
 
 

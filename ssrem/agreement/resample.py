@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from ssrem.agreement import CONFIDENCE
 from ssrem.agreement.correlate import (
     EQUAL,
     MIN_RESPONSES,
@@ -32,7 +33,6 @@ Weighted = Callable[[Floats], Floats]
 response is repeated as often as the weight of its context says. NaN where a side does not vary."""
 
 DRAWS = 2000
-CONFIDENCE = 0.95
 MIN_CLUSTERS = 5
 """Fewer contexts than this have too few distinct resamples for the ends of an interval."""
 
@@ -47,7 +47,7 @@ _CELLS = 250_000
 _FEW = 64
 """Up to this many distinct values, the weight of each is summed by a product of matrices."""
 _ROUNDING = 1e-12
-"""A variance below this share of the largest squared deviation counts as a rounding error, that is as 0."""
+"""A variance below this share of the mean square that it is computed from counts as a rounding error, that is as 0."""
 
 
 # Coefficients of x and y (n,) as functions of weights; contexts (n,): the context of each response, numbers from 0
@@ -69,14 +69,13 @@ def weighted_pearson(x: Floats, y: Floats, contexts: Integers) -> Weighted:
     moments = np.stack(
         [np.bincount(contexts, one) for one in (np.ones(len(a)), a, b, a**2, b**2, a * b)], axis=1
     )
-    least = [_ROUNDING * float((one**2).max(initial=0.0)) for one in (a, b)]
 
     def coefficient(weights: Floats) -> Floats:
         with np.errstate(invalid="ignore", divide="ignore"):
             total, *sums = (weights[:, : len(moments)] @ moments).T
             mean_a, mean_b, square_a, square_b, product = (one / total for one in sums)
             var_a, var_b = square_a - mean_a**2, square_b - mean_b**2
-            varying = (var_a > least[0]) & (var_b > least[1])
+            varying = (var_a > _ROUNDING * square_a) & (var_b > _ROUNDING * square_b)
             return _clipped(product - mean_a * mean_b, np.sqrt(var_a * var_b), undefined=~varying)
 
     return coefficient

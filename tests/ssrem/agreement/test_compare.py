@@ -206,6 +206,8 @@ def test_it_is_all_permutations() -> None:
         assert result.p == pytest.approx(exact(agreement), abs=0.025)
         assert (result.first, result.second) == pytest.approx((agreement(FIRST), agreement(SECOND)))
         assert (result.resamples, result.seed) == (4000, 0)
+        for size in (1e160, 1e-160):
+            assert perm_both(FIRST, SECOND, TEN * size, **settings).p == result.p
 
 
 def test_means_that_differ_by_rounding_are_tied() -> None:

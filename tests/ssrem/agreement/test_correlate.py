@@ -85,6 +85,8 @@ def test_a_resample_that_does_not_vary_has_no_figure(measure: Any) -> None:
     weights = np.array([[2.0, 1, 0, 0], [0, 0, 1, 3], [0, 0, 0, 4], [1, 1, 1, 1]])
     computed = weighted_coefficient(measure, x, y, np.arange(4))(weights)
     assert np.isnan(computed).tolist() == [True, True, True, False]
+    x = np.array([2e6, 1.0, 2.0, 4.0])  # an outlier takes no figure from resamples without it
+    assert weighted_coefficient(measure, x, y, np.arange(4))(np.array([[0.0, 1, 1, 1]]))[0] > 0.7
     rows = ROW_COEFFICIENTS[measure](np.array([[1.0, 1, 1], [1, 2, 3]]), np.array([2.0, 1, 4]))
     assert np.isnan(rows).tolist() == [True, False]
 
@@ -149,7 +151,8 @@ def test_perfect_agreement_has_a_p_and_a_point_for_an_interval_and_constants_hav
         constant, few = coefficient([1, 1, 1, 1], [1, 2, 3, 4]), coefficient([1, 2], [1, 2])
         assert (constant.outcome, constant.statistic, constant.p, constant.n) == ("constant", None, None, 4)
         assert (few.outcome, few.statistic, few.n) == ("too_few", None, 2)
-    assert pearson([1, 2, 3], [1, 3, 2]).low is None
+        assert "on one side" in constant.reason and few.reason == "2 pairs; 3 are needed"
+    assert pearson([1, 2, 3], [1, 3, 2]).low is None and pearson([1, 2, 3], [1, 3, 2]).reason
 
 
 of_one = st.tuples(st.integers(-20, 20), st.integers(1, 5), st.integers(0, 2))

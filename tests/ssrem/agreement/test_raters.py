@@ -127,7 +127,8 @@ def test_a_table_of_rows() -> None:
     table, raters, units = rating_table(["b", "a", "b"], [7, 7, 9], [1, 2, 3])
     assert (raters, units) == (["a", "b"], ["7", "9"])
     np.testing.assert_array_equal(table, [[2, NAN], [1, 3]])
-    for who, message in ((["a", "a"], "repeat the rating"), (["a"], "do not fit")):
+    wrong = ((["a", "a"], "repeat the rating"), (["a"], "do not fit"), (["a", NAN], "raters are None or NaN"))
+    for who, message in wrong:
         with pytest.raises(ValueError, match=message):
             rating_table(who, [1, 1], [1, 2])
 
