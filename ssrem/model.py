@@ -22,6 +22,7 @@ from ssrem.samples import Floats, Sample
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
     from ssrem.samples import Progress
+    from ssrem.training import Training
 
 
 class Model:
@@ -61,6 +62,15 @@ class Model:
             ready = f", or ssrem.load({self.name!r}), which is trained" if self.name in packaged() else ""
             raise EvaluatorError(f"{self.name} is not trained yet; call fit(conversations){ready}")
         return self._evaluator
+
+    @property
+    def training(self) -> Training:
+        """How it was trained, with the losses and `figures`, which are of the validation split; raises EvaluatorError
+        if it has to be trained first, or learns nothing."""
+        training: Training | None = getattr(self.evaluator, "training", None)
+        if training is None:
+            raise EvaluatorError(f"{self.name} has no record of a training")
+        return training
 
     def fit(self, data: Any, *, progress: Progress | None = None) -> Self:
         """Learn from conversations, which `ssrem.conversations` has returned or can read; returns this model.

@@ -4,12 +4,12 @@ add their own by entry points."""
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any
 
-from ssrem.errors import SsremError
+from ssrem.errors import SsremError, say
 from ssrem.extras import explained
 
 
@@ -22,8 +22,25 @@ def object_at(place: str) -> Any:
     except ModuleNotFoundError as error:
         missing = f"{place} needs the module {error.name}, which is not installed"
         raise explained(error) or SsremError(missing) from error
-    except AttributeError as error:
+    except (AttributeError, ImportError, SyntaxError) as error:
         raise SsremError(f"{place} cannot be used: {error}") from error
+
+
+def usable(registry: Mapping[str, str], own: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    """Each name of a registry with its object. One that an installed package adds and that cannot be imported is left
+    out, and the user is told once; own: what ssrem itself registers."""
+    for name, place in registry.items():
+        try:
+            found = object_at(place)
+        except SsremError as error:
+            if name in own:
+                raise
+            _say_once(f"{name} is left out: {error}")
+        else:
+            yield name, found
+
+
+_say_once = cache(say)
 
 
 def with_installed(group: str, own: Mapping[str, str]) -> dict[str, str]:

@@ -222,6 +222,20 @@ def test_a_score_outside_the_range_is_an_error(tmp_path: Path) -> None:
         evaluator_class("new-words")().score([Sample(("we like tea",), "we like coffee")])
 
 
+@pytest.mark.parametrize(("value", "reasons"), [("[None]", []), ("['a']", []), ("[None]", ["short"])])
+def test_values_may_be_none_with_a_reason(tmp_path: Path, value: str, reasons: list[str]) -> None:
+    path = tmp_path / "page" / EXAMPLES["An evaluator"].path
+    edited(path, "return MetricScores(np.array(new))", f"return MetricScores({value}, reasons={reasons})")
+    score = evaluator_class("new-words")().components
+    if reasons:
+        assert score([Sample(("we like tea",), "we like coffee")]).reasons.tolist() == reasons
+    else:
+        with pytest.raises(
+            EvaluatorError, match=r"give a number, or NaN with a reason|values that are no numbers"
+        ):
+            score([Sample(("we like tea",), "we like coffee")])
+
+
 @pytest.mark.parametrize("value", ["inf", "nan"])
 def test_a_score_that_is_no_number_is_an_error_without_a_reason(tmp_path: Path, value: str) -> None:
     path = tmp_path / "page" / EXAMPLES["An evaluator"].path
@@ -233,11 +247,28 @@ def test_a_score_that_is_no_number_is_an_error_without_a_reason(tmp_path: Path, 
         evaluator_class("new-words")().score([Sample(("we like tea",), "we like coffee")])
 
 
-def test_a_class_with_another_name_than_it_is_registered_under_is_refused(tmp_path: Path) -> None:
-    edited(tmp_path / "page" / EXAMPLES["An evaluator"].path, '"new-words"', '"length"')
-    with pytest.raises(
-        EvaluatorError, match="is registered as 'new-words', but its `name` is 'length'; make them equal"
-    ):
+@pytest.mark.parametrize(
+    ("line", "instead", "says"),
+    [
+        (
+            '"new-words"',
+            '"length"',
+            "is registered as 'new-words', but its `name` is 'length'; make them equal",
+        ),
+        (
+            ', source, engine = "new-words", (0.0, 1.0), "an example"',
+            ', engine = "new-words", (0.0, 1.0)',
+            "source",
+        ),
+        ("class NewWords(Metric)", "class Other(Metric)", "new_words:NewWords cannot be used"),
+        ("import numpy as np", "from numpy import nothing", "cannot be used: cannot import name 'nothing'"),
+    ],
+)
+def test_a_class_that_is_no_evaluator_of_that_name_is_refused(
+    tmp_path: Path, line: str, instead: str, says: str
+) -> None:
+    edited(tmp_path / "page" / EXAMPLES["An evaluator"].path, line, instead)
+    with pytest.raises(SsremError, match=says):
         evaluator_class("new-words")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from ssrem.encoders.base import Encoder, parts_of
 from ssrem.errors import EvaluatorError
 from ssrem.files import expanded, read_json
-from ssrem.registry import nearest, object_at, with_installed
+from ssrem.registry import nearest, object_at, usable, with_installed
 from ssrem.settings import DEFAULT_ENCODER
 
 __all__ = ["DEFAULT_ENCODER", "ENCODERS", "Encoder", "check_spec", "load_again", "load_encoder", "load_saved"]
@@ -42,9 +42,8 @@ def load_encoder(spec: str, *, train_texts: Sequence[str] | None = None, seed: i
     """
     if not spec:
         raise EvaluatorError("an encoder has no name; a + stands between two")
-    for place in ENCODERS.values():
-        encoder_class: type[Encoder] = object_at(place)
-        encoder = encoder_class.from_spec(spec, train_texts=train_texts, seed=seed)
+    for _, encoder_class in usable(ENCODERS, _OWN):
+        encoder: Encoder | None = encoder_class.from_spec(spec, train_texts=train_texts, seed=seed)
         if encoder is not None:
             return encoder
     names, patterns = _specs()
@@ -58,8 +57,7 @@ def check_spec(spec: str) -> None:
     only for a spec that is not recognised without loading it, such as file:PATH:uniform."""
     names, patterns = _specs()
     kinds = dict(pattern.split(":", 1) for pattern in patterns)  # such as "file" to "PATH"
-    for place in ENCODERS.values():
-        encoder_class: type[Encoder] = object_at(place)
+    for _, encoder_class in usable(ENCODERS, _OWN):
         names += [f"{name}:{suffix}" for name in encoder_class.specs for suffix in encoder_class.suffixes]
     for part in parts_of(spec):
         kind, _, value = part.partition(":")
@@ -70,7 +68,7 @@ def check_spec(spec: str) -> None:
 
 def _specs() -> tuple[list[str], list[str]]:
     """The names of encoders, and the patterns of specs, such as "file:PATH"."""
-    specs = [spec for place in ENCODERS.values() for spec in object_at(place).specs]
+    specs = [spec for _, encoder_class in usable(ENCODERS, _OWN) for spec in encoder_class.specs]
     return [spec for spec in specs if ":" not in spec], [spec for spec in specs if ":" in spec]
 
 

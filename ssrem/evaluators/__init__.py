@@ -100,8 +100,8 @@ def check_name(name: str) -> None:
 def evaluator_class(name: str) -> type[Evaluator]:
     """The class registered under `name`.
 
-    EvaluatorError for an unknown name, or if a package registers a class that has another `name`; SsremError if a
-    module that the class needs is not installed.
+    EvaluatorError for an unknown name, or if a package registers what is no evaluator, lacks a class variable or has
+    another `name`; SsremError if a module that the class needs is not installed.
     """
     check_name(name)
     try:
@@ -110,6 +110,9 @@ def evaluator_class(name: str) -> type[Evaluator]:
         if missing := not_installed(*BEST_PACKAGED.get(name, ())):
             raise EvaluatorError(f"{name} needs {way_out(*missing)}") from error
         raise
+    lacking = [field for field in ("name", "range", "source", "components") if not hasattr(evaluator, field)]
+    if lacking:
+        raise EvaluatorError(f"{EVALUATORS[name]} is no evaluator: it lacks `{'`, `'.join(lacking)}`")
     if evaluator.name != name:
         raise EvaluatorError(
             f"{EVALUATORS[name]} is registered as {name!r}, but its `name` is {evaluator.name!r}; make them equal"

@@ -92,12 +92,14 @@ class Metric(Evaluator):
         reasons = [""] * len(samples)
         for rows in self._batches(samples):
             scored = self.values([samples[row] for row in rows])
-            given = np.asarray(scored.values)
-            if given.shape != (len(rows),):
-                shape = f"values of shape {given.shape} for {len(rows)} samples"
-                raise EvaluatorError(
-                    f"{self.name}: {shape}; `values` returns an array with one number for each"
-                )
+            try:
+                given = np.asarray(scored.values, dtype=np.float64)  # None becomes NaN
+                found = f"values of shape {given.shape}" if given.shape != (len(rows),) else ""
+            except (TypeError, ValueError) as error:
+                found = f"values that are no numbers ({error})"
+            if found:
+                wanted = "`values` returns an array with one number for each"
+                raise EvaluatorError(f"{self.name}: {found} for {len(rows)} samples; {wanted}")
             values[rows], truncated[rows] = self._in_range(given), scored.truncated
             for row, reason in zip(rows, scored.reasons, strict=False):  # empty if all values are numbers
                 reasons[row] = reason

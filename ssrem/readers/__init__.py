@@ -13,7 +13,7 @@ from ssrem.readers.fields import FIELDS, checked_mapping
 from ssrem.readers.files.sources import Held, as_given, is_archive, located, unpacked
 from ssrem.readers.files.streams import DumpFile, checked_encoding, files_of, is_utf8, prefetched, text_name
 from ssrem.readers.times import checked_format
-from ssrem.registry import did_you_mean, object_at, with_installed
+from ssrem.registry import did_you_mean, object_at, usable, with_installed
 
 if TYPE_CHECKING:
     from ssrem.readers.base import Reader
@@ -63,7 +63,11 @@ def reader_class(format: str) -> type[Reader]:
 
 def guess_format(file: DumpFile) -> str | None:
     """The first format that the content of a file or folder looks like, or None."""
-    return None if file.foreign else next((one for one in FORMATS if reader_class(one).sniff(file)), None)
+    return (
+        None
+        if file.foreign
+        else next((one for one, reader in usable(FORMATS, _OWN) if reader.sniff(file)), None)
+    )
 
 
 def open_dump(

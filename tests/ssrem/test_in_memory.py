@@ -427,7 +427,7 @@ def test_a_model_that_learned_nothing_warns() -> None:
     ]
     with pytest.warns(UserWarning, match=r"ssrem-paper: it is not above chance: .* where chance is 50%"):
         model = ssrem.Model("ssrem-paper", encoder="glove-6b-50d", epochs=1).fit(pl.DataFrame(talks))
-    training: Any = model.evaluator.training
+    training = model.training
     assert training.warning in training.notes
 
 

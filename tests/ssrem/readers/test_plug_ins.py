@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -65,12 +66,29 @@ def test_the_page_shows_the_entry_points_of_the_package() -> None:
     assert shown and shown in (PACKAGE / "pyproject.toml").read_text(encoding="utf-8")
 
 
-def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "other.py").write_text("")
-    about = tmp_path / "other-1.dist-info"
+def _package(folder: Path, entry_points: str) -> None:
+    """Install into the folder a package `other` whose module cannot be imported."""
+    (folder / "other.py").write_text("from ssrem.readers.base import NoLongerThere")
+    about = folder / "other-1.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1\n")
-    (about / "entry_points.txt").write_text("[ssrem.readers]\njsonl = other:Reader\n")
+    (about / "entry_points.txt").write_text(entry_points)
+
+
+def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
+    _package(tmp_path, "[ssrem.readers]\njsonl = other:Reader\n")
     done = _python(tmp_path, "-m", "ssrem", "ingest", "x.jsonl", "--home", str(tmp_path / "home"))
     assert done.returncode == 1
     assert "the package other adds 'jsonl' to ssrem.readers, which has one; uninstall it" in done.stderr
+
+
+def test_a_package_that_cannot_be_imported_is_left_out(tmp_path: Path) -> None:
+    _package(tmp_path, "[ssrem.readers]\nown = other:A\n[ssrem.encoders]\nsame = other:B\n")
+    load = "import ssrem; print(ssrem.load('ssrem').evaluator.encoder.signature)"
+    dump = tmp_path / "talk.csv"
+    dump.write_text("conversation,speaker,text\n" + "".join(f"1,{who},hi\n" for who in "ABA"))
+    for arguments, name in (("-c", load), "same"), (("-c", _READ, str(dump)), "own"):
+        done = _python(tmp_path, *arguments)
+        assert done.returncode == 0 and done.stdout
+        left_out = f"ssrem: {name} is left out: other:. cannot be used: cannot import name 'NoLongerThere'"
+        assert len(re.findall(left_out, done.stderr)) == 1

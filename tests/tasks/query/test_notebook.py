@@ -35,7 +35,7 @@ def test_the_cells_without_a_home_folder_run_in_order(tmp_path: Path) -> None:
     checks = (
         "assert len(conversations.frames['turns']) == 12_468 and len(conversations.sets) == 4\n"
         "assert all(abs(score) <= 1 for score in model.score([(context, response) for response in responses]))\n"
-        "assert model.evaluator.training.figures['valid_gt_above'] > 0.55"
+        "assert model.training.figures['valid_gt_above'] > 0.55"
     )
     run("python.ipynb", checks, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["notebook.py"]
