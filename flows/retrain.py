@@ -21,7 +21,7 @@ def retrain(
     The ledger says which these are, so that a second or late run retrains nothing again.
 
     Args:
-        evaluators: Names of evaluators; by default all in use
+        evaluators: Names of evaluators; by default all in use, or, where none was trained, ssrem and rsrem
     """
     outcomes = retrain_outdated(home, evaluators, margins, resources=resources, train=train)
     if rows := [{"evaluator": name, "outcome": outcome} for name, outcome in outcomes.items()]:

@@ -86,7 +86,8 @@ CORRELATIONS = View(
         dataset="VARCHAR: annotated set, or corpus whose conversations carry ratings",
         criterion="VARCHAR: what people were asked",
         aggregation="VARCHAR: how the raters' scores were aggregated; rating: one rating, unchanged",
-        level="VARCHAR: segment: responses; system: means of systems; conversation: means of conversations",
+        level="VARCHAR: segment: responses; system: means of systems, of five or more; conversation: means of "
+        "conversations. Figures that were forced with fewer systems are in agreement alone",
         score="VARCHAR: f, g or h",
         **{
             f"{measure}{suffix}": f"DOUBLE?: {what}{name}"

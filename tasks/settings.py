@@ -71,6 +71,16 @@ class NegativeSettings(Settings):
     """seed of every draw"""
 
 
+_SHORTHANDS = (
+    ("seed", "seed"),
+    ("negatives", "negatives"),
+    ("init", "model"),
+    ("init", "encoder"),
+    ("device", "device"),
+)
+"""Options of training, and the settings that each is a shorthand for: --init is that of one or the other evaluator."""
+
+
 class TrainSettings(Settings):
     """How evaluators learn, and what they learn from besides the corpora."""
 
@@ -112,6 +122,10 @@ class TrainSettings(Settings):
             raise SsremError("--labels-from needs --responses N: how many responses the judge is asked about")
         if not self.labels_from and (self.responses or self.asking or self.max_requests):
             raise SsremError("--responses, --asking and --max-requests need --labels-from judge")
+        for option, setting in _SHORTHANDS:
+            given = getattr(self, option) if option in self.model_fields_set else None
+            if given is not None and self.set.get(setting, given) != given:
+                raise SsremError(f"--{option} and --set {setting}= say different things; leave one out")
         return self
 
     @property

@@ -218,13 +218,14 @@ def _measured(training: Training, candidates: Candidates) -> dict[str, Any]:
     """The columns of `evaluators` that tell how the training went."""
     sizes = {split: len(candidates.rows(code)) for split, code in SPLIT_CODES.items()}
     sizes |= {**training.rows, "test": sizes["test"]}
+    epochs = int(training.history[-1]["epoch"])
     if an_epoch := sizes.get("train_an_epoch"):  # of which each epoch reads others
-        sizes["train"] = min(sizes["train"], int(training.history[-1]["epoch"]) * an_epoch)
+        sizes["train"] = min(sizes["train"], epochs * an_epoch)
     return {
         **{f"{split}_responses": int(sizes[split]) for split in SPLIT_CODES},
         "valid_loss": next(e["valid_loss"] for e in training.history if e["epoch"] == training.best_epoch),
         "best_epoch": training.best_epoch,
-        "epochs": len(training.history),
+        "epochs": epochs,
         "seconds": training.seconds,
     }
 

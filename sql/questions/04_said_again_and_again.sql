@@ -8,6 +8,7 @@ SELECT
     count(DISTINCT speaker) AS speakers,
     count(DISTINCT conversation_id) AS conversations
 FROM turns
+WHERE is_person
 GROUP BY corpus, text_hash
 ORDER BY turns DESC, text ASC
 LIMIT 20

@@ -9,7 +9,8 @@ WITH compared AS (
         unnest(from_json(
             comparison,
             '[{"dataset": "VARCHAR", "measure": "VARCHAR", "champion": "DOUBLE", "challenger": "DOUBLE",
-               "difference": "DOUBLE", "low": "DOUBLE", "margin": "DOUBLE", "n": "BIGINT", "not_worse": "BOOLEAN"}]'
+               "difference": "DOUBLE", "low": "DOUBLE", "margin": "DOUBLE", "n": "BIGINT", "not_worse": "BOOLEAN",
+               "outcome": "VARCHAR"}]'
         )) AS one
     FROM evaluators
 )
@@ -26,7 +27,8 @@ SELECT
     round(c.one.difference, 4) AS difference,
     round(c.one.low, 4) AS low,
     c.one.margin AS margin,
-    c.one.not_worse AS not_worse
+    c.one.not_worse AS not_worse,
+    c.one.outcome AS outcome
 FROM evaluators AS e
 LEFT JOIN compared AS c ON e.evaluator = c.evaluator AND e.version = c.version
 ORDER BY e.evaluator, e.version, dataset

@@ -143,7 +143,7 @@ def retrain(
 ) -> None:
     """Retrain the evaluators that have not seen every landed corpus.
 
-    evaluator: evaluators (default: all in use)
+    evaluator: evaluators (default: all in use, or, where none was trained, ssrem rsrem)
     """
     outcomes = tasks.train.retrain(call.root, evaluator or None, margin, resources=call.resources)
     outcomes = outcomes or {"nothing to do": "all in use have seen all that landed"}

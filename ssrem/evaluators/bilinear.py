@@ -160,6 +160,7 @@ class Bilinear(Trained):
         self.take(tensors, bounds)
         figures = {name: value for name, value in curve.best.items() if name.startswith("valid_")}
         counts = {name: len(objective.usable[split]) for split, name in ((TRAIN, "train"), (VALID, "valid"))}
+        counts["train_an_epoch"] = getattr(self.settings, "responses", counts["train"])
         return curve.training(began, counts, figures, [*self._notes(wanted), *notes])
 
     def _wanted(self, candidates: Candidates) -> Rows:

@@ -88,7 +88,7 @@ class CrossEncoder(Trained):
     """
 
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    judged: ClassVar[int] = 200
+    judged: ClassVar[int] = 100
     form: ClassVar[str] = "ssrem-cross-encoder-2"
     learned_by: ClassVar[str] = "ssrem.evaluators.cross_encoder_training"
     head: ClassVar[str]

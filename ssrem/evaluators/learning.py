@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError, counted
-from ssrem.negatives.base import BATCH, Generator, Negative
+from ssrem.negatives.base import Generator, Negative
 from ssrem.samples import (
     CONTEXT_ATTACK,
     SPLIT_NAMES,
@@ -30,6 +30,9 @@ from ssrem.samples import (
 )
 
 _FEWEST_SAMPLES, _FEWEST_CONTEXTS = 10, 5
+
+_BATCH = 32
+"""After the negatives of so many responses they are stored and progress is reported."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ def negatives_by_response(
         for negative in batch:
             by_row[negative.response].append(negative)
         if progress is not None:
-            progress(min(done * BATCH, len(rows)), len(rows))
+            progress(min(done * _BATCH, len(rows)), len(rows))
     if not any(by_row.values()):
         raise EvaluatorError(
             f"{name}: no response of the {SPLIT_NAMES[split]} split has a negative from {generator.name}; "
@@ -130,9 +133,9 @@ def _batches(
 ) -> Iterator[list[Negative]]:
     """The generator's batches. With a folder, a file there keeps one line a batch, and these are not made again."""
     if folder is None:
-        yield from generator.generate(candidates, rows, seed=seed)
+        yield from generator.generate(candidates, rows, seed=seed, batch_size=_BATCH)
         return
-    digest = hashlib.sha256(json.dumps([generator.signature, seed, *candidates.texts]).encode())
+    digest = hashlib.sha256(json.dumps([generator.signature, seed, _BATCH, *candidates.texts]).encode())
     spans = (candidates.response, candidates.context_start, candidates.context_stop)
     for array in (rows, *spans, *candidates.negatives.values()):
         digest.update(np.ascontiguousarray(array).tobytes())
@@ -145,7 +148,9 @@ def _batches(
         file.truncate(sum(len(line.encode()) for line in lines))
         for line in lines:
             yield [Negative(*fields) for fields in json.loads(line)]
-        for batch in generator.generate(candidates, rows[len(lines) * BATCH :], seed=seed):
+        for batch in generator.generate(
+            candidates, rows[len(lines) * _BATCH :], seed=seed, batch_size=_BATCH
+        ):
             file.write(json.dumps([astuple(negative) for negative in batch]) + "\n")
             file.flush()
             yield batch

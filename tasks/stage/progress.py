@@ -102,7 +102,8 @@ def progress(what: str, total: float | None = None) -> Iterator[Advance]:
 
         def note_share(done: float, new_total: float | None = None) -> None:
             whole = new_total or total
-            work.share = f" ({min(done / whole, 1):.0%})" if whole else ""
+            # What remains to be done at 100%, such as a check, has no share.
+            work.share = f" ({done / whole:.0%})" if whole and done < whole else ""
 
         with _lines(work):
             yield note_share

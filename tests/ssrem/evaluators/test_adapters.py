@@ -263,6 +263,7 @@ def test_the_packaged_encoder_learns_from_a_few_texts(tmp_path: Path) -> None:
     sizes = {"responses": 32, "valid_responses": 8, "batch_size": 16, "freeze": 4, "rank": 8}
     learned = SSREMMiniLM(AdapterSettings(epochs=2, learning_rate=0.002, **sizes), start)  # type: ignore[arg-type]
     training = learned.fit(coloured(80))
+    assert training.rows["train_an_epoch"] == 32
     assert training.history[-1]["valid_loss"] < training.history[0]["valid_loss"]
     learned.encoder.save(tmp_path)
     assert sum(path.stat().st_size for path in tmp_path.rglob("*")) < 400_000

@@ -144,6 +144,7 @@ def test_what_cannot_be_distilled(copy: Warehouse, server: JudgeServer, capsys: 
     for options, says in (
         (["--labels-from", "judge"], "--labels-from needs --responses N"),
         (["--max-requests", "3"], "need --labels-from judge"),
+        (["--seed", "3", "--set", "seed=4"], "--seed and --set seed= say different things; leave one out"),
     ):
         assert main(["train", "blend", *options]) > 0
         assert says in capsys.readouterr().err

@@ -335,6 +335,7 @@ def test_a_training_that_was_broken_off_goes_on_and_is_scored_on_a_sample_if_slo
     assert score_test_splits("retrieval", 1, ["tiny"], str(copy.root))
     of = "WHERE evaluator = 'retrieval'"
     assert copy.query(f"SELECT kind, n FROM identification {of} AND kind = 'GT'") == [("GT", 10)]
+    assert copy.query(f"SELECT epochs, train_responses FROM evaluators {of}") == [(1, 12)]  # no epoch 0
     counts = "count(DISTINCT response_id), count(*) FILTER (WHERE f IS NULL)"
     assert copy.query(f"SELECT {counts} FROM scores {of}") == [(10, 0)]
 
