@@ -18,9 +18,8 @@ from ssrem.encoders.hub import MINILM
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import EvaluatorSettings, Provider, Scores, Trained
 from ssrem.negatives import load_generator, needs_model
-from ssrem.samples import Candidates, Progress, Sample
+from ssrem.samples import Sample
 from ssrem.settings import Count, Natural, Positive, Seed
-from ssrem.training import Training
 
 if TYPE_CHECKING:
     from ssrem.evaluators.cross_encoder_network import Base
@@ -130,11 +129,6 @@ class CrossEncoder(Trained):
         net = self.fresh_net()
         net.take(self.tensors)
         self.net = net
-
-    def _fit(self, candidates: Candidates, progress: Progress | None, checkpoint: Path | None) -> Training:
-        from ssrem.evaluators.cross_encoder_training import fit
-
-        return fit(self, candidates, self.negatives(), progress, checkpoint)
 
     def compute(self, samples: Sequence[Sample]) -> Scores:
         from ssrem.evaluators.cross_encoder_network import logits, sigmoid

@@ -28,17 +28,14 @@ _STEPS_A_STATE = 50
 
 
 def fit(
-    evaluator: Any,
-    candidates: Candidates,
-    generator: Generator,
-    progress: Progress | None,
-    checkpoint: Path | None,
+    evaluator: Any, candidates: Candidates, progress: Progress | None, checkpoint: Path | None
 ) -> Training:
     """Train by next-utterance prediction (Park et al. 2021, section 4.1.2; Zhao et al. 2020, section 5.2).
 
     With a prior, its slope and offset are fitted first; that is epoch 0, which can be the best one.
     """
     began, net, settings = time.perf_counter(), evaluator.fresh_net(), evaluator.settings
+    generator = evaluator.negatives()
     counts = {TRAIN: settings.contexts, VALID: settings.valid_contexts}
     encoder: Any = net.base.cosine and net.base.cosine.encoder
     if encoder and checkpoint:
