@@ -105,6 +105,11 @@ class Candidates:
     def __repr__(self) -> str:
         return f"<Candidates: {len(self):,} responses among {len(self.texts):,} texts>"
 
+    @property
+    def has_context(self) -> NDArray[np.bool_]:
+        """Whether each response has a turn before it, bool (n,)."""
+        return self.context_stop > self.context_start
+
     def sample(self, row: int) -> Sample:
         """The true response at `row`, with its context."""
         start, stop = int(self.context_start[row]), int(self.context_stop[row])

@@ -60,8 +60,7 @@ def graded(name: str, candidates: Candidates, settings: TrainSettings) -> list[S
     the same context, of the kinds of GRADED in turn. There are `settings.responses`, or as many as the split has.
     EvaluatorError if they are too few to learn from."""
     rows = candidates.rows(TRAIN)
-    rows = rows[candidates.context_stop[rows] > candidates.context_start[rows]]
-    drawn = draw(rows, ((settings.responses or 0) + 1) // 2, [settings.seed, 6])
+    drawn = draw(rows[candidates.has_context[rows]], ((settings.responses or 0) + 1) // 2, [settings.seed, 6])
     groups = negatives_by_response(name, candidates, TRAIN, drawn, load_generator(GRADED), settings.seed)
     samples = [
         sample

@@ -150,9 +150,8 @@ def _insert_scores(
     import pyarrow as pa
 
     rows = candidates.rows(TEST)
-    context = candidates.context_stop[rows] > candidates.context_start[rows]
     present = {kind: drawn[rows] >= 0 for kind, drawn in candidates.negatives.items()}
-    present |= {"GT": np.ones((len(rows), 1), dtype=bool), CONTEXT_ATTACK: context[:, None]}
+    present |= {"GT": np.ones((len(rows), 1), dtype=bool), CONTEXT_ATTACK: candidates.has_context[rows, None]}
     for kind, values in f.items():
         n, k = values.shape
         at = np.flatnonzero(present[kind])

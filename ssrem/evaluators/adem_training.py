@@ -315,8 +315,7 @@ def fit(
     The validation split chooses the encoder's epoch and gives α, β and the bounds.
     """
     began, name, settings = time.perf_counter(), evaluator.name, evaluator.settings
-    with_context = candidates.context_stop > candidates.context_start
-    learned, valid, notes = learned_and_valid(name, candidates, with_context, "a context", settings)
+    learned, valid, notes = learned_and_valid(name, candidates, candidates.has_context, "a context", settings)
     rows = {"train": len(learned), "valid": len(valid)}
     if settings.pretrained == "encoder":
         space, bounds, figures = _calibrated(evaluator, candidates, learned, valid, None)

@@ -251,8 +251,7 @@ def _examples(
     where `negatives_by_response` keeps the negatives.
     """
     rows, seed = candidates.rows(split), net.settings.seed
-    rows = rows[candidates.context_stop[rows] > candidates.context_start[rows]]
-    rows = draw(rows, count, [seed, 5, split])
+    rows = draw(rows[candidates.has_context[rows]], count, [seed, 5, split])
     samples: list[Sample] = []
     starts: list[int] = []
     groups = negatives_by_response(

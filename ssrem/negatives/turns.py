@@ -164,7 +164,7 @@ class OtherQuestion(Drawn):
         return super().negatives(case, seed) if case.context and _asks(case.context[-1]) else ()
 
     def pool(self, candidates: Candidates, rows: Rows) -> Sequence[str]:
-        rows = rows[candidates.context_stop[rows] > candidates.context_start[rows]]
+        rows = rows[candidates.has_context[rows]]
         asked = [_asks(candidates.texts[stop - 1]) for stop in candidates.context_stop[rows].tolist()]
         return [candidates.texts[row] for row in candidates.response[rows[asked]].tolist()]
 
