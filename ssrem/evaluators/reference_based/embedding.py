@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ssrem.encoders import hub, pretrained
+from ssrem.encoders.base import unit_length
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import EvaluatorSettings
 from ssrem.evaluators.metric import EncodedMetric, EncoderSettings, Metric, MetricScores
@@ -141,7 +142,7 @@ class EmbeddingGreedy(_WordMetric):
 
     def _score(self, one: _Bag, other: _Bag) -> float:
         (a, a_count), (b, b_count) = one, other
-        nearest_a, nearest_b = nearest(_unit(a), _unit(b))
+        nearest_a, nearest_b = nearest(unit_length(a), unit_length(b))
         return float(np.average(nearest_a, weights=a_count) + np.average(nearest_b, weights=b_count)) / 2
 
 
@@ -153,7 +154,7 @@ class EmbeddingExtrema(_WordMetric):
 
     def _score(self, one: _Bag, other: _Bag) -> float:
         ends = [(vectors.max(axis=0), vectors.min(axis=0)) for vectors, _ in (one, other)]
-        a, b = (_unit(np.where(top > -bottom, top, bottom)[None])[0] for top, bottom in ends)
+        a, b = (unit_length(np.where(top > -bottom, top, bottom)[None])[0] for top, bottom in ends)
         return float(a @ b)
 
 
@@ -248,10 +249,6 @@ class BertScore(PairMetric):
             for number, vectors in zip(batch, unit, strict=True):
                 result[number] = vectors
         return result
-
-
-def _unit(vectors: Floats) -> Floats:
-    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
 def nearest(a: NDArray[Any], b: NDArray[Any]) -> tuple[Floats, Floats]:
