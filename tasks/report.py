@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from ssrem import __version__
@@ -24,7 +22,7 @@ from ssrem.tasks.warehouse.home import Warehouse, records, utc_now
 def write_report(home: str, *, anew: bool = True) -> str:
     """Render the published snapshot as one HTML file; returns its path. The file is replaced atomically.
 
-    anew: render even if the file shows this snapshot already. HomeError if nothing is published.
+    anew: render even if the file shows this snapshot already. HomeError if nothing is published, or the disk is full.
     """
     warehouse = Warehouse.at(home)
     partitions = warehouse.partitions()
@@ -40,22 +38,16 @@ def write_report(home: str, *, anew: bool = True) -> str:
     warehouse.check_writable()
     with progress("writing the report"):
         page = render(report_data(warehouse))
-    # No lock is held: each process has a draft of its own, and drafts of killed ones are deleted.
-    with room_for_reports(warehouse), temporary_folder(warehouse.reports) as folder:
-        draft = folder / path.name
-        draft.write_text(page + mark, encoding="utf-8")
-        draft.replace(path)
-    return str(path)
-
-
-@contextmanager
-def room_for_reports(warehouse: Warehouse) -> Iterator[None]:
-    """Create the folder of reports for a block that writes into it; HomeError if the disk is full."""
     try:
         warehouse.reports.mkdir(parents=True, exist_ok=True)
-        yield
+        # No lock is held: each process has a draft of its own, and drafts of killed ones are deleted.
+        with temporary_folder(warehouse.reports) as folder:
+            draft = folder / path.name
+            draft.write_text(page + mark, encoding="utf-8")
+            draft.replace(path)
     except OSError as error:
         raise out_of_room(warehouse.root, error) or error from None
+    return str(path)
 
 
 def write_figures(home: str, folder: str, *, raw: bool = False) -> list[str]:
