@@ -25,7 +25,7 @@ from ssrem.tasks.versions import of_versions, reinstated
 from ssrem.tasks.warehouse.catalog import Address, PartitionKey, of_turns
 from ssrem.tasks.warehouse.files import delete, whole_file
 from ssrem.tasks.warehouse.home import Warehouse, landed_corpora, landed_corpus, records
-from ssrem.tasks.warehouse.prune import prune
+from ssrem.tasks.warehouse.prune import MODELS, prune
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
 FILE = "forgotten.json"
 """Name of the file in a home folder that lists the forgotten people."""
-
-MODELS = ("encoders", "masked-lm", "lm")
-"""Folders of encoders and language models that were trained in this home folder; a stage that needs one retrains it."""
 
 FOLDERS = ("failures", "reports", "checkpoints", "staging", "vectors", *MODELS)
 """Folders of files that may hold anyone's words and can be made again."""

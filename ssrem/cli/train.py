@@ -17,9 +17,6 @@ from ssrem.tasks.settings import Margin, Margins, TrainSettings
 
 Evaluator = Annotated[EvaluatorName, Field(description="trained evaluator")]
 
-LANGUAGE_MODELS = ("masked-lm", "lm")
-"""Language models that `ssrem train` fine-tunes; they are not evaluators."""
-
 
 @Verb
 def train(
@@ -34,10 +31,11 @@ def train(
 
     evaluator: evaluators (default: ssrem rsrem); or a language model: masked-lm, of mask-and-fill, or lm, of lm-*
     """
-    if set(evaluator) & set(LANGUAGE_MODELS):
+    models = tasks.caches.LANGUAGE_MODELS
+    if models.keys() & evaluator:
         if len(evaluator) > 1 or settings.labels or settings.labels_from or settings.negatives:
             raise UsageError(
-                f"{' and '.join(LANGUAGE_MODELS)} are no evaluators: train one alone, with --corpus, --init, --seed, "
+                f"{' and '.join(models)} are no evaluators: train one alone, with --corpus, --init, --seed, "
                 "--device or --set"
             )
         _language_model(call, evaluator[0], corpus, settings)

@@ -21,9 +21,12 @@ KEPT_RUNS, KEPT_SECONDS = 5, 600.0
 KEPT_FAILURES, STALE_AFTER = 20, 30 * 86400.0
 """Failed runs whose refused rows are kept; seconds after which an interrupted training counts as abandoned."""
 
+MODELS = ("encoders", "masked-lm", "lm")
+"""Folders of encoders and language models that were trained in this home folder; a stage that needs one retrains it."""
+
 _DRAFTS = (
-    *(".catalog.duckdb.tmp*", "lake/.run=*.tmp", ".forgotten.json.tmp"),
-    *("vectors/*/*.tmp", "encoders/*.tmp", "masked-lm/*.tmp", "lm/*.tmp"),
+    *(".catalog.duckdb.tmp*", "lake/.run=*.tmp", ".forgotten.json.tmp", "vectors/*/*.tmp"),
+    *(f"{folder}/*.tmp" for folder in MODELS),
 )
 """Patterns of files and folders, relative to the home folder, whose writing was not completed."""
 
