@@ -16,7 +16,6 @@ Evaluator = tuple[Any, Any]
 Namer = Callable[[Any, Any], str]
 """Function from an evaluator's name and version to its label in a report."""
 
-KINDS = ("GT", "SC", "SP", "SS", "Rand", "Context")
 KIND_NAMES = {
     "GT": "ground truth",
     "SC": "same conversation",
@@ -25,6 +24,7 @@ KIND_NAMES = {
     "Rand": "anyone else",
     "Context": "copied context",
 }
+"""Kind of candidate, in the order in which kinds are shown → its name in a report."""
 
 
 @dataclass(frozen=True)

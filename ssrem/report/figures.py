@@ -24,7 +24,6 @@ from ssrem.agreement.correlate import regression_line
 from ssrem.evaluators import BASELINES
 from ssrem.report.data import (
     KIND_NAMES,
-    KINDS,
     Namer,
     ReportData,
     conditions,
@@ -241,7 +240,9 @@ def chance(rows: Rows, title: Namer) -> list[Panel]:
     """Share of cases in which the true response ranks above a kind of false one, with its 95% interval (Wilson 1927): a
     panel per corpus and kind, a row per evaluator. A vertical line marks chance, one half."""
     drawn = []
-    cells = [(corpus, group, kind) for (corpus,), group in grouped(rows, "corpus").items() for kind in KINDS]
+    cells = [
+        (corpus, group, kind) for (corpus,), group in grouped(rows, "corpus").items() for kind in KIND_NAMES
+    ]
     for corpus, group, kind in cells:
         measured = [row for row in group if row["kind"] == kind and is_figure(row["gt_above"]) and row["n"]]
         if not measured:
@@ -299,8 +300,8 @@ def identification(rows: Rows, title: Namer) -> list[Panel]:
 
 
 def _measured(rows: Rows) -> list[Row]:
-    """The rows with a mean, one per kind, in the order of KINDS."""
-    return [row for kind in KINDS for row in rows if row["kind"] == kind and is_figure(row["mean"])]
+    """The rows with a mean, one per kind, in the order of KIND_NAMES."""
+    return [row for kind in KIND_NAMES for row in rows if row["kind"] == kind and is_figure(row["mean"])]
 
 
 @styled()
@@ -330,7 +331,7 @@ def sources(rows: Rows, title: Namer) -> list[Panel]:
     drawn = []
     for (dataset,), of_dataset in grouped(rows, "dataset").items():
         by_people = {row["source"]: -row["median"] for row in of_dataset if row["evaluator"] == PEOPLE}
-        place = {kind: float(at) for at, kind in enumerate(KINDS)} | by_people
+        place = {kind: float(at) for at, kind in enumerate(KIND_NAMES)} | by_people
         for (evaluator, version), unordered in grouped(of_dataset, "evaluator", "version").items():
             group = sorted(unordered, key=lambda row: (place.get(row["source"], 0.0), row["source"]))
             of_people = evaluator == PEOPLE

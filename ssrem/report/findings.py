@@ -32,8 +32,8 @@ class FirstSentences:
 
     ranked: evaluators with the mean of their correlations over the annotated sets that all have, weighted by responses,
     the best first; empty if no set gave a correlation or, if nothing_shared, none is common to all. rows: correlations
-    of the best; tested: its comparisons with the next; won: how many it wins significantly. failed: whether annotated
-    sets were compared, so that an empty `ranked` means that none gave a correlation. conversations: the highest
+    of the best; tested: its comparisons with the next; won: how many it wins significantly. compared: whether annotated
+    sets were scored; an empty `ranked` then means that none gave a correlation. conversations: the highest
     correlation with ratings of whole conversations. identifier: the evaluator that `shares` is of; shares: corpus →
     kind → share of the true responses above false ones.
     """
@@ -43,7 +43,7 @@ class FirstSentences:
     rows: Rows
     tested: Rows
     won: int
-    failed: bool
+    compared: bool
     conversations: Row | None
     identifier: str
     shares: dict[str, dict[str, float]]

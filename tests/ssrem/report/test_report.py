@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ssrem.report import figures
-from ssrem.report.data import KINDS, ReportData
+from ssrem.report.data import KIND_NAMES, ReportData
 from ssrem.report.figures import COLOURS, Panel
 from ssrem.report.page import render, template_text
 from support.report_data import LISTS, correlation, make_data
@@ -96,7 +96,7 @@ def test_every_plot_is_shown_with_a_label(page: Page) -> None:
     assert all(plot["role"] == "img" for plot in plots) and len(plots) == len(page.all("svg"))
     starts = [
         "Spearman correlation with 95% intervals: ssrem 0.432, rsrem 0.123, one rater 0.250",
-        *[f"Share of true responses ranked above {kind}" for kind in KINDS[1:]],
+        *[f"Share of true responses ranked above {kind}" for kind in list(KIND_NAMES)[1:]],
         "Mean f",
         "Mean f",
         "Mean similarity",
