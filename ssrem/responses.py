@@ -12,10 +12,9 @@ from ssrem.annotated_sets.columns import Columns, as_text, cell, more_references
 from ssrem.errors import AnnotationError, say
 from ssrem.files import temporary_folder
 from ssrem.readers.fields import ALIASES, SIGNS, listed, normalise
+from ssrem.readers.files.sources import STDIN
 from ssrem.readers.table_rows import FORMATS, TableFile, TableRow
 from ssrem.samples import Sample
-
-STDIN = "-"
 
 FIELDS = ("context", "response", "reference", "id", "separator")
 """Fields of `--map`, as for annotated sets. id: any identifier of the response, which is printed beside its score."""

@@ -15,8 +15,6 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Progress = Callable[[int, int], None]
 """Called with (steps done, steps in all)."""
-Encode = Callable[[Sequence[str]], NDArray[np.float32]]
-"""Texts to vectors (n, d): a function, such as a cache, that is used in place of an encoder's own `encode`."""
 
 
 TRAIN, VALID, TEST = 0, 1, 2

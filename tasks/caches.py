@@ -25,8 +25,9 @@ from ssrem.tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
     from ssrem.encoders import Encoder
+    from ssrem.encoders.base import Vectors
     from ssrem.evaluators.base import Evaluator
-    from ssrem.samples import Candidates, Encode
+    from ssrem.samples import Candidates
 
 LANGUAGE_MODELS = {
     "masked-lm": "ssrem.negatives.tied_head:TiedHead",
@@ -106,7 +107,7 @@ def masked_lm_for(home: Warehouse, candidates: Candidates, corpora: Mapping[str,
     return language_model_for(home, "masked-lm", candidates, corpora, settings_of("masked-lm", {}))
 
 
-def cached_encode(home: Warehouse, encoder: Encoder) -> Encode:
+def cached_encode(home: Warehouse, encoder: Encoder) -> Callable[[Sequence[str]], Vectors]:
     """The function `encoder.compute` or, if the encoder is slow, the same with the home folder's cache of vectors."""
     return partial(VectorStore(home.vectors).encode, encoder) if encoder.slow else encoder.compute
 
