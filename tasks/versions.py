@@ -56,7 +56,6 @@ SLOW = {
     "blend": (50, 50),
     "blend-base": (200, 50),
     "blend-fast": (500, 50),
-    "blend-ref": (50, 50),
     "retrieval": (200, 50),
     "roberta-eval": (200, 50),
     "ssrem-base": (500, 500),
@@ -75,9 +74,8 @@ DECIDED = ("promoted", "why", "compared_with", "comparison", "decided_at", "prom
 
 def versions(home: Warehouse, name: str) -> list[dict[str, Any]]:
     """The rows of `evaluators` that are versions of `name`, oldest first."""
-    if (
-        not home.partitions()
-    ):  # scoring in an empty home folder avoids DuckDB, whose import takes a tenth of a second
+    # Scoring in an empty home folder avoids DuckDB, whose import takes a tenth of a second.
+    if not home.partitions():
         return []
     query = "SELECT * FROM evaluators WHERE evaluator = ? ORDER BY version"
     with home.reader(query=query) as connection:
