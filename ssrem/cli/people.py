@@ -205,7 +205,7 @@ def validate(
     else:
         with scoring(call, evaluator, asking, f"validating {{}} on {file}") as (name, scorer, line):
             if dry_run:
-                samples = [*data.samples, *others, *validation.changed(data, responses)]
+                samples = [*data.samples, *others, *validation.samples_to_change(data, responses)]
                 output.requests(call, [tasks.endpoints.dry_run_row(name, scorer, samples, source.name)])
                 return 0
             if line:

@@ -243,7 +243,7 @@ def biases(
         yield Bias(study.name, study.title, study.note, study.axis, found, reason)
 
 
-def changed(data: LabelledSet, most: int) -> list[Sample]:
+def samples_to_change(data: LabelledSet, most: int) -> list[Sample]:
     """The samples that `biases` would score besides the labelled ones, if at most `most` good responses are changed."""
     samples: dict[Sample, None] = {}
     list(biases(data, data.human, noting(samples), None, (), most))

@@ -20,9 +20,9 @@ from ssrem.validation.validation import (
     Judged,
     Validation,
     above_one_rater,
-    changed,
     preferences,
     render,
+    samples_to_change,
     unmet,
     validate,
     verdict,
@@ -229,7 +229,7 @@ def test_equal_copies_are_scored_once(quality: np.ndarray) -> None:
 
     data = labelled_set([replace(row, context=("Hi!", "Hello.")) for row in annotated(quality)])
     validate(data, Judged("mine", "mine/1", quality, None, score), {})
-    assert len(asked) == len(set(asked)) and set(asked) == set(changed(data, CHANGED))
+    assert len(asked) == len(set(asked)) and set(asked) == set(samples_to_change(data, CHANGED))
     assert sum(one.response == "Hello." for one in asked) == 1
 
 
