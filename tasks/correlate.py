@@ -33,7 +33,7 @@ from ssrem.tasks.annotated import (
     landed_sets,
 )
 from ssrem.tasks.endpoints import asks, connected
-from ssrem.tasks.score import described, figure_row, score_samples
+from ssrem.tasks.score import corpora_of, figure_row, score_samples, weights_of
 from ssrem.tasks.settings import AgreementSettings, AnnotatedSets, Resources
 from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, already_done, last_parameters, run_stage
@@ -312,7 +312,7 @@ def _stage_scores(
         has = {part: scored & (part in own) & (referenced | (part == "f")) for part in PARTS}
         has |= {f"{part}_unit": has[part] & ("h" in own) for part in ("f", "g")}  # scaled, to be mixed into h
         about = {"evaluator": name, "version": number, "dataset": dataset}
-        about["learned_from"] = described(stage.connection, (name, number))[1]
+        about["learned_from"] = corpora_of(stage.connection, (name, number))
         constants = {**about, "kind": "response", "k": 0}
         rows = {column: pa.repeat(value, len(scored)) for column, value in constants.items()}
         rows |= {part: pa.array(getattr(of_version, part), mask=~there) for part, there in has.items()}
@@ -359,7 +359,7 @@ def _figure_rows(
 ) -> Iterator[dict[str, Any]]:
     """Rows of `agreement` for a version: how each part of its score agrees with each kind of human score."""
     kept, forced = options["keep_ground_truth"], options["force_systems"]
-    weights, _ = described(data.connection, version)
+    weights = weights_of(data.connection, version)
     about = {"dataset": data.dataset, "ground_truth_kept": kept}
     # Scores are the outer loop, since the cached pairs of one score are compared with all human scores.
     for (score, values), (of, human) in product(scores.items(), data.human_scores().items()):

@@ -90,7 +90,7 @@ def _score_together(
     def build(stage: Stage) -> Built[list[str]]:
         new = list(stage.recipe.inputs)
         evaluator = load_evaluator(home.models / name / str(number))
-        origin = {**who, "learned_from": described(stage.connection, version)[1]}
+        origin = {**who, "learned_from": corpora_of(stage.connection, version)}
         stage.create("scores")
         shares, agreement = [], []
         for corpus in new:
@@ -212,12 +212,12 @@ def conversation_rows(
     rows = connection.execute(statement("3_agreement/conversation_scores"), values).fetchall()
     about: dict[str, Any] = {"dataset": corpus, "aggregation": "rating", "score": "f"}
     about["ground_truth_kept"] = True
-    found = []
+    weights, found = weights_of(connection, version), []
     for criterion, group in groupby(rows, key=itemgetter(0)):
         own = list(group)
         compared = [(f, rating) for _, form, _, f, rating in own if rating != UNTOUCHED_RATING.get(form)]
         scores, ratings = np.array(compared, dtype=np.float64).reshape(-1, 2).T
-        about["criterion"], (weights, _) = criterion, described(connection, version)
+        about["criterion"] = criterion
         found += [
             figure_row(version, figure, weights, own[0][2], about, "untouched-ratings")
             for figure in conversation_figures(scores, ratings, excluded=len(own) - len(compared))
@@ -225,11 +225,18 @@ def conversation_rows(
     return found
 
 
-def described(connection: duckdb.DuckDBPyConnection, version: Version) -> tuple[str, str]:
-    """Digest of the version's signature, and the sorted names of the corpora it learned from, joined by commas."""
-    query = "SELECT signature, corpora FROM evaluators WHERE evaluator = ? AND version = ?"
-    ((signature, corpora),) = connection.execute(query, list(version)).fetchall()  # scores refer to this row
-    return digest(signature), ", ".join(sorted(json.loads(corpora)))
+def weights_of(connection: duckdb.DuckDBPyConnection, version: Version) -> str:
+    """Digest of the version's signature, which stands for its weights in the signature of a figure."""
+    query = "SELECT signature FROM evaluators WHERE evaluator = ? AND version = ?"
+    ((signature,),) = connection.execute(query, list(version)).fetchall()  # scores refer to this row
+    return digest(signature)
+
+
+def corpora_of(connection: duckdb.DuckDBPyConnection, version: Version) -> str:
+    """The sorted names of the corpora that the version learned from, joined by commas."""
+    query = "SELECT corpora FROM evaluators WHERE evaluator = ? AND version = ?"
+    ((corpora,),) = connection.execute(query, list(version)).fetchall()
+    return ", ".join(sorted(json.loads(corpora)))
 
 
 def figure_row(
@@ -237,7 +244,7 @@ def figure_row(
 ) -> dict[str, Any]:
     """The row of `agreement` of a figure, with its signature.
 
-    weights: digest of the version's signature, from `described`; data: digest of the dataset; about: the columns that
+    weights: as `weights_of` gives it; data: digest of the dataset; about: the columns that
     say what was compared, and with which options; excluded: what the responses are that were left out, if any were.
     """
     same = {name: about[name] for name in ("dataset", "criterion", "aggregation", "score")}
