@@ -19,7 +19,10 @@ OUTCOME = OneOf(
     "outcome", ("ok", "constant", "too_few", "too_many", "too_few_systems", "uneven", "degenerate")
 )
 
-OVERALL = "h where no fewer responses of the set have it than f, else f, else g; ground truth not counted"
+OVERALL = (
+    "h if at least as many responses of the set have an h as have an f, else f, or g if none has an f; ground truth "
+    "not counted"
+)
 
 AGREEMENT = Table(
     name="agreement",
@@ -111,7 +114,7 @@ CORRELATIONS = View(
 
 OVERALL_SCORES = View(
     name="overall_scores",
-    grain="One row is the score of one rated response by an evaluator's version: its part that is the evaluator's own.",
+    grain="One row is the score that an evaluator's version gives a rated response: one of its parts f, g and h.",
     key=("evaluator", "version", "dataset", "response_id"),
     columns=columns(
         **WHO,

@@ -164,4 +164,4 @@ class TableSettings(Settings):
     """turns in SP, the same-partner sets: all, or only those whose addressee the dump states or that reply to a message
     (the addressee of the others is the previous speaker)"""
     similarity: Count | Literal["all", "none"] = SIMILARITY_SPEAKERS
-    """measure how similar the turns in the speakers' sets are: for how many speakers, drawn by --seed, all, or none"""
+    """number of speakers, drawn at random, of whose sets the similarity is measured; or all, or none"""

@@ -47,7 +47,8 @@ class DumpSettings(Settings):
     speakers: Literal["auto", "person", "conversation"] = "auto"
     """what an id names: a person, or a seat in one conversation (default: person; ids like seats stop the ingest)"""
     not_people: tuple[str, ...] = ()
-    """more bots, such as AutoModerator: their turns are context only; none turns off the list that the format has"""
+    """further speakers that are no people, such as AutoModerator: their turns are context only; none turns off the list
+    of bots that the format has"""
     max_quarantine: Percentage = 0.05
     """refuse a dump if a larger share of its messages than this cannot land; 100% refuses none (default: 5%)"""
     pseudonymise: bool = False

@@ -119,7 +119,7 @@ def _usable(kind: Study[Any], versions: Sequence[Version]) -> list[Version]:
         why = f"{kind.name} needs evaluators that learn from human scores; {way_out}"
     elif kind.data is not ScoredSet:
         usable = [version for version in versions if "f" in evaluator_class(version[0]).parts]
-        why = f"{kind.name} keeps back the true response, by which these score; name others with --evaluator"
+        why = f"{kind.name} gives no reference, and these score by that alone; name others with --evaluator"
     if not usable:
         raise EvaluatorError(f"{', '.join(name for name, _ in versions)}: {why}")
     return usable

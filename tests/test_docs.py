@@ -92,7 +92,7 @@ ONLY_PARSED = {
 LANDS = ("ssrem ingest", "ssrem tables", "ssrem evaluators promote")
 """What a command may need that was typed before it in the same block."""
 
-NOT_OURS = ("make", "pip", "prefect", ".", "export")
+NOT_OURS = ("make", "pip", "prefect", ".", "export", "until")
 """First words of lines about other programs. tests/flows/test_server.py serves and deploys."""
 
 SETUP = {

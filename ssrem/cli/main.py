@@ -22,14 +22,17 @@ if TYPE_CHECKING:
 
 VERBS = {
     "run": ("data:run", "land, build tables, train, score, correlate and report"),
-    "ingest": ("data:ingest", "land a dump of conversations, or the dumps of a folder"),
+    "ingest": ("data:ingest", "land a dump of conversations: a file, folder, archive or URL"),
     "tables": ("data:tables", "build the speaker tables of landed corpora"),
     "negatives": ("data:negatives", "make negative responses, as a table"),
     "train": ("train:train", "train evaluators, score their test splits, promote those that are not worse"),
     "score": ("score:score", "print a score for each response in a file, or for one"),
     "score-corpus": ("score:score_corpus", "score a test split with evaluators that may never have seen it"),
     "correlate": ("people:correlate", "correlate scores with human scores"),
-    "study": ("people:study", "confounders: what else the scores depend on"),
+    "study": (
+        "people:study",
+        "what scores depend on besides quality, such as length, copying or injected text",
+    ),
     "validate": ("people:validate", "tell on one page how far an evaluator can be trusted, by human labels"),
     "report": ("read:report", "write the report and print its path"),
     "sql": ("read:sql", "query the published tables, read-only"),

@@ -98,7 +98,9 @@ def requests(call: Call, rows: Iterable[Mapping[str, Any]]) -> None:
     if answered(call, rows):
         return
     if rows:
-        tables({"what would be asked; prompt tokens are estimated, completion tokens are the most": rows})
+        tables(
+            {"what would be asked; prompt tokens are estimated, completion tokens are an upper limit": rows}
+        )
     else:
         print("nothing would be asked of an endpoint")
 

@@ -155,8 +155,8 @@ def validate(
         installed)
     pass_: human score from which a response passes (default: the higher of labels of two values)
     precision: precision that a threshold of the evaluator is to have, 0 to 1
-    scores: column of the file with scores that were given before, such as a judge's verdicts: they are validated, in
-        place of those of --evaluator, and the page estimates the share that passes of rows that have no label
+    scores: column with scores that the file has already, such as a judge's verdicts: they are validated instead of
+        --evaluator, and from rows without a label the page estimates the share that passes
     unlabelled: unlabelled responses: the page estimates the share that passes, with the error rates on the labels
     responses: good responses to change, to see how far that moves their scores
     own: systems of the labels that are of the evaluator's own model family

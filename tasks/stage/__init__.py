@@ -1,1 +1,1 @@
-"""What every stage shares: opening, gating, publishing, the ledger, progress and shards."""
+"""What every stage shares: opening, gating, publishing, the ledger, and progress."""

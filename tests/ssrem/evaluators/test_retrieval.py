@@ -149,7 +149,8 @@ def test_a_prior_that_nothing_improves_is_kept(bert: Path) -> None:
     trained = [call for call in calls if call[1] == 25]
     assert trained[-1] == (25, 25) and len(trained) == 11  # two epochs, and the end
     # Responses that have got their negatives, then cosines of both; first of what is learned from.
-    assert calls[: -len(trained)] == [(80, 80), (160, 160), (40, 40), (80, 80)]
+    learned, valid = [(32, 80), (64, 80), (80, 80)], [(32, 40), (40, 40)]
+    assert calls[: -len(trained)] == [*learned, (160, 160), *valid, (80, 80)]
     assert "prior alone" in training.notes[0]
     assert not evaluator.tensors["outer.weight"].any()
     assert np.corrcoef(evaluator.score(SAMPLES), Cosine(encoder=f"hf:{bert}").score(SAMPLES))[0, 1] > 0.99
