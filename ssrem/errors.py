@@ -63,6 +63,10 @@ class DumpError(SsremError):
     """A dump cannot be read: it is missing, empty or of another format, or it lacks the columns of its mapping."""
 
 
+class EmptyFileError(DumpError):
+    """A file of a dump has no row; others of the dump may have some."""
+
+
 class AnnotationError(SsremError):
     """A file of human ratings cannot be read; the message names the file, the row and the fault."""
 

@@ -268,7 +268,8 @@ class _DumpLanding:
             raise DumpError(f"{dump} has no message; is it the right file and --format?")
         is_text = "undecodable" in rejected.reasons and reader.is_text
         ways = ["give their encoding with --encoding"] if is_text else []
-        ways += rejected.remedies("name the columns with --map, or the format with --format")
+        naming = "name the columns with --map, or " * reader.takes_mapping
+        ways += rejected.remedies(f"{naming}name the format with --format")
         if "no_conversation" in rejected.reasons and reader.takes_mapping:
             ways.append(f"give --map {WITHOUT_CONVERSATIONS}")
         way_out = ", or ".join(ways)

@@ -8,7 +8,8 @@ from typing import Any
 from ssrem.annotated_sets.base import Layout, Place, Row, Source, each_rater
 from ssrem.annotated_sets.columns import WORDS, Columns, ends_with_answer
 from ssrem.errors import AnnotationError
-from ssrem.readers.fields import ALIASES, normalise
+from ssrem.readers.fields import ALIASES, OF_ORDER, falls, normalise
+from ssrem.readers.times import Times
 
 BEFORE = "the messages before"
 """Name of the column that is added for the contexts if rows are messages."""
@@ -34,6 +35,10 @@ def _mapped(
         mapping = {"context": BEFORE, "response": message[1], **(mapping or {})}
     columns = Columns.of(source.path, header, [row for _, row in rows], mapping, aliases)
     source.columns, source.scores = columns.told, {} if "criterion" in columns.fields else columns.scores
+    if message and (disordered := _disordered(header, [row for _, row in rows], message[0])):
+        source.columns += (
+            f"; the order of the file, in which contexts are read, is not that of {disordered!r}: sort it"
+        )
     for number, (where, row) in enumerate(rows):
         values, scores = columns.values(row), columns.cells(row)
         blank = values["response"] is None or not str(values["response"]).strip()
@@ -60,6 +65,20 @@ def _of_messages(header: Sequence[str]) -> tuple[str, str] | None:
         for field in ("conversation", "text")
     )
     return (dialogue, text) if dialogue and text else None
+
+
+def _disordered(header: Sequence[str], rows: Sequence[Mapping[str, Any]], dialogue: str) -> str:
+    """The column of turn numbers or times that falls within a dialogue, or ""."""
+    dialogues, times = [str(row.get(dialogue)) for row in rows], Times()
+    for name in header:
+        values = [row.get(name) for row in rows]
+        if normalise(name) in ALIASES["time"]:
+            values = list(map(times.parse, values))
+        elif not OF_ORDER.fullmatch(name):
+            continue
+        if falls(values, dialogues):
+            return name
+    return ""
 
 
 def _with_contexts(rows: Sequence[Place], dialogue: str, text: str) -> Iterator[Place]:

@@ -205,6 +205,9 @@ class _Dump:
         found = {path: DumpFile(path, self._encoding) for path in parts}
         formats = {path: None if _ABOUT.match(path.name) else self._format_of(found[path]) for path in found}
         outer = {known for path, known in formats.items() if known and path.parent == folder}
+        exported = (path for path, known in formats.items() if known and path.parent == folder)
+        if len(outer) > 1 and all(path.is_file() and found[path].json == "value" for path in exported):
+            outer.discard("jsonl")  # an export of ChatGPT has other JSON beside its conversations
         chosen = self._wanted or (outer.pop() if len(outer) == 1 else None)
         for path, known in formats.items():
             if known and chosen in (None, known):
@@ -257,7 +260,7 @@ class _Dump:
             file, format = other
             raise DumpError(
                 f"{self.files[0].path} is {first}, but {file.path} is {format}; the files of a corpus are of one "
-                f"format: give those of one, such as '{file.path.parent / '*'}{file.path.suffix}', or give --format"
+                f"format: give those of one alone, or --format, such as --format {first}"
             )
         return first
 

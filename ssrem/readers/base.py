@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,15 +14,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ssrem.errors import DumpError
+from ssrem.errors import DumpError, EmptyFileError, first_of
 from ssrem.readers.fields import (
     ALIASES,
     FEW,
+    OF_ORDER,
     OF_REPLIES,
     OF_ROW,
     ROLES,
     ColumnsOfFields,
     FieldNames,
+    falls,
     normalise,
     told,
     unknown_columns,
@@ -48,11 +49,6 @@ Record = Mapping[str, object]
 
 BATCH_BYTES = 32 << 20
 """A batch with this many bytes of text is full, however few rows it has."""
-
-_OF_ORDER = re.compile(
-    r"(?i)(?:turn|utterance|message|msg|seq|sequence|position|order|step)(?:[_ ]?(?:index|idx|no|num|number|nr))?"
-)
-"""Names of columns that may number the messages of a conversation."""
 
 _NO_REPLY = ("0", "-1", "none", "null", "nan", "n/a", "<na>", "\\n", "00000000-0000-0000-0000-000000000000")
 """Values of `reply_to`, in lower case, that mean "no reply", unless a message has that id."""
@@ -212,11 +208,21 @@ class Reader(ABC):
 
         Raises DumpError as `check` does, and if a needed field has no column.
         """
-        first, *others = self.parts
-        self.check(first)
-        for file in others:
-            self.check(file)
-            file.close()
+        first = self.parts[0]
+        empty: dict[DumpFile, EmptyFileError] = {}
+        for file in self.parts:
+            try:
+                self.check(file)
+            except EmptyFileError as error:
+                empty[file] = error
+            if file is not first:
+                file.close()
+        if len(empty) == len(self.parts):
+            raise empty[first]
+        if empty:  # as Spark writes a part for each partition, also for an empty one
+            self.parts = [file for file in self.parts if file not in empty]
+            self.notes.append(f"without rows: {first_of([file.name or str(file.path) for file in empty], 3)}")
+            first = self.parts[0]
         if first.path.is_file() and (first.is_parquet or first.json == "value"):
             self.number_of = "row"
         found = (
@@ -256,11 +262,11 @@ class Reader(ABC):
             ):
                 self.notes.append(f"no time is read, but {name!r} looks like one; --map time={name} reads it")
                 break
-        numbers = [name for name in plan.metadata if _OF_ORDER.fullmatch(str(name))]
+        numbers = [name for name in plan.metadata if OF_ORDER.fullmatch(str(name))]
         columns = plan.sources.get("conversation", ())
         for name in numbers if self.layout.instead != OF_REPLIES else ():
             of = [repr((group, *map(row.get, columns))) for group, row in zip(groups, rows, strict=True)]
-            if _falls([row.get(name) for row in rows], of):
+            if falls([row.get(name) for row in rows], of):
                 self.notes.append(
                     f"conversations are read in the order of the dump, which is not that of {name!r}; if that says "
                     "which message comes first, sort the dump by it"
@@ -421,18 +427,6 @@ def problem(reason: str, file: str, line: int, raw: object, **known: object) -> 
 def malformed(file: str, line: int, raw: object, reason: str = "malformed_row") -> Record:
     """The record of a row that does not have the form of its format (`reason`), or is not UTF-8 ('undecodable')."""
     return problem(reason if is_utf8(escaped(raw)) else "undecodable", file, line, raw)
-
-
-def _falls(values: Sequence[object], conversations: Sequence[str]) -> bool:
-    """Whether any of the values is a number that is lower than an earlier one of the same conversation."""
-    latest: dict[str, float] = {}
-    for written, of in zip(values, conversations, strict=True):
-        with suppress(TypeError, ValueError):
-            value = float(written)  # type: ignore[arg-type]
-            if value < latest.get(of, value):
-                return True
-            latest[of] = value
-    return False
 
 
 def _is_misread(text: str) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -26,6 +27,11 @@ FIELDS: Mapping[str, str] = {
     "person": "person",
 }
 """Fields of `--map` → columns of SOURCE_SCHEMA. person: who holds the seat, such as user, that `speaker` names."""
+
+OF_ORDER = re.compile(
+    r"(?i)(?:turn|utterance|message|msg|seq|sequence|position|order|step)(?:[_ ]?(?:index|idx|no|num|number|nr))?"
+)
+"""Names of columns that may number the messages of a conversation."""
 
 OF_RESPONSES = (
     *("context", "response", "score", "criterion", "rater", "model", "reference", "dialogue"),
@@ -439,3 +445,15 @@ def told(sources: Mapping[str, Sequence[str]], unused: Sequence[str]) -> str:
     read = ", ".join(f"{field} from {'+'.join(names)!r}" for field, names in sources.items())
     left = [name or "a column without a name" for name in unused]
     return f"read {read}" + (f"; not used: {first_of(left, _MOST_NAMED)}" if left else "")
+
+
+def falls(values: Sequence[object], conversations: Sequence[str]) -> bool:
+    """Whether any of the values is a number that is lower than an earlier one of the same conversation."""
+    latest: dict[str, float] = {}
+    for written, of in zip(values, conversations, strict=True):
+        with suppress(TypeError, ValueError):
+            value = float(written)  # type: ignore[arg-type]
+            if value < latest.get(of, value):
+                return True
+            latest[of] = value
+    return False

@@ -416,7 +416,7 @@ def test_replies_to_what_is_gone_do_not_precede_the_message_that_opens(
         ),
         (
             [{"dialog": ["hi", "yo", "ok"], "speakers": ["ann", "bob"]}, said("a"), said("b", text="")],
-            "1 no_text, 1 speaker_count; .* list of speakers, or name the columns with --map, or the format ",
+            "1 no_text, 1 speaker_count; .* list of speakers, or name the columns with --map, or name the format ",
         ),
     ],
 )

@@ -41,8 +41,8 @@ class Held:
 
     def target(self, name: str) -> Path:
         """The path in the folder for a file whose name comes from outside; DumpError if the name leads out of it."""
-        path = PurePosixPath(name)
-        if path.is_absolute() or ".." in path.parts or "\\" in name or not path.parts:
+        path = PurePosixPath(name.replace("\\", "/"))  # as archives made on Windows may have them
+        if path.is_absolute() or ".." in path.parts or not path.parts:
             raise DumpError(
                 f"{self.source}: {name!r} in the archive leads out of it; is it from a source that you trust?"
             )

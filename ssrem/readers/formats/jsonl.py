@@ -19,7 +19,7 @@ import pyarrow.json
 
 from ssrem.errors import DumpError, short_repr
 from ssrem.readers.base import Reader, Record, malformed, problem
-from ssrem.readers.fields import ALIASES, FEW, check_header, listed
+from ssrem.readers.fields import ALIASES, FEW, OF_FILE, check_header, listed
 from ssrem.readers.files.streams import SAMPLE_ROWS, DumpFile, encodable, is_utf8
 from ssrem.readers.json_values import is_pair, parse_json, row_of
 from ssrem.readers.paths import Paths, values_at
@@ -55,6 +55,8 @@ class JsonlReader(Reader):
     _type: pa.DataType = pa.struct([])
     """The Arrow type that represents the messages seen so far exactly."""
     _paths: Paths | None = None
+    _list: str = ""
+    """The key of the messages of the first row that holds a list of them."""
 
     @classmethod
     def sniff(cls, file: DumpFile) -> bool:
@@ -87,6 +89,8 @@ class JsonlReader(Reader):
                 f"keys are {listed(list(keys))}; a row is {short_repr(rows[0], 300)}"
             )
         self.layout.map(self.mapping if paths is None else paths.keys)
+        lists = ((key, value, self._entries(row)) for row in rows for key, value in row.items())
+        self._list = next((key for key, value, read in lists if value is read and isinstance(read, list)), "")
         self._check_pairs(file.path, rows)
         self._note_lists(rows[0])
 
@@ -139,6 +143,8 @@ class JsonlReader(Reader):
         sources = self.layout.plan(tuple(row)).sources
         is_message = {"speaker", "text"} <= sources.keys()
         messages = None if is_message else next(filter(self._are_messages, row.values()), None)
+        if messages is None and not is_message and self._list in row and not row[self._list]:
+            return []  # in other rows the messages are there
         if "text" in sources:
             return messages
         if isinstance(prompt, dict) and isinstance(prompt.get("replies"), list):
@@ -263,7 +269,8 @@ class JsonlReader(Reader):
             return
         if not columns and "conversation" not in self.mapping:
             own = (self.layout.plan(tuple(entry)).sources for entry in entries if isinstance(entry, dict))
-            id = None if any("conversation" in fields for fields in own) else str(number)
+            named = self.layout.instead == OF_FILE or any("conversation" in fields for fields in own)
+            id = None if named else str(number)
         said = _of_texts(entries, row.get("speakers"))
         if len(said) != len(entries):
             yield problem("speaker_count", file, number, raw, conversation_id=id)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from ssrem.errors import DumpError, one_line, short_repr
+from ssrem.errors import DumpError, EmptyFileError, one_line, short_repr
 from ssrem.readers.base import BATCH_BYTES, Reader, Record, problem
 from ssrem.readers.cells import (
     BACKSLASHES,
@@ -80,7 +80,7 @@ class CsvReader(Reader):
     def check(self, file: DumpFile) -> None:
         _, content, blocks = self._body(file)
         if not any(block.strip() for block in chain((content,), blocks)):
-            raise DumpError(
+            raise EmptyFileError(
                 f"{file.path}: there is a header but no row; give a file with conversations in it"
             )
 
@@ -256,7 +256,7 @@ class ParquetReader(Reader):
             columns = parquet.schema_arrow.names
             check_header(file.path, columns, self.mapping, DumpError)
             if not parquet.metadata.num_rows:
-                raise DumpError(
+                raise EmptyFileError(
                     f"{file.path}: there are columns but no row; give a file with conversations in it"
                 )
 

@@ -544,3 +544,14 @@ def test_rated_messages_answer_those_before_them(tmp_path: Path, name: str) -> N
         (("hi", "hello"), "so", {"rating": (1.0,)}),
     ]
     assert "read context from 'the messages before', response from 'text'" in annotated.columns
+    assert "sort it" not in annotated.columns
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("turn", (2, 1, 1)), ("time", ("2024-05-01 10:00", "2024-05-01 09:59", "2024-05-01 09:58"))],
+)
+def test_rated_messages_that_are_not_in_order_are_noticed(tmp_path: Path, name: str, values: Any) -> None:
+    rows = [("a", values[0], "hi", ""), ("b", values[2], "yo", ""), ("a", values[1], "hello", 4)]
+    annotated = read(tmp_path, table(f"dialogue_id,{name},text,rating", rows))
+    assert f"is not that of {name!r}: sort it" in annotated.columns

@@ -142,6 +142,7 @@ def _link() -> bytes:
         (_zip({"/etc/out.jsonl": LINE}), "leads out of it"),
         (_tar({"a/../../out": LINE}), "leads out of it"),
         (_zip({"..\\out": LINE}), "leads out of it"),
+        (_zip({"\\out": LINE}), "leads out of it"),
         (_link(), "is a link or a device"),
         (_tar({"x": b""}, type=tarfile.SYMTYPE, linkname="/etc/passwd"), "is a link or a device"),
         (_tar({"x": b""}, type=tarfile.LNKTYPE, linkname="y"), "is a link or a device"),
@@ -201,7 +202,7 @@ def test_a_folder_of_an_export_with_its_pictures(tmp_path: Path) -> None:
 
 def test_a_folder_of_several_dumps_names_them(tmp_path: Path) -> None:
     folder = write_dump({"a.jsonl": LINE, "b.txt": b"[12:30] <ann> Hi\n", "c.jpg": b"\0"}, tmp_path / "dumps")
-    says = r"a.jsonl is jsonl, but .*b.txt is irc; .* give those of one, such as '.*\*.txt'"
+    says = r"a.jsonl is jsonl, but .*b.txt is irc; .* give those of one alone, or --format, such as --format jsonl"
     with pytest.raises(DumpError, match=says):
         open_dump(folder)
     assert open_dump(folder, format="irc").format == "irc"

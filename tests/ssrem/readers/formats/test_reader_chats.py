@@ -14,6 +14,7 @@ import pytest
 from ssrem.errors import DumpError
 from ssrem.readers import guess_format, open_dump
 from ssrem.readers.files.streams import DumpFile
+from support.exports import CHATGPT, write_dump
 from support.reader_rows import rows_of
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Bonn"}'}}
@@ -209,6 +210,16 @@ def test_the_owner_of_a_conversation_says_the_turns_of_users(tmp_path: Path, own
     note = f"the turns of users are those of {key!r} of their conversation; --map speaker=KEY names another"
     assert note in reader.notes
     assert "with --map speaker=KEY" in reader.ways_to_people
+
+
+def test_an_export_of_chatgpt_is_read_beside_its_other_json(tmp_path: Path) -> None:
+    other = b'[{"id": "s1", "title": "shared"}]'
+    folder = write_dump(
+        {"conversations.json": CHATGPT[""], "shared_conversations.json": other}, tmp_path / "all"
+    )
+    reader = open_dump(folder)
+    assert reader.format == "chatgpt" and rows_of(reader)
+    assert "not read, since they are not chatgpt: shared_conversations.json" in reader.notes
 
 
 def test_of_chatgpt_only_what_the_chat_shows_is_read(tmp_path: Path) -> None:

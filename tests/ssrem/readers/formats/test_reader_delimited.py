@@ -88,6 +88,14 @@ def test_headers_that_will_not_do(tmp_path: Path, content: bytes, mapping: dict[
     assert says in str(error.value)
 
 
+def test_a_part_without_rows_is_left_out(tmp_path: Path) -> None:
+    for name, rows in (("part-0", b""), ("part-1", b"c,ann,x,\n"), ("part-2", b"")):
+        (tmp_path / f"{name}.csv").write_bytes(HEAD + rows)
+    reader = open_dump(tmp_path)
+    assert [row["file"] for row in rows_of(reader)] == ["part-1.csv"]
+    assert "without rows: part-0.csv, part-2.csv" in reader.notes
+
+
 def test_the_file_is_read_as_the_batches_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ssrem.readers.files.streams.BLOCK", 1000)
     reader = reader_of(CsvReader, _write(tmp_path, HEAD + b"c,ann,x,\n" * 2_000), batch_rows=100)

@@ -410,6 +410,16 @@ def test_rows_of_parquet_may_be_conversations(tmp_path: Path) -> None:
         open_dump(path)  # a row an utterance
 
 
+def test_a_conversation_without_messages_is_one_whatever_its_list_is_called(write: Write) -> None:
+    chats = [[{"who": "a", "text": "hi"}, {"who": "b", "text": "yo"}], [], None]
+    reader = open_dump(
+        write(*({"name": "x", "chat_log": chat} for chat in chats)), mapping={"speaker": "who"}
+    )
+    rows = rows_of(reader)
+    assert [row["conversation_id"] for row in rows if row["record"] == "conversation"] == ["1", "2", "3"]
+    assert not any("problem" in row for row in rows) and "chat_log" not in reader.columns
+
+
 @pytest.mark.parametrize("page", [{"count": 2, "results": _SAID}, {"data": _SAID}])
 def test_a_page_of_messages_is_no_conversation(write: Write, page: dict[str, Any]) -> None:
     with pytest.raises(DumpError, match="no key is known as conversation"):
