@@ -1,5 +1,6 @@
 -- One row is the corpus, with counts of what the dump seems to hold more than once. Grain: the corpus.
--- repeats: messages with the conversation, speaker, time and text of another one; timed: messages with a time.
+-- repeats: messages with the speaker, time and text of another one, and with its conversation or, as where two exports
+-- of a channel overlap, its id before conversations or files were put before it; timed: messages with a time.
 -- beginnings: conversations that are the beginning of another one, as in logs whose rows repeat a growing history;
 -- conversations: those of several messages. copies: conversations of four messages or more that have the texts of an
 -- earlier one, or hold their own texts twice. Only the first 20,000 conversations are counted, which bounds the time.
@@ -40,8 +41,13 @@ doubled AS (
 )
 
 SELECT
-    count(time) - count(DISTINCT CASE WHEN time IS NOT NULL THEN hash(conversation_no, speaker, time, text) END)
-        AS repeats,
+    count(time) - least(
+        count(DISTINCT CASE WHEN time IS NOT NULL THEN hash(conversation_no, speaker, time, text) END),
+        count(DISTINCT CASE
+            WHEN time IS NOT NULL
+                THEN hash(coalesce(split_part(utterance_id, '/', -1), conversation_no::VARCHAR), speaker, time, text)
+        END)
+    ) AS repeats,
     count(time) AS timed,
     (SELECT count(*) FROM again) AS beginnings,
     (SELECT count(*) FROM whole) AS conversations,

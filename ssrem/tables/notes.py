@@ -97,8 +97,8 @@ def repeated_notes(tables: TableBuilder) -> Iterator[str]:
     ).fetchall()[0]
     if 100 * repeats > timed:
         yield (
-            f"{repeats:,} of {timed:,} messages have the conversation, speaker, time and text of another one; if the "
-            "dump has them twice, take them out and land it again"
+            f"{repeats:,} of {timed:,} messages have the conversation or id, speaker, time and text of another one; if "
+            "the dump has them twice, take them out and land it again"
         )
     if 100 * copies > conversations:
         yield (

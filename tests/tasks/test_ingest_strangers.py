@@ -418,10 +418,17 @@ def test_what_a_dump_holds_again_out_of_order_or_oddly_is_told(
     land(write([*histories, *twice]), str(home.root))
     said = capsys.readouterr().err
     assert "9 of 19 conversations are the beginning of another one" in said
-    assert "1 of 7 messages have the conversation, speaker, time and text of another one" in said
+    assert "1 of 7 messages have the conversation or id, speaker, time and text of another one" in said
     alike = "'ANN ' and 'Ann' are read as different people, though they differ by case and blanks alone"
     assert f"{alike} (such names: 1)" in said
     assert "is not in the order in which they were said" in said
+    overlap = [
+        {"conversation": c, "id": f"m{n}", "speaker": names[n % 2], "text": f"{n}", "time": 1.7e9 + n}
+        for c, first in (("week 1", 0), ("week 2", 3))
+        for n in range(first, first + 5)
+    ]
+    land(write(overlap), str(home.root), DumpSettings(name="overlap"))
+    assert "2 of 10 messages have the conversation or id" in capsys.readouterr().err
 
 
 def test_conversations_that_are_there_more_than_once_are_told(
