@@ -7,7 +7,7 @@ WITH lacking AS (
         AND a.measure = 'spearman' AND a.statistic IS NULL AND a.n > 0
     UNION ALL
     SELECT
-        s.dataset, h.criterion, s.evaluator, s.part AS score,
+        s.dataset, h.criterion, s.evaluator, NULL AS score,
         'no response has a score' || CASE WHEN count(a.reference) = 0 THEN ', and none has a reference' ELSE '' END
             AS reason
     FROM overall_scores AS s
@@ -15,10 +15,10 @@ WITH lacking AS (
     INNER JOIN rated_responses AS a USING (dataset, response_id)
     INNER JOIN overall_human_scores AS h USING (dataset, response_id)
     WHERE e.promoted AND NOT a.ground_truth
-    GROUP BY s.dataset, h.criterion, s.evaluator, s.version, s.part HAVING count(s.score) = 0
+    GROUP BY s.dataset, h.criterion, s.evaluator, s.version HAVING count(s.score) = 0
 )
 
-SELECT dataset, criterion, string_agg(evaluator || ' ' || score, ', ' ORDER BY evaluator, score) AS scores, reason
+SELECT dataset, criterion, string_agg(concat_ws(' ', evaluator, score), ', ' ORDER BY evaluator, score) AS scores, reason
 FROM lacking
 GROUP BY dataset, criterion, reason
 ORDER BY dataset ASC, criterion ASC, reason ASC

@@ -91,7 +91,7 @@ def test_an_evaluator_without_a_score_is_left_out_and_named(
     (tmp_path / "bare_eval.json").write_text(json.dumps(rows))
     root, both = str(copy.root), registered(str(copy.root), ["ssrem", "bleu-2"], {})
     correlate(str(tmp_path / "bare_eval.json"), both, root)
-    why = "bleu-2 g: no Spearman with human scores (bare, overall): no response has a score, and none has a reference."
+    why = "bleu-2: no Spearman with human scores (bare, overall): no response has a score, and none has a reference."
     assert why in no_better(copy, ["bare"])
     assert study("bare", "length", both, root)
     assert {row["evaluator"] for row in read_study(copy, "length", "bare")} == {"ssrem"}
