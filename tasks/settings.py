@@ -72,14 +72,8 @@ class NegativeSettings(Settings):
     """seed of every draw"""
 
 
-_SHORTHANDS = (
-    ("seed", "seed"),
-    ("negatives", "negatives"),
-    ("init", "model"),
-    ("init", "encoder"),
-    ("device", "device"),
-)
-"""Options of training, and the settings that each is a shorthand for: --init is that of one or the other evaluator."""
+_SHORTHANDS = {"seed": "seed", "negatives": "negatives", "init": "model", "device": "device"}
+"""Option of training → the setting that it is a shorthand for."""
 
 
 class TrainSettings(Settings):
@@ -123,7 +117,7 @@ class TrainSettings(Settings):
             raise SsremError("--labels-from needs --responses N: how many responses the judge is asked about")
         if not self.labels_from and (self.responses or self.asking or self.max_requests):
             raise SsremError("--responses, --asking and --max-requests need --labels-from judge")
-        for option, setting in _SHORTHANDS:
+        for option, setting in _SHORTHANDS.items():
             given = getattr(self, option) if option in self.model_fields_set else None
             if given is not None and self.set.get(setting, given) != given:
                 raise SsremError(f"--{option} and --set {setting}= say different things; leave one out")
@@ -132,8 +126,8 @@ class TrainSettings(Settings):
     @property
     def config(self) -> dict[str, Any]:
         """The settings of evaluators under their own names: `set`, and the options that are shorthands for some."""
-        short = {"negatives": self.negatives, "model": self.init, "device": self.device}
-        return {"seed": self.seed, **self.set} | {key: one for key, one in short.items() if one is not None}
+        short = {setting: getattr(self, option) for option, setting in _SHORTHANDS.items()}
+        return {key: one for key, one in short.items() if one is not None} | self.set
 
 
 class Margins(Settings):
