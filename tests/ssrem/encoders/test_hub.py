@@ -79,7 +79,7 @@ def load_error(name: str | Path, message: str) -> None:
 
 
 def test_an_unknown_name_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    load_error("someone/no-such-model", r"from the hub .*; connect to a network, give a folder")
+    load_error("someone/no-such-model", r"from the hub .*; connect to a network, or give a folder")
     load_error("all-MiniLM-L6-v3", "did you mean all-minilm-l6-v2")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("urllib.request.getproxies", dict)
