@@ -45,7 +45,7 @@ SELECT
         count(DISTINCT CASE WHEN time IS NOT NULL THEN hash(conversation_no, speaker, time, text) END),
         count(DISTINCT CASE
             WHEN time IS NOT NULL
-                THEN hash(coalesce(split_part(utterance_id, '/', -1), conversation_no::VARCHAR), speaker, time, text)
+                THEN hash(split_part(utterance_id, '/', -1), speaker, time, text)
         END)
     ) AS repeats,
     count(time) AS timed,

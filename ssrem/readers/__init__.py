@@ -63,11 +63,9 @@ def reader_class(format: str) -> type[Reader]:
 
 def guess_format(file: DumpFile) -> str | None:
     """The first format that the content of a file or folder looks like, or None."""
-    return (
-        None
-        if file.foreign
-        else next((one for one, reader in usable(FORMATS, _OWN) if reader.sniff(file)), None)
-    )
+    if file.foreign:
+        return None
+    return next((name for name, reader in usable(FORMATS, _OWN) if reader.sniff(file)), None)
 
 
 def open_dump(

@@ -208,21 +208,20 @@ class Reader(ABC):
 
         Raises DumpError as `check` does, and if a needed field has no column.
         """
-        first = self.parts[0]
-        empty: dict[DumpFile, EmptyFileError] = {}
+        empty: dict[DumpFile, EmptyFileError] = {}  # Spark writes a part also for a partition without rows
         for file in self.parts:
             try:
                 self.check(file)
             except EmptyFileError as error:
                 empty[file] = error
-            if file is not first:
+            if file is not self.parts[0]:
                 file.close()
         if len(empty) == len(self.parts):
-            raise empty[first]
-        if empty:  # as Spark writes a part for each partition, also for an empty one
+            raise empty[self.parts[0]]
+        if empty:
             self.parts = [file for file in self.parts if file not in empty]
-            self.notes.append(f"without rows: {first_of([file.name or str(file.path) for file in empty], 3)}")
-            first = self.parts[0]
+            self.notes.append(f"without rows: {first_of([file.name for file in empty], 3)}")
+        first = self.parts[0]
         if first.path.is_file() and (first.is_parquet or first.json == "value"):
             self.number_of = "row"
         found = (

@@ -55,8 +55,8 @@ class JsonlReader(Reader):
     _type: pa.DataType = pa.struct([])
     """The Arrow type that represents the messages seen so far exactly."""
     _paths: Paths | None = None
-    _list: str = ""
-    """The key of the messages of the first row that holds a list of them."""
+    _lists: frozenset[str] = frozenset()
+    """The keys under which the first rows of the files hold their messages."""
 
     @classmethod
     def sniff(cls, file: DumpFile) -> bool:
@@ -89,8 +89,8 @@ class JsonlReader(Reader):
                 f"keys are {listed(list(keys))}; a row is {short_repr(rows[0], 300)}"
             )
         self.layout.map(self.mapping if paths is None else paths.keys)
-        lists = ((key, value, self._entries(row)) for row in rows for key, value in row.items())
-        self._list = next((key for key, value, read in lists if value is read and isinstance(read, list)), "")
+        lists = ((row, read) for row in rows if isinstance(read := self._entries(row), list))
+        self._lists |= {key for row, read in lists for key in row if row[key] is read}
         self._check_pairs(file.path, rows)
         self._note_lists(rows[0])
 
@@ -143,7 +143,7 @@ class JsonlReader(Reader):
         sources = self.layout.plan(tuple(row)).sources
         is_message = {"speaker", "text"} <= sources.keys()
         messages = None if is_message else next(filter(self._are_messages, row.values()), None)
-        if messages is None and not is_message and self._list in row and not row[self._list]:
+        if messages is None and not is_message and any(key in row and not row[key] for key in self._lists):
             return []  # in other rows the messages are there
         if "text" in sources:
             return messages
