@@ -37,8 +37,10 @@ _MARKS = re.compile(r"<|\[(?=/?[A-Z_]+\])")
 """Beginnings of what chat templates may take for the end of a message, such as <|im_end|> and [/INST]."""
 
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
-_OF_TOP = r"\s*(?:/|out of|of)\s*(?P<top>\d+)"
-_ALONE = re.compile(rf"^[^\w-]*(?:[A-Za-z ]{{1,30}}[:=][^\w-]*)?{_NUMBER}(?:{_OF_TOP})?\W*$", re.MULTILINE)
+_OF_TOP = r"\s{0,9}(?:/|out of|of)\s{0,9}(?P<top>\d+)"
+_ALONE = re.compile(
+    rf"^[^\w\n-]*(?:[A-Za-z ]{{1,30}}[:=][^\w-]{{0,9}})?{_NUMBER}(?:{_OF_TOP})?[^\w\n]*$", re.MULTILINE
+)
 """A number that has a line to itself, but for a label such as `Score:` and a highest score such as `/5`."""
 _ANY = re.compile(rf"(?<![\w.]){_NUMBER}(?![\w]|\.\d)(?:{_OF_TOP}\b)?")
 _THOUGHT = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)

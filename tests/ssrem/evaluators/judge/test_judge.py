@@ -107,6 +107,7 @@ ANSWERS: dict[str | None, float | str] = {
     "On a scale of 1 to 5, it is a 4": "no number",
     "Good!": "no number",
     "": "no number",
+    "\n" * 200_000: "no number",
     None: "no number",
     "7": "outside the scale",
     "-1": "outside the scale",
