@@ -223,5 +223,6 @@ def test_a_stray_quote_swallows_no_rows(tmp_path: Path) -> None:
 
 def test_a_chat_as_text_is_told_from_a_table(tmp_path: Path) -> None:
     for line in (b"28.03.23, 21:05 - Ann: hi, you\n", b"[3/28/23, 9:05:12 PM] Ann: hi, you\n"):
-        with pytest.raises(DumpError, match="the package in examples/chat-exports reads a chat"):
-            open_dump(_write(tmp_path, line * 3))
+        for dump in (_write(tmp_path, line * 3), tmp_path):
+            with pytest.raises(DumpError, match="the package in examples/chat-exports reads a chat"):
+                open_dump(dump)
