@@ -119,7 +119,8 @@ def study(
     for dataset in datasets:
         stage.study(dataset, study, chosen, call.root, settings, client=client, resources=call.resources)
     rows = tasks.query.summary(call.home, ["studies"]).get("studies", [])
-    rows = [row for row in rows if row["study"] == study and row["dataset"] in datasets]
+    now = {"study": [study], "dataset": datasets, "evaluator": names}
+    rows = [row for row in rows if all(row[column] in of for column, of in now.items())]
     if output.answered(call, {"studies": rows}):
         return
     for dataset in datasets:

@@ -118,6 +118,9 @@ def test_a_study_asks_once_and_within_its_limit(
     assert main(["study", "behaviour", *HOME, "--evaluator", "judge", "--seed", "1"]) == 0
     assert len(server.asked) == 18
     assert Warehouse.at("home").query("SELECT max(n) FROM studies WHERE evaluator = 'judge'") == [(9,)]
+    capsys.readouterr()
+    assert main(["study", "behaviour", *HOME, "--evaluator", "length"]) == 0
+    assert "length  " in (shown := capsys.readouterr().out) and "judge" not in shown
 
 
 def test_a_blend_with_a_judge_publishes_its_answers_too(
