@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import math
 import multiprocessing
-import os
 import re
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -384,25 +383,16 @@ def test_a_rerun_asks_nothing_again(server: JudgeServer, tmp_path: Path) -> None
     assert not any(KEY in file.read_text() for file in tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_run_that_ends_at_once_has_lost_only_what_was_in_flight(
-    server: JudgeServer, tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_killed_run_has_lost_only_what_was_in_flight(server: JudgeServer, tmp_path: Path) -> None:
     server.answer = lambda _, number: completion("4") if number < 3 else Reply(completion("4"), wait=30)
     scorer = judge(server, Client(journal=tmp_path), concurrency=1)
-
-    def score() -> None:
-        gc.callbacks.clear()  # an exception of a signal that arrives in one, such as Hypothesis's, is lost
-        scorer.score(SAMPLES)
-
-    child = multiprocessing.get_context("fork").Process(target=score)
+    child = multiprocessing.get_context("fork").Process(target=scorer.score, args=[SAMPLES])
     child.start()
     while len(server.asked) < 4:
         assert child.is_alive()
         time.sleep(0.01)
-    os.kill(child.pid or 0, number)
-    child.join(10)
-    assert not child.is_alive()
+    child.kill()
+    child.join()
     (file,) = tmp_path.iterdir()
     with file.open("ab") as stream:
         stream.write(b'\n{"key": "cut off')
@@ -410,6 +400,18 @@ def test_a_run_that_ends_at_once_has_lost_only_what_was_in_flight(
     assert judge(server, Client(journal=tmp_path)).score(SAMPLES).tolist() == [4, 4, 4, 5, 5]
     assert len(server.asked) == 4 + 2
     assert asked(judge(server, Client(journal=tmp_path)), SAMPLES)["requests"] == 0
+
+
+def test_an_interrupted_run_does_not_wait_for_what_is_in_flight(server: JudgeServer, tmp_path: Path) -> None:
+    server.answer = lambda *_: Reply(completion("4"), wait=60)
+    settings = ["--set", f"base_url={server.url}", "model=tiny", "--home", str(tmp_path)]
+    score = ["score", "--context", "hi", "--response", "yo", "--evaluator", "judge", *settings]
+    with subprocess.Popen([sys.executable, "-m", "ssrem", *score], stderr=subprocess.PIPE) as process:
+        while not server.asked:
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
 
 
 def test_a_limit_stops_a_run_and_what_was_answered_is_kept(server: JudgeServer, tmp_path: Path) -> None:
