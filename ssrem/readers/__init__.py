@@ -212,7 +212,9 @@ class _Dump:
                 self._add(found[path], known)
         unread = [text_name(path, folder) for path in found if found[path] not in self.files]
         if not self.files:
-            single = (file for file in found.values() if file.path.is_file() and OF_CHAT.match(file.first_line))
+            single = (
+                file for file in found.values() if file.path.is_file() and OF_CHAT.match(file.first_line)
+            )
             if chat := next(single, None):
                 raise self._unknown(chat)
             lacking = [
