@@ -27,8 +27,8 @@ def object_at(place: str) -> Any:
 
 
 def usable(registry: Mapping[str, str], own: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    """Each name of a registry with its object. One that an installed package adds and that cannot be imported is left
-    out, and the user is told once; own: what ssrem itself registers."""
+    """Yield each name of a registry with its object. own: the part of the registry that comes with ssrem. What an
+    installed package adds and cannot be imported is left out, and the user is told once."""
     for name, place in registry.items():
         try:
             found = object_at(place)

@@ -91,7 +91,7 @@ def krippendorff_alpha(ratings: Any, scale: Scale) -> RaterFigure:
     interval: the square of their difference. Units with one rating tell nothing about agreement and are left out. No
     value where no unit has two ratings, or all ratings are the same. ValueError for another scale, if the ratings are
     not a table, or if one is infinite. The package krippendorff gives the same values, but needs memory for units times
-    distinct ratings²; here squared differences of all pairs are summed by their variance.
+    distinct ratings²; here the sum of squared differences over all pairs comes from the variance.
     """
     if scale not in get_args(Scale):
         raise ValueError(f"no scale {scale!r}; the scales are {', '.join(get_args(Scale))}")

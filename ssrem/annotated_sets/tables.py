@@ -33,11 +33,12 @@ def _mapped(
     if message:
         header, rows = [*header, BEFORE], list(_with_contexts(rows, *message))
         mapping = {"context": BEFORE, "response": message[1], **(mapping or {})}
-    columns = Columns.of(source.path, header, [row for _, row in rows], mapping, aliases)
+    cells = [row for _, row in rows]
+    columns = Columns.of(source.path, header, cells, mapping, aliases)
     source.columns, source.scores = columns.told, {} if "criterion" in columns.fields else columns.scores
-    if message and (disordered := _disordered(header, [row for _, row in rows], message[0])):
+    if message and (column := _disordered(header, cells, message[0])):
         source.columns += (
-            f"; the order of the file, in which contexts are read, is not that of {disordered!r}: sort it"
+            f"; the order of the file, in which contexts are read, is not that of {column!r}: sort it"
         )
     for number, (where, row) in enumerate(rows):
         values, scores = columns.values(row), columns.cells(row)

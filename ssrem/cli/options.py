@@ -196,7 +196,7 @@ class Verb:
         for name, field in _flat(self.fields):
             help = " ".join((field.description or "").split())
             known = self.options.setdefault(name, Option(name, field, help, field.kw_only is False))
-            if known.help != help:  # the form of the value, such as FIELD=COLUMN, is told once
+            if known.help != help:  # the form of the value, such as FIELD=COLUMN, is not repeated
                 known.help += "; " + re.sub("^[A-Z]+=[A-Z]+: ", "", help)
         self.__signature__ = inspect.Signature([option.parameter() for option in self.options.values()])
         self.__annotations__: dict[str, Any] = {}

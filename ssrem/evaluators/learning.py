@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from ssrem.samples import (
 _FEWEST_SAMPLES, _FEWEST_CONTEXTS = 10, 5
 
 _BATCH = 32
-"""After the negatives of so many responses they are stored and progress is reported."""
+"""Negatives are stored, and progress is reported, after each so many responses."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +133,9 @@ def _batches(
     candidates: Candidates, rows: Rows, generator: Generator, seed: int, folder: Path | None
 ) -> Iterator[list[Negative]]:
     """The generator's batches. With a folder, a file there keeps one line a batch, and these are not made again."""
+    generate = partial(generator.generate, candidates, seed=seed, batch_size=_BATCH)
     if folder is None:
-        yield from generator.generate(candidates, rows, seed=seed, batch_size=_BATCH)
+        yield from generate(rows)
         return
     digest = hashlib.sha256(json.dumps([generator.signature, seed, _BATCH, *candidates.texts]).encode())
     spans = (candidates.response, candidates.context_start, candidates.context_stop)
@@ -148,9 +150,7 @@ def _batches(
         file.truncate(sum(len(line.encode()) for line in lines))
         for line in lines:
             yield [Negative(*fields) for fields in json.loads(line)]
-        for batch in generator.generate(
-            candidates, rows[len(lines) * _BATCH :], seed=seed, batch_size=_BATCH
-        ):
+        for batch in generate(rows[len(lines) * _BATCH :]):
             file.write(json.dumps([astuple(negative) for negative in batch]) + "\n")
             file.flush()
             yield batch

@@ -94,12 +94,12 @@ class Metric(Evaluator):
             scored = self.values([samples[row] for row in rows])
             try:
                 given = np.asarray(scored.values, dtype=np.float64)  # None becomes NaN
-                found = f"values of shape {given.shape}" if given.shape != (len(rows),) else ""
+                fault = f"values of shape {given.shape}" if given.shape != (len(rows),) else ""
             except (TypeError, ValueError) as error:
-                found = f"values that are no numbers ({error})"
-            if found:
+                fault = f"values that are no numbers ({error})"
+            if fault:
                 wanted = "`values` returns an array with one number for each"
-                raise EvaluatorError(f"{self.name}: {found} for {len(rows)} samples; {wanted}")
+                raise EvaluatorError(f"{self.name}: {fault} for {len(rows)} samples; {wanted}")
             values[rows], truncated[rows] = self._in_range(given), scored.truncated
             for row, reason in zip(rows, scored.reasons, strict=False):  # empty if all values are numbers
                 reasons[row] = reason

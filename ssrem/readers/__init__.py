@@ -202,9 +202,9 @@ class _Dump:
         parts = [next((path for path in reversed(file.parents) if path in wholes), file) for file in files]
         found = {path: DumpFile(path, self._encoding) for path in parts}
         formats = {path: None if _ABOUT.match(path.name) else self._format_of(found[path]) for path in found}
-        outer = {known for path, known in formats.items() if known and path.parent == folder}
-        exported = (path for path, known in formats.items() if known and path.parent == folder)
-        if len(outer) > 1 and all(path.is_file() and found[path].json == "value" for path in exported):
+        direct = {path: known for path, known in formats.items() if known and path.parent == folder}
+        outer = {*direct.values()}
+        if len(outer) > 1 and all(path.is_file() and found[path].json == "value" for path in direct):
             outer.discard("jsonl")  # an export of ChatGPT has other JSON beside its conversations
         chosen = self._wanted or (outer.pop() if len(outer) == 1 else None)
         for path, known in formats.items():
@@ -212,10 +212,8 @@ class _Dump:
                 self._add(found[path], known)
         unread = [text_name(path, folder) for path in found if found[path] not in self.files]
         if not self.files:
-            single = (
-                file for file in found.values() if file.path.is_file() and OF_CHAT.match(file.first_line)
-            )
-            if chat := next(single, None):
+            single = (file for path, file in found.items() if path.is_file())
+            if chat := next((file for file in single if OF_CHAT.match(file.first_line)), None):
                 raise self._unknown(chat)
             lacking = [
                 f"{one} lacks {', '.join(missing)}"

@@ -67,7 +67,8 @@ def test_every_setting_is_an_option_and_reaches_the_verb(
     verb: str, model: type[Settings], field: str
 ) -> None:
     option = options(verb)[field]
-    assert text(model.model_fields[field]).rpartition("=COLUMN: ")[2] in option.help
+    form, mark, what = text(model.model_fields[field]).rpartition("=COLUMN: ")
+    assert option.help.startswith(form + mark) and what in option.help
     value = TEXTS.get(field, "7" if int in option.kinds else "word")
     words = [option.flag, *([] if bool in option.kinds else [value])]
     if field in ("criterion", "labels_only", "map") and "labels" in model.model_fields:
