@@ -147,7 +147,8 @@ class SetLayout(Settings):
     or jsonl (default: guessed from the content)"""
     map: Columns | None = None
     """FIELD=COLUMN: which column of an annotated set is which field: context response score criterion rater model
-    reference dialogue; score.NAME=A+B for raters' columns; separator=TEXT between turns (default: a line break)"""
+    reference dialogue; score.NAME=A+B for raters' columns; separator=TEXT between turns (default: a line break);
+    decimal=, for 3,5"""
 
 
 class AnnotatedSets(SetLayout):
@@ -163,7 +164,8 @@ class AgreementSettings(Settings):
     keep_ground_truth: bool | None = None
     """correlate ground-truth responses too (default: as last time, at first left out)"""
     force_systems: bool | None = None
-    """system-level figures for fewer than five systems, too, flagged as forced (default: as last time, at first no)"""
+    """system-level figures for fewer than five systems, too: ssrem sql "FROM agreement WHERE forced" shows them
+    (default: as last time, at first no)"""
     test: Literal["paired-bootstrap", "perm-both"] | None = None
     """test of the difference between two evaluators, in comparisons and rankings: paired bootstrap over contexts,
     or permutation (default: as last time, at first paired-bootstrap)"""

@@ -138,8 +138,9 @@ def _inputs(home: Warehouse, kind: Study[Any], dataset: str) -> dict[str, Any]:
         return {dataset: content, "tables": tables}
     digests = landed_sets(home)
     if dataset not in digests:
-        known = f"(there are: {', '.join(digests)}){did_you_mean(dataset, digests)}"
-        raise AnnotationError(f"no annotated set {dataset!r} in {home.root} {known}")
+        known = ", ".join(digests) or "none; ssrem correlate FILE lands one"
+        near = did_you_mean(dataset, digests)
+        raise AnnotationError(f"no annotated set {dataset!r} in {home.root} (there are: {known}){near}")
     return digests if kind.data is Transfer else {dataset: digests[dataset]}
 
 

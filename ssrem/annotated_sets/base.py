@@ -4,7 +4,7 @@ ratings."""
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -193,7 +193,7 @@ def rated(source: Source, rows: Iterable[Row]) -> Iterator[Annotated]:
     not text, for a rater's second score of a response by the same criterion, and for rows that nothing tells apart.
     """
     responses: dict[tuple[Any, ...], _Response] = {}
-    out_of: dict[str, str] = {}
+    scales: dict[str, _Scale] = defaultdict(_Scale)
     alike = Counter[tuple[Any, ...]]()
     for number, row in enumerate(rows):
         try:
@@ -218,7 +218,7 @@ def rated(source: Source, rows: Iterable[Row]) -> Iterator[Annotated]:
                     f"{criterion!r} again; tell the rows apart with --map criterion=COLUMN or dialogue=COLUMN"
                 )
             for at, score in enumerate(flat(written)):
-                given.append((row.rater, at, _rating(row.where, criterion, score, out_of)))
+                given.append((row.rater, at, _rating(row.where, criterion, score, scales[criterion])))
     _check_apart(source.path, alike)
     every = (given for one in responses.values() for given in one.scores.values())
     names = sorted({(rater, at) for given in every for rater, at, _ in given if rater is not None})
@@ -325,29 +325,49 @@ def each_rater(
         yield str(name), {of: given[at] for of, given in listed.items()}
 
 
-def _rating(where: str, criterion: str, value: Any, out_of: dict[str, str]) -> float | None:
-    """A rater's score as a number; None for N/A. out_of: criterion → the maximum of its points (`4/5`), filled in here.
-    AnnotationError for any other value that is no rating, and for points with another maximum."""
+@dataclass
+class _Scale:
+    """How the ratings of a criterion are written. out_of: the maximum of points, as in `4/5`. word, number: place and
+    value of the first word that stands for 1 or 0, and of the first number that is neither."""
+
+    out_of: str = ""
+    word: str = ""
+    number: str = ""
+
+
+def _rating(where: str, criterion: str, value: Any, scale: _Scale) -> float | None:
+    """A rater's score as a number; None for N/A. scale: that of the ratings before, filled in here. AnnotationError for
+    any other value that is no rating, for points with another maximum, and for words beside numbers up to 5."""
     if value is None or (isinstance(value, str | float) and _ABSENT.fullmatch(str(value).strip())):
         return None
     score: object = value
     if isinstance(value, str | bool):
         score = WORDS.get(str(value).strip().lower(), value)
+    word = score is not value
     if isinstance(score, str):
         score = score.replace("\N{MINUS SIGN}", "-")
         labelled, points = _LABELLED.fullmatch(score) or _MEANT.fullmatch(score), _OUT_OF.fullmatch(score)
         if points and float(points[1]) <= float(points[2]):
-            most = out_of.setdefault(criterion, points[2])
-            if float(most) != float(points[2]):
+            scale.out_of = scale.out_of or points[2]
+            if float(scale.out_of) != float(points[2]):
                 raise AnnotationError(
                     f"{where}: rating {value!r} of {criterion!r} is out of {points[2]}, those before are out of "
-                    f"{most}; write all of them on one scale"
+                    f"{scale.out_of}; write all of them on one scale"
                 )
             labelled = points
         with suppress(ValueError):
             score = float(labelled[1] or labelled[2] if labelled else score)
     score = float(score) if isinstance(score, Decimal) else score
     if isinstance(score, int | float) and not isinstance(score, bool) and abs(score) <= LARGEST_RATING:
+        if word:
+            scale.word = scale.word or f"{value!r} ({where.rpartition(', ')[2]})"
+        elif score not in (0, 1):
+            scale.number = scale.number or f"{value} ({where.rpartition(', ')[2]})"
+        if scale.word and scale.number:
+            raise AnnotationError(
+                f"{where}: {criterion!r} is rated {scale.word}, which stands for 1 or 0, and {scale.number}; write all "
+                "ratings as numbers, or all as words"
+            )
         return float(score)
     decimal = isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value)
     comma = ", or say --map decimal=, if commas stand before decimals" if decimal else ""

@@ -29,14 +29,9 @@ from ssrem.readers.fields import (
 from ssrem.readers.json_values import is_pair, opened
 from ssrem.readers.paths import MEMBERS, values_at
 
-WORDS: Mapping[str, float] = {
-    **dict.fromkeys(
-        ("pass", "true", "yes", "y", "good", "correct", "positive", "like", "thumbs_up", "👍"), 1
-    ),
-    **dict.fromkeys(
-        ("fail", "false", "no", "n", "bad", "incorrect", "negative", "dislike", "thumbs_down", "👎"), 0
-    ),
-}
+_GOOD = "pass|true|yes|y|good|correct|positive|like|thumbs_up|thumbs up|up|👍"
+_BAD = "fail|false|no|n|bad|incorrect|negative|dislike|thumbs_down|thumbs down|down|👎"
+WORDS: Mapping[str, float] = {**dict.fromkeys(_GOOD.split("|"), 1), **dict.fromkeys(_BAD.split("|"), 0)}
 """Two-valued labels, in lower case → 1 or 0. They are recognised in any case, as are JSON's true and false."""
 
 _LONGEST_NAME = 100
@@ -122,25 +117,29 @@ def _is_message(value: Any) -> bool:
 
 
 def ends_with_answer(cells: Sequence[Any]) -> bool:
-    """Whether all cells that are not empty hold messages, the last not a user's: a context and the response to it."""
+    """Whether all cells that are not empty hold messages, and the last of one is not a user's: a context and the
+    response to it."""
     lists = [one for one in cells if one not in (None, [])]
     last = [one[-1] for one in lists if isinstance(one, list) and isinstance(one[-1], dict)]
-    by = {str(one.get("role", one.get("from", "user"))).lower() for one in last}
-    return bool(lists) and len(last) == len(lists) and not by & {"user", "human"}
+    return len(last) == len(lists) and any(not _of_user(one) for one in last)
+
+
+def _of_user(message: Mapping[str, Any]) -> bool:
+    return str(message.get("role", message.get("from", "user"))).lower() in ("user", "human")
 
 
 def more_references(reference: Any) -> int:
-    """Number of references after the first, if the value is a list of them; only the first is read."""
+    """Number of references that are not read, if the value is a list of them, of which one is read."""
     reference = opened(reference)
     return max(0, len(reference) - 1) if isinstance(reference, list | tuple) else 0
 
 
 def as_text(field: str, value: Any) -> str:
-    """The value of a field as text. Numbers and dates are converted, of a list of references the first is taken, a list
-    of one message is the response in it, and null is empty. ValueError for anything else."""
+    """The value of a field as text. Numbers and dates are converted, of a list of references the first that is not
+    blank is taken, a list of one message is the response in it, and null is empty. ValueError for anything else."""
     inside = opened(value) if isinstance(value, str) and field in ("response", "reference") else value
     if field == "reference" and isinstance(inside, list | tuple):
-        value = inside[0] if inside else None
+        value = next((one for one in inside if one is not None and str(one).strip()), None)
     elif field == "response" and isinstance(inside, list) and len(inside) == 1 and _is_message(inside[0]):
         value = inside[0]
     value = turn_text(value) if field in ("response", "reference") else value
@@ -159,7 +158,8 @@ class Columns:
     of a context. decimal: the sign before a score's decimals. speakers: whether turns begin with their speakers, which
     are removed. unnamed_raters: whether several rows of one response are ratings of raters without a name: no column
     holds raters, but `--map` names the dialogue, or a column is named like one of raters and has another value in
-    nearly every row. told: a sentence for users about which columns were read.
+    nearly every row. told: a sentence for users about which columns were read. answers: whether the response is the
+    last message of a chat, unless a user wrote it.
     """
 
     fields: Mapping[str, tuple[str, ...]]
@@ -169,6 +169,7 @@ class Columns:
     unnamed_raters: bool
     told: str
     speakers: bool = False
+    answers: bool = False
 
     @classmethod
     def of(
@@ -205,9 +206,11 @@ class Columns:
             )
         except AnnotationError as error:
             raise AnnotationError(f"{path}: {error}") from None
+        answers = False
         if not {"context", "response"} & fields.keys():
             ending = [one for one in named if ends_with_answer([row.get(one) for row in rows])]
-            fields |= {"context": (ending[0],), "response": (f"{ending[0]}.-1",)} if len(ending) == 1 else {}
+            if answers := len(ending) == 1:
+                fields |= {"context": (ending[0],), "response": (f"{ending[0]}.-1",)}
         scores = {name.removeprefix(SCORE_OF): fields[name] for name in several if name.startswith(SCORE_OF)}
         scores |= {column: (column,) for column in fields.get("score", ())}
         scores = {
@@ -240,7 +243,9 @@ class Columns:
         used |= {column.split(".")[0] for column in used - set(named)}
         sentence = told(fields, [column for column in header if column not in used])
         sentence += f"; turns end at {mark!r}" if mark else ""
-        read = cls(fields, scores, separator or mark or "\n", signs.get("decimal", "."), unnamed, sentence)
+        sentence += "; messages before the last one are context alone" if answers else ""
+        separator, decimal = separator or mark or "\n", signs.get("decimal", ".")
+        read = cls(fields, scores, separator, decimal, unnamed, sentence, answers=answers)
         if read._name_speakers(rows):
             return replace(read, speakers=True, told=f"{sentence}; speakers before turns are taken off")
         return read
@@ -260,6 +265,8 @@ class Columns:
         list of turns, or turns between separators. If the response is in the context's list, as `messages.-1.content`
         is in `messages`, the context ends before it."""
         found = {name: cell(row, of[0]) for name, of in self.fields.items()}
+        if self.answers and isinstance(found["response"], Mapping) and _of_user(found["response"]):
+            found["response"] = None
         if len(of := self.fields["context"]) > 1:
             found["context"] = []
             for value in (opened(cell(row, column)) for column in of):

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator
 from ssrem import tasks
 from ssrem.cli import UsageError, output
 from ssrem.cli.options import Call, DryRun, EvaluatorName, SetFile, StageCall, Verb, checked_by
-from ssrem.errors import AnnotationError, printable, say
+from ssrem.errors import AnnotationError, counted, printable, say
 from ssrem.readers.paths import MEMBERS
 from ssrem.registry import did_you_mean
 from ssrem.settings import Natural, Share, pairs
@@ -261,6 +261,7 @@ def _given(
     The labels stay columns of scores, since one called `annotator` would now be taken for that of raters. A list of
     raters is of the labels.
     """
+    from ssrem.annotated_sets.base import UNRATED
     from ssrem.validation import passing, validation
 
     fields = {name: of for name, of in (sets.map or {}).items() if name.partition(".")[0] != "score"}
@@ -268,8 +269,10 @@ def _given(
         del fields["rater"]
     fields |= {f"score.{name}": "+".join(of) for name, of in labels.items() if column not in of}
     fields[f"score.{column}" if labels else "score"] = column
-    scored = tasks.annotated.annotated_file(call.home, file, sets.layout, fields).read.rows
-    given = passing.given_scores(data, scored, column)
+    read = tasks.annotated.annotated_file(call.home, file, sets.layout, fields).read
+    if neither := read.left_out.get(UNRATED):
+        say(f"left out: {counted(neither, 'response')} with neither a label nor such a score")
+    given = passing.given_scores(data, read.rows, column)
     return validation.Judged(column, f"column {column}", *given, validation.GIVEN)
 
 
@@ -308,7 +311,7 @@ def _show(result: Validation, verdict: str, page: Path) -> None:
     ]
     titled: dict[str, list[dict[str, Any]]] = {
         "agreement with people": [*agreement, rater | {"pearson": None, "kendall": None}],
-        "thresholds, chosen on one half of the contexts and tested on the other": thresholds,
+        "thresholds, tested on responses that did not choose them": thresholds,
         "share that passes: by the evaluator, corrected for its error rates, by people": shares,
     }
     output.tables({title: rows for title, rows in titled.items() if rows})

@@ -442,7 +442,9 @@ def scatter(points: Rows) -> list[Panel]:
         note = f"n = {len(rows):,}"
         if len(shown) < len(rows):
             note += f"; {len(shown):,} of them shown, drawn at random"
-        label = f"Score against human score, {len(rows)} responses, {coefficient}"
+        label = (
+            f"Score against human score with noise of N(0, {JITTER}), {len(rows)} responses, {coefficient}"
+        )
         file = file_name("scatter", evaluator, dataset)
         drawn.append(Panel(file, str(evaluator), note, label, [rows[at] for at in shown], figure))
     return drawn

@@ -107,8 +107,8 @@ def repeated_notes(tables: TableBuilder) -> Iterator[str]:
         )
     if 20 * beginnings > conversations:
         yield (
-            f"{beginnings:,} of {conversations:,} conversations are the beginning of another one, as where rows repeat "
-            "a history that grows, and the same texts are learned from and tested on; keep the last row of each and "
+            f"{beginnings:,} of {conversations:,} conversations are the beginning of another one, so that the same "
+            "texts are learned from and tested on; if rows repeat a chat that grows, keep the last row of each and "
             "land it again"
         )
 

@@ -163,9 +163,10 @@ def given_scores(
 
 @dataclass(frozen=True)
 class Threshold:
-    """A score from which responses pass, chosen on the calibrating half for `aim` and tested on the other half.
+    """A score from which responses pass, chosen on the calibrating half for `aim` and tested on the other half; or, for
+    an evaluator with two scores, the higher one, tested on all labels.
 
-    calibrated: precision on the calibrating half. On the other half: tpr and fpr, the shares that the evaluator passes
+    calibrated: precision on the calibrating half. Where it is tested: tpr and fpr, the shares that the evaluator passes
     of the responses that people pass and of those that people fail; precision, the share that people pass of those
     that the evaluator passes. score is None if no threshold reaches the aim, and reason says why.
     """
@@ -205,19 +206,22 @@ def pass_or_fail(
     data: LabelledSet, scores: Floats, precision: float | None, unlabelled: Unlabelled | None
 ) -> Passing:
     """Choose and test thresholds, and estimate the shares of responses that pass. scores (n,): finite. precision: the
-    one that a second threshold is to have. The share of the unlabelled is corrected by the error rates on the testing
-    half."""
+    one that a second threshold is to have. The share of the unlabelled is corrected by the error rates where the
+    threshold is tested: on the testing half or, of an evaluator with two scores, on all labels."""
     passed, calibrating, clusters = data.passed, data.calibrating, data.clusters
     if passed is None:
         return Passing(data.passed_from, reason=data.one_class)
+    every_score = scores if unlabelled is None else np.append(scores, unlabelled.scores)
+    two = len(np.unique(every_score[~np.isnan(every_score)])) == 2  # such as pass and fail: nothing is chosen
     for half, of in (("chooses", calibrating), ("tests", ~calibrating)):
-        if not (passed[of].any() and (~passed[of]).any()):
+        if not two and not (passed[of].any() and (~passed[of]).any()):
             lacking = "fail" if passed[of].any() else "pass"
             why = f"the half of the contexts that {half} a threshold lacks responses that people {lacking}"
             return Passing(data.passed_from, reason=why)
+    rated = np.ones_like(calibrating) if two else ~calibrating
 
-    def tested(aim: str, score: float) -> Threshold:
-        passing, testing = scores >= score, ~calibrating
+    def tested(aim: str, score: float, testing: Flags) -> Threshold:
+        passing = scores >= score
         chose = calibrating & passing
         return Threshold(
             aim,
@@ -229,12 +233,12 @@ def pass_or_fail(
         )
 
     own, labels, shares = scores[calibrating], passed[calibrating], []
-    best = best_threshold(own, labels)
+    best = best_threshold(scores, passed) if two else best_threshold(own, labels)
     if best is None:
         why = "no threshold passes what people pass more often than what they fail"
         thresholds = [Threshold("best balance", None, reason=why)]
     else:
-        thresholds, passing, testing = [tested("best balance", best)], scores >= best, ~calibrating
+        thresholds, passing, testing = [tested("best balance", best, rated)], scores >= best, ~calibrating
         corrected = corrected_share(passing, passed, calibrating, testing, clusters)
         people = share(passed, testing, clusters)
         shares = [PassShare("the testing half", share(passing, testing, clusters), corrected, people)]
@@ -247,7 +251,7 @@ def pass_or_fail(
             contexts = [*before, *compress(unlabelled.contexts, there)]
             every = numbered(dialogue_units(contexts), len(contexts), "contexts")[1]
             of = np.append(np.zeros_like(passing), ~none)
-            corrected = corrected_share(both, np.append(passed, none), np.append(testing, none), of, every)
+            corrected = corrected_share(both, np.append(passed, none), np.append(rated, none), of, every)
             nobody = Estimate(None, reason="nobody labelled them")
             shares.append(PassShare("the unlabelled responses", share(both, of, every), corrected, nobody))
     if precision is not None:
@@ -256,7 +260,9 @@ def pass_or_fail(
             f"precision {precision:g}",
             f"no threshold reaches it; the highest precision is {highest:.2f}",
         )
-        thresholds.append(Threshold(aim, None, reason=why) if score is None else tested(aim, score))
+        thresholds.append(
+            Threshold(aim, None, reason=why) if score is None else tested(aim, score, ~calibrating)
+        )
     return Passing(data.passed_from, thresholds, shares)
 
 

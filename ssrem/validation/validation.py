@@ -185,9 +185,9 @@ def validate(
 def above_one_rater(scores: Floats, data: LabelledSet) -> Estimate:
     """How much better the scores (n,), finite, predict the mean of the other raters than one rater does: the difference
     of Spearman's ρ, averaged over raters, in [-2, 2], with its interval over contexts. 0: as well as a rater."""
-    pairs = []
+    pairs, counted = [], np.zeros(len(scores), dtype=bool)
     for own, mean, both in each_rater(data.ratings):
-        contexts = data.clusters[both]
+        contexts, counted[both] = data.clusters[both], True
         pairs.append([weighted_spearman(values, mean, contexts) for values in (scores[both], own)])
     if not pairs:
         return Estimate(None, reason=one_rater(data.ratings).reason)
@@ -200,7 +200,8 @@ def above_one_rater(scores: Floats, data: LabelledSet) -> Estimate:
     if np.isnan(value):
         return Estimate(None, reason="the scores of what a rater shares with others are all the same")
     ends = interval(value, difference, data.clusters, RESAMPLES, SEED)
-    return Estimate(value, reason=ends) if isinstance(ends, str) else Estimate(value, *ends)
+    n = int(counted.sum())
+    return Estimate(value, n=n, reason=ends) if isinstance(ends, str) else Estimate(value, *ends, n)
 
 
 def biases(
@@ -285,11 +286,7 @@ def verdict(validation: Validation) -> str:
     unclear = {n: d.second for n, d in known.items() if d.low is None or d.low <= 0}
     baselines = " and ".join(f"{n} ({fixed(value or 0.0)})" for n, value in (better or unclear).items())
     one, above = validation.rater.value, validation.above_rater
-    if baselines:
-        beside = (
-            f", but {'less than' if better else 'is not shown to be better than'} the untrained {baselines}"
-        )
-    elif one is None:
+    if one is None:
         beside = f"; how well people agree with each other is not known: {validation.rater.reason}"
     elif above.low is not None and above.low > 0:
         beside = f", better than one rater does with the others, {fixed(one)}"
@@ -299,6 +296,8 @@ def verdict(validation: Validation) -> str:
         beside = f", about as well as one rater does with the others, {fixed(one)}"
     else:
         beside = f"; whether that is less than one rater does with the others, {fixed(one)}, these labels cannot tell"
+    if baselines:
+        beside += f"; {name} is {'worse than' if better else 'not shown to be better than'} the untrained {baselines}"
     copied, warning = validation.measures()["copied"].value, ""
     if copied is not None and copied > FOOLED:
         warning = f"; a copied turn scores as high as {percent(copied)} of the good responses"

@@ -45,10 +45,14 @@ def test_ground_truth_by_name_and_by_text_where_no_system_is_named(tmp_path: Pat
 
 
 def test_ratings_are_written_as_in_tables(tmp_path: Path) -> None:
-    given: list[Any] = [3, "[4, 5]", [True, "no", "2/3"], "4 - good"]
-    rows = [{**ROW, "context": [f"c{n}"], "annotations": {"overall": one}} for n, one in enumerate(given)]
-    scores = [row.ratings["overall"] for row in read_annotated(write(tmp_path, rows))]
-    assert scores == [(3,), (4, 5), (1, 0, 2), (4,)]
+    given: list[Any] = [(3, [True, 1]), ("[4, 5]", ["no"]), (["2/3"], "👍"), ("4 - good", 0)]
+    rows = [
+        {**ROW, "context": [f"c{n}"], "annotations": {"overall": one, "liked": other}}
+        for n, (one, other) in enumerate(given)
+    ]
+    read = read_annotated(write(tmp_path, rows))
+    assert [row.ratings["overall"] for row in read] == [(3,), (4, 5), (2,), (4,)]
+    assert [row.ratings["liked"] for row in read] == [(1, 1), (0,), (1,), (0,)]
 
 
 def test_samples_as_a_list_or_a_row_a_line_need_no_ratings(tmp_path: Path) -> None:

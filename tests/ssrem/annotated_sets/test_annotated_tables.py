@@ -222,6 +222,12 @@ def test_scores_out_of_a_most(tmp_path: Path) -> None:
     assert "line 5: rating '3/10' of 'stars' is out of 10, those before are out of 7" in message
 
 
+def test_words_beside_numbers_of_a_scale_are_refused(tmp_path: Path) -> None:
+    """`good` among ratings from 1 to 5 would be a 1, the worst."""
+    message = said(tmp_path, f"{HEAD}a,r,1\nb,s,good\nc,t,4\n")
+    assert "line 4: 'score' is rated 'good' (line 3), which stands for 1 or 0, and 4 (line 4)" in message
+
+
 # A well-known name is a guess until the values bear it out
 
 

@@ -82,10 +82,14 @@ def test_verdicts_that_the_file_has_are_validated(labels: Path, run: Run) -> Non
     header, *rows = labels.read_text().splitlines()
     judged = [f"{row},{'yes' if 'pass' in row else 'no'}" for row in rows]
     judged[0] = judged[0].rpartition(",")[0] + ","
-    more = [f"New {at}?,Well {at},gpt,,,{'yes' if at % 4 else 'no'}" for at in range(20)]
+    more = [f"New {at}?,Well {at},gpt,,,{'yes' if at % 4 else 'no'}" for at in range(20)] + [
+        "New?,Well,gpt,,,"
+    ]
     labels.write_text("\n".join([f"{header},verdict", *judged, *more]) + "\n")
     line = "validate labels.csv --map score=label --scores verdict"
-    answer = json.loads(run(line, "--require", "tpr=.9", "--json")[0])
+    out, said = run(line, "--require", "tpr=.9", "--json")
+    answer = json.loads(out)
+    assert "left out: 1 response with neither a label nor such a score" in said
     agreement = answer["agreement"]["verdict"]["spearman"]
     assert (agreement["n"], agreement["value"]) == (39, pytest.approx(1))
     assert answer["missing"] == 1 and answer["evaluator"] == "verdict"

@@ -100,7 +100,7 @@ def test_every_plot_is_shown_with_a_label(page: Page) -> None:
         "Mean f",
         "Mean f",
         "Mean similarity",
-        "Score against human score, 5 responses, coef 0.200",
+        "Score against human score with noise of N(0, 0.3), 5 responses, coef 0.200",
         "Loss",
         "attacks: context copied",
     ]

@@ -145,9 +145,10 @@ def test_what_cannot_be_relied_on_or_is_not_above_a_baseline_is_said(quality: np
     lengths = np.array([2.0 + at % 7 for at in range(N)])
     mixed = lengths + draw.normal(0, 2, N)
     result = of(labelled_set(annotated(mixed)), mixed + draw.normal(0, 2.5, N))
-    assert "but is not shown to be better than the untrained length (0." in verdict(result)
+    assert ", which is less than one rater does with the others, 0." in verdict(result)
+    assert "; mine is not shown to be better than the untrained length (0." in verdict(result)
     worse = of(labelled_set(annotated(lengths)), lengths + draw.normal(size=N))
-    assert "but less than the untrained length (0." in verdict(worse)
+    assert "; mine is worse than the untrained length (0." in verdict(worse)
     exact = labelled_set(annotated(quality, noise=0.0))  # needs no interval
     same = of(exact, exact.human)
     assert verdict(same) == f"mine ranks all {N} responses as people do." and unmet(same, {"low": 0.9}) == []
@@ -194,6 +195,14 @@ def test_a_threshold_is_chosen_on_one_half_and_tested_on_the_other(quality: np.n
     assert (others.evaluator.value, others.evaluator.n) == (0.75, 4)
     assert others.corrected.value is not None and others.people.value is None
     assert result.measures()["precision"] == precise.precision
+    # Of two scores the higher one is the threshold, so that all labels test it.
+    verdicts, labels = np.where(scores > 0.3, 1.0, 0.0), data.passed
+    both = of(data, verdicts, unlabelled=Unlabelled(np.array([1.0, 0.0, np.nan]), [("a",), ("b",), ("c",)]))
+    (only,) = both.passing.thresholds
+    assert (only.score, only.tpr.n, only.fpr.n) == (1.0, labels.sum(), (~labels).sum())
+    tpr, fpr = verdicts[labels].mean(), verdicts[~labels].mean()
+    assert (only.tpr.value, only.fpr.value) == (tpr, fpr)
+    assert both.passing.shares[1].corrected.value == pytest.approx((0.5 - fpr) / (tpr - fpr))
     # A precision out of reach has no threshold.
     result = of(data, np.random.default_rng(1).normal(size=N), precision=0.99)
     reason = result.passing.thresholds[-1].reason
