@@ -18,6 +18,7 @@ from ssrem import trusted_sources
 from ssrem.encoders import Encoder
 from ssrem.encoders.base import Vectors
 from ssrem.encoders.hub import MPNET
+from ssrem.encoders.tables import DISTILLED
 from ssrem.encoders.transformer import MOVED, AdaptedTransformer, Transformer
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import check_name, comes_packaged, evaluator_class, load_evaluator, packaged
@@ -51,8 +52,8 @@ class Part(EvaluatorSettings):
     folder: str = ""
     """folder with a saved evaluator of that name"""
     weight: float = Field(1.0, ge=0, le=1e9)
-    """weight before learning, relative to the other parts; a part with 0 is a control, which has no weight until human
-    scores give it one; `length` is always a control"""
+    """weight before learning, relative to the other parts; a part with 0 is a control, which has no weight, and takes
+    no time, until human scores give it one; `length` is always a control"""
     guard: bool = False
     """whether the part keeps its share of the weights when the blend learns from human scores; for parts that recognise
     a fault, such as a copied turn, which is so rare in annotated sets that their scores do not tell what it costs"""
@@ -99,10 +100,10 @@ _RETRIEVAL = Part(evaluator="retrieval", weight=2)
 _LENGTH = Part(evaluator="length", weight=0)
 
 
-def _mostly_cosine(*more: Part, encoder: str = MPNET) -> tuple[Part, ...]:
-    """The parts that `blend`, `blend-base` and `blend-fast` have in common, and `more`: those that read context and
-    response together. encoder: the encoder of `cosine` and `repetition`."""
-    settings = {"encoder": encoder}
+def _mostly_cosine(*more: Part) -> tuple[Part, ...]:
+    """The parts that `blend` and `blend-base` have in common, and `more`: those that read context and response
+    together."""
+    settings = {"encoder": MPNET}
     return (
         Part(evaluator="cosine", settings={**settings, "join": "mean"}, weight=6),
         Part(evaluator="ssrem-minilm"),
@@ -193,17 +194,26 @@ def _shares(parts: Iterable[Part]) -> list[float]:
 class BlendFastSettings(BlendSettings):
     """Settings of `blend-fast`, which can learn from more responses because it has no language model.
 
-    A sentence encoder that is trained to tell responses apart fits other conversations less well. Most of the weight
-    therefore lies on `cosine` and `repetition`, whose encoder was not trained for that.
+    What is learned from one corpus fits other conversations less well, so `ssrem-minilm` is a control here. Without it
+    only `cosine` needs a transformer, which takes nearly all of the time.
     """
 
-    parts: tuple[Part, ...] = Field(_mostly_cosine(encoder=MOVED), min_length=1)
+    parts: tuple[Part, ...] = Field(
+        (
+            Part(evaluator="cosine", settings={"encoder": MOVED, "join": "mean"}, weight=6),
+            Part(evaluator="ssrem-minilm", weight=0),
+            Part(evaluator="repetition", settings={"encoder": DISTILLED}, weight=12, guard=True),
+            Part(evaluator="fluency"),
+            _LENGTH,
+        ),
+        min_length=1,
+    )
     contexts: Count = 1500
     valid_contexts: Count = 500
 
 
 class BlendBaseSettings(BlendFastSettings):
-    """Settings of `blend-base`: those of `blend-fast`, with all-mpnet-base-v2 and the part `retrieval`."""
+    """Settings of `blend-base`: its parts are those of `blend` that are no language model."""
 
     parts: tuple[Part, ...] = Field(_mostly_cosine(_RETRIEVAL), min_length=1)
 
@@ -247,9 +257,9 @@ class Blend(Trained):
     log-probability itself, follows wording and length; like `length` it is a control.
 
     members: part → evaluator, in order. A sample's reference is not read. Parts with the same encoder share its
-    vectors, and parts with the same language model its passes. `known` remembers the parts' scores of the latest
-    samples, so that a cross-validation scores each sample once. The saved tensors are weights, centre and spread,
-    float64 (m,), and offset (1,).
+    vectors, and parts with the same language model its passes. `known` remembers, by the parts that were asked, their
+    scores of the latest samples, so that a cross-validation scores each sample once. The saved tensors are weights,
+    centre and spread, float64 (m,), and offset (1,).
     """
 
     name: ClassVar[str] = "blend"
@@ -282,7 +292,7 @@ class Blend(Trained):
         for part, member in self.members.items():
             if not self.referenced and "f" not in member.parts:
                 raise EvaluatorError(f"part {part} needs a reference; leave it out, or use blend-ref")
-        self.known: dict[Sample, tuple[Floats, bool, str]] = {}
+        self.known: dict[tuple[str, ...], dict[Sample, tuple[Floats, bool, str]]] = {}
         int8 = self.settings.products == "int8"
         _share_encoders(self.members.values(), int8=int8)
         for member in self.members.values():
@@ -315,7 +325,7 @@ class Blend(Trained):
         return f"parts:{parts}|{limits}{products}|tuned:{self.tuned}"
 
     def compute(self, samples: Sequence[Sample]) -> Scores:
-        values, truncated, reasons = self.part_scores(samples)
+        values, truncated, reasons = self.part_scores(samples, weighted=True)
         z = self.standardised(values, self.tensors["centre"], self.tensors["spread"])
         total = float(self.tensors["offset"][0]) + z @ self.tensors["weights"]
         if self.referenced:
@@ -327,34 +337,44 @@ class Blend(Trained):
         z: Floats = np.clip((values - centre) / spread, -self.settings.clip, self.settings.cap)
         return z
 
-    def part_scores(self, samples: Sequence[Sample]) -> tuple[Floats, NDArray[np.bool_], list[str]]:
+    def part_scores(
+        self, samples: Sequence[Sample], *, weighted: bool = False
+    ) -> tuple[Floats, NDArray[np.bool_], list[str]]:
         """The parts' scores (n, m), NaN where a part has none; whether a part did not read all of a sample (n,); and
-        why a part has no score, "" where all have one."""
+        why a part has no score, "" where all have one. weighted: only parts that have a weight are asked; the scores
+        of the others are 0."""
+        weights = self.tensors["weights"] if weighted else np.ones(len(self.members))
+        asked = tuple(name for name, weight in zip(self.members, weights, strict=True) if weight)
+        remembered = self.known.setdefault(asked, {})
         # f never depends on whether there is a reference.
         visible = samples if self.referenced else [Sample(one.context, one.response) for one in samples]
         rows: list[tuple[Floats, bool, str]] = []
         for first in range(0, len(visible), _CHUNK):
             chunk = visible[first : first + _CHUNK]
-            # Copied, because other threads may remove scores from `self.known` meanwhile.
-            known = {one: row for one in dict.fromkeys(chunk) if (row := self.known.get(one))}
-            known |= self._scored([one for one in dict.fromkeys(chunk) if one not in known])
+            # Copied, because other threads may remove scores from `remembered` meanwhile.
+            known = {one: row for one in dict.fromkeys(chunk) if (row := remembered.get(one))}
+            known |= self._scored([one for one in dict.fromkeys(chunk) if one not in known], asked)
             rows += [known[sample] for sample in chunk]
-            self.known |= known
-            for sample in list(self.known)[: max(0, len(self.known) - _REMEMBERED)]:
-                self.known.pop(sample, None)
+            remembered |= known
+            for sample in list(remembered)[: max(0, len(remembered) - _REMEMBERED)]:
+                remembered.pop(sample, None)
         values = np.array([row[0] for row in rows]).reshape(-1, len(self.members))
         return values, np.array([row[1] for row in rows], dtype=bool), [row[2] for row in rows]
 
-    def _scored(self, samples: Sequence[Sample]) -> dict[Sample, tuple[Floats, bool, str]]:
+    def _scored(
+        self, samples: Sequence[Sample], asked: Sequence[str]
+    ) -> dict[Sample, tuple[Floats, bool, str]]:
         """Map each sample to its row of `part_scores`; EvaluatorError if a score is not finite without a reason."""
         if not samples:
             return {}
-        columns: dict[str, Floats] = {}
+        values = np.zeros((len(samples), len(self.members)))
         truncated, reasons = np.zeros(len(samples), dtype=bool), [""] * len(samples)
-        for name, member in self.members.items():
+        for at, (name, member) in enumerate(self.members.items()):
+            if name not in asked:
+                continue
             scores = member.compute(samples)
-            columns[name] = scores.score if self.referenced else scores.f
-            unscored = ~np.isfinite(columns[name])
+            values[:, at] = scores.score if self.referenced else scores.f
+            unscored = ~np.isfinite(values[:, at])
             if broken := int((unscored & (scores.reasons == "")).sum()):
                 raise EvaluatorError(
                     f"part {name} gives no number for {broken} of {len(samples)} samples; leave it out, or give the "
@@ -363,7 +383,6 @@ class Blend(Trained):
             for row in np.flatnonzero(unscored).tolist():
                 reasons[row] = reasons[row] or f"part {name}: {scores.reasons[row]}"
             truncated |= scores.truncated
-        values = np.column_stack([columns[name] for name in self.members])
         return dict(zip(samples, zip(values, truncated.tolist(), reasons, strict=True), strict=True))
 
     def _fit(self, candidates: Candidates, progress: Progress | None, checkpoint: Path | None) -> Training:
@@ -410,8 +429,8 @@ class Blend(Trained):
 class BlendFast(Blend):
     """A `Blend` without a language model.
 
-    Its parts: `cosine`, the similarity to the last turns by a sentence encoder; `ssrem-minilm`; and two that recognise
-    faults, `repetition` (of a turn of the context) and `fluency` (word order). `length` is a control.
+    Its parts: `cosine`, the similarity to the last turns by a sentence encoder, and two that recognise faults,
+    `repetition` (of a turn of the context) and `fluency` (word order). `ssrem-minilm` and `length` are controls.
     """
 
     name: ClassVar[str] = "blend-fast"
@@ -419,7 +438,7 @@ class BlendFast(Blend):
 
 
 class BlendBase(Blend):
-    """`BlendFast` with `retrieval`, and with the larger encoder all-mpnet-base-v2 for `cosine` and `repetition`."""
+    """A `Blend` without a language model, with the larger encoder all-mpnet-base-v2 for `cosine` and `repetition`."""
 
     name: ClassVar[str] = "blend-base"
     settings_model: ClassVar[type[EvaluatorSettings]] = BlendBaseSettings

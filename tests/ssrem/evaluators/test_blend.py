@@ -374,11 +374,27 @@ def test_scores_do_not_depend_on_neighbours(monkeypatch: pytest.MonkeyPatch) -> 
     assert np.abs(alone - together).max() < 1e-9
     assert np.abs(blend.score(SAMPLES[::-1])[::-1] - together).max() < 1e-9
     assert np.abs(blend.score(SAMPLES + SAMPLES)[40:] - together).max() < 1e-9
-    assert len(blend.known) == 3
+    assert [len(of_parts) for of_parts in blend.known.values()] == [3]
     with ThreadPoolExecutor(4) as threads:  # as in a service
         every = threads.map(blend.score, [SAMPLES] * 20)
     assert all(np.abs(scores - together).max() < 1e-9 for scores in every)
     assert blend.score([]).shape == (0,)
+
+
+def test_a_part_without_weight_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless human scores are learned from, which may give it a weight."""
+    blend = Blend(
+        changed(parts=(Part(evaluator="number"), Part(evaluator="number", name="control", weight=0)))
+    )
+    blend.fit(planted([1.0]))
+    before = blend.score(SAMPLES)
+    blend.known.clear()
+    control, compute = blend.members["control"], Number.compute
+    asked: list[Evaluator] = []
+    monkeypatch.setattr(Number, "compute", lambda self, samples: asked.append(self) or compute(self, samples))
+    assert (blend.score(SAMPLES) == before).all() and asked and control not in asked
+    blend.part_scores(SAMPLES)
+    assert control in asked
 
 
 def test_what_a_part_cut_is_truncated_and_a_reference_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -425,7 +441,7 @@ def test_parts_by_name_as_tables_and_in_toml(tmp_path: Path) -> None:
     names = "cosine ssrem-minilm repetition fluency retrieval lm-pmi lm-pmi-sum lm-coherence length"
     assert [part.key for part in BlendSettings().parts] == names.split()
     assert (26 * BlendSettings().prior).round(6).tolist() == [6, 1, 12, 1, 2, 2, 2, 0, 0]
-    assert (20 * BlendFastSettings().prior).round(6).tolist() == [6, 1, 12, 1, 0]
+    assert (19 * BlendFastSettings().prior).round(6).tolist() == [6, 0, 12, 1, 0]
     assert (22 * BlendBaseSettings().prior).round(6).tolist() == [6, 1, 12, 1, 2, 0]
     assert LmSumSettings().prior.tolist() == [0.5, 0.5]
 
