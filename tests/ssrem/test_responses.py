@@ -109,6 +109,11 @@ def test_messages_that_end_with_an_answer_are_a_context_and_a_response(tmp_path:
     (tmp_path / "asked.jsonl").write_text(json.dumps({"messages": messages[:2], "score": 4}))
     with pytest.raises(AnnotationError, match="no column is known as context or response"):
         read_responses(str(tmp_path / "asked.jsonl"))
+    logs = [{"messages": messages}, {"messages": [*messages, {"role": "user", "content": "Bye"}]}]
+    (tmp_path / "logs.json").write_text(json.dumps(logs))
+    read = read_responses(str(tmp_path / "logs.json"))
+    assert read.told.endswith("; messages before the last one are context alone")
+    assert [row.sample and row.sample.response for row in read.rows] == ["Two cats", ""]
 
 
 def test_messages_in_parts(tmp_path: Path) -> None:
@@ -123,7 +128,7 @@ def test_the_first_of_several_references_is_read_and_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     row = {"context": "Hi!", "response": "Yes"}
-    rows = [{**row, "reference": references} for references in (["a", "b"], ["c"], [], ["d", "e"])]
+    rows = [{**row, "reference": references} for references in (["a", "b"], ["c"], [], ["", "d"])]
     (tmp_path / "x.json").write_text(json.dumps(rows))
     read = read_responses(str(tmp_path / "x.json")).rows
     assert [row.sample and row.sample.reference for row in read] == ["a", "c", None, "d"]
