@@ -337,7 +337,8 @@ class _Scale:
 
 def _rating(where: str, criterion: str, value: Any, scale: _Scale) -> float | None:
     """A rater's score as a number; None for N/A. scale: that of the ratings before, filled in here. AnnotationError for
-    any other value that is no rating, for points with another maximum, and for words beside numbers up to 5."""
+    any other value that is no rating, for points with another maximum, and for words beside other numbers than 0 and 1.
+    """
     if value is None or (isinstance(value, str | float) and _ABSENT.fullmatch(str(value).strip())):
         return None
     score: object = value

@@ -117,8 +117,8 @@ def _is_message(value: Any) -> bool:
 
 
 def ends_with_answer(cells: Sequence[Any]) -> bool:
-    """Whether all cells that are not empty hold messages, and the last of one is not a user's: a context and the
-    response to it."""
+    """Whether all cells that are not empty hold messages, and the last message of at least one is not a user's: a
+    context and the response to it."""
     lists = [one for one in cells if one not in (None, [])]
     last = [one[-1] for one in lists if isinstance(one, list) and isinstance(one[-1], dict)]
     return len(last) == len(lists) and any(not _of_user(one) for one in last)
@@ -129,7 +129,7 @@ def _of_user(message: Mapping[str, Any]) -> bool:
 
 
 def more_references(reference: Any) -> int:
-    """Number of references that are not read, if the value is a list of them, of which one is read."""
+    """Number of references besides the one that is read, if the value is a list of them."""
     reference = opened(reference)
     return max(0, len(reference) - 1) if isinstance(reference, list | tuple) else 0
 
