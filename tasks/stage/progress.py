@@ -96,14 +96,22 @@ def staged(what: str) -> Iterator[Work]:
 
 @contextmanager
 def progress(what: str, total: float | None = None) -> Iterator[Advance]:
-    """Show a bar (a spinner without a total) named `what`, or lines, until the block ends."""
+    """Show a bar (a spinner without a total) named `what`, or lines, until the block ends. Where the amount falls, as
+    where a training has made its negatives and now learns, the next part of the work begins, and is named so."""
+    part, last = 1, 0.0
+
+    def of_part(done: float) -> str:
+        nonlocal part, last
+        part, last = part + (done < last), done
+        return f", part {part}" if part > 1 else ""
+
     if _told:
         work = Work(what)
 
         def note_share(done: float, new_total: float | None = None) -> None:
             whole = new_total or total
             # What remains to be done at 100%, such as a check, has no share.
-            work.share = f" ({done / whole:.0%})" if whole and done < whole else ""
+            work.share = of_part(done) + (f" ({done / whole:.0%})" if whole and done < whole else "")
 
         with _lines(work):
             yield note_share
@@ -119,6 +127,6 @@ def progress(what: str, total: float | None = None) -> Iterator[Advance]:
         task = bar.add_task(what, total=total)
 
         def show(done: float, new_total: float | None = None) -> None:
-            bar.update(task, completed=done, total=new_total)
+            bar.update(task, completed=done, total=new_total, description=f"{what}{of_part(done)}")
 
         yield show

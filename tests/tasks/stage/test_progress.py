@@ -42,12 +42,15 @@ def test_it_says_again_and_again_what_is_done(capsys: pytest.CaptureFixture[str]
         with progress("training a", 8) as advance:
             advance(2)
             time.sleep(0.4)
+            advance(1, 4)
+            time.sleep(0.4)
         with progress("publishing"):
             time.sleep(0.4)
     _, *between, _ = capsys.readouterr().err.splitlines()
     kinds = {re.sub(r"\d+\.\d s", "…", line) for line in between}
     kinds.discard("ssrem: train a: … so far")  # a line that falls between the two steps
-    assert kinds == {"ssrem: train a: … so far, training a (25%)", "ssrem: train a: … so far, publishing"}
+    says = ("training a (25%)", "training a, part 2 (25%)", "publishing")
+    assert kinds == {f"ssrem: train a: … so far, {what}" for what in says}
 
 
 @pytest.mark.usefixtures("quick")
