@@ -144,10 +144,10 @@ def test_others_are_published_while_a_file_is_missing(home: Warehouse) -> None:
     ],
 )
 def test_changed_weights_are_refused_by_whatever_scores(
-    copy: Warehouse, made: Made, harm: Callable[[Path], object], name: str
+    copy: Warehouse, tmp_path: Path, harm: Callable[[Path], object], name: str
 ) -> None:
     harm(copy.models / "ssrem" / "1" / name)
-    responses = made.annotated.parent / "responses.jsonl"
+    responses = tmp_path / "responses.jsonl"
     responses.write_text('{"context": ["do you like pizza"], "response": "yes i cook pizza"}\n')
     line = line_of(copy, "score", str(responses), "--evaluator", "ssrem")
     assert str(copy.models / "ssrem" / "1") in line and "again" in line
