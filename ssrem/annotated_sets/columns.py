@@ -18,6 +18,7 @@ from ssrem.readers.fields import (
     OF_RESPONSES,
     SCORE_OF,
     SIGNS,
+    USER_ROLES,
     by_words,
     check_header,
     checked_mapping,
@@ -125,7 +126,7 @@ def ends_with_answer(cells: Sequence[Any]) -> bool:
 
 
 def _of_user(message: Mapping[str, Any]) -> bool:
-    return str(message.get("role", message.get("from", "user"))).lower() in ("user", "human")
+    return str(message.get("role", message.get("from", "user"))).lower() in USER_ROLES
 
 
 def more_references(reference: Any) -> int:
@@ -159,7 +160,7 @@ class Columns:
     are removed. unnamed_raters: whether several rows of one response are ratings of raters without a name: no column
     holds raters, but `--map` names the dialogue, or a column is named like one of raters and has another value in
     nearly every row. told: a sentence for users about which columns were read. answers: whether the response is the
-    last message of a chat, unless a user wrote it.
+    last message of a chat; a chat whose last message is a user's has none.
     """
 
     fields: Mapping[str, tuple[str, ...]]
@@ -206,11 +207,12 @@ class Columns:
             )
         except AnnotationError as error:
             raise AnnotationError(f"{path}: {error}") from None
-        answers = False
-        if not {"context", "response"} & fields.keys():
-            ending = [one for one in named if ends_with_answer([row.get(one) for row in rows])]
-            if answers := len(ending) == 1:
-                fields |= {"context": (ending[0],), "response": (f"{ending[0]}.-1",)}
+        texts_known = {"context", "response"} & fields.keys()
+        chats = (
+            [] if texts_known else [one for one in named if ends_with_answer([row.get(one) for row in rows])]
+        )
+        if answers := len(chats) == 1:
+            fields |= {"context": (chats[0],), "response": (f"{chats[0]}.-1",)}
         scores = {name.removeprefix(SCORE_OF): fields[name] for name in several if name.startswith(SCORE_OF)}
         scores |= {column: (column,) for column in fields.get("score", ())}
         scores = {

@@ -139,6 +139,8 @@ ROLES = HOLDERS.union(
 )
 """Names of roles, in lower case, which are not names of people; `0_Wizard` counts as such a role, too."""
 
+USER_ROLES = ("user", "human")
+"""Roles in chat logs of the one who is answered."""
 SILENT_ROLES = ("system", "developer", "tool", "function")
 """Roles in chat logs whose messages nobody said."""
 

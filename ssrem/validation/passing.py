@@ -213,12 +213,13 @@ def pass_or_fail(
         return Passing(data.passed_from, reason=data.one_class)
     every_score = scores if unlabelled is None else np.append(scores, unlabelled.scores)
     two = len(np.unique(every_score[~np.isnan(every_score)])) == 2  # such as pass and fail: nothing is chosen
-    for half, of in (("chooses", calibrating), ("tests", ~calibrating)):
-        if not two and not (passed[of].any() and (~passed[of]).any()):
+    every = np.ones_like(calibrating)
+    choosing, rated = (every, every) if two else (calibrating, ~calibrating)
+    for half, of in (("chooses", choosing), ("tests", rated)):
+        if not (passed[of].any() and (~passed[of]).any()):
             lacking = "fail" if passed[of].any() else "pass"
             why = f"the half of the contexts that {half} a threshold lacks responses that people {lacking}"
             return Passing(data.passed_from, reason=why)
-    rated = np.ones_like(calibrating) if two else ~calibrating
 
     def tested(aim: str, score: float, testing: Flags) -> Threshold:
         passing = scores >= score
@@ -232,8 +233,7 @@ def pass_or_fail(
             precision=share(passed, testing & passing, clusters),
         )
 
-    own, labels, shares = scores[calibrating], passed[calibrating], []
-    best = best_threshold(scores, passed) if two else best_threshold(own, labels)
+    best, shares = best_threshold(scores[choosing], passed[choosing]), []
     if best is None:
         why = "no threshold passes what people pass more often than what they fail"
         thresholds = [Threshold("best balance", None, reason=why)]
@@ -249,13 +249,13 @@ def pass_or_fail(
             none, both = np.zeros(len(more), dtype=bool), np.append(passing, more)
             before = [sample.context for sample in data.samples]
             contexts = [*before, *compress(unlabelled.contexts, there)]
-            every = numbered(dialogue_units(contexts), len(contexts), "contexts")[1]
+            units = numbered(dialogue_units(contexts), len(contexts), "contexts")[1]
             of = np.append(np.zeros_like(passing), ~none)
-            corrected = corrected_share(both, np.append(passed, none), np.append(rated, none), of, every)
+            corrected = corrected_share(both, np.append(passed, none), np.append(rated, none), of, units)
             nobody = Estimate(None, reason="nobody labelled them")
-            shares.append(PassShare("the unlabelled responses", share(both, of, every), corrected, nobody))
+            shares.append(PassShare("the unlabelled responses", share(both, of, units), corrected, nobody))
     if precision is not None:
-        score, highest = threshold_for(precision, own, labels)
+        score, highest = threshold_for(precision, scores[calibrating], passed[calibrating])
         aim, why = (
             f"precision {precision:g}",
             f"no threshold reaches it; the highest precision is {highest:.2f}",

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from ssrem.errors import DumpError
 from ssrem.readers.base import Reader, Record, malformed, problem
-from ssrem.readers.fields import ALIASES, SILENT_ROLES, FieldNames, check_header
+from ssrem.readers.fields import ALIASES, SILENT_ROLES, USER_ROLES, FieldNames, check_header
 from ssrem.readers.files.streams import DumpFile
 from ssrem.readers.rows import MalformedRowError, id_of, joined_text
 
@@ -141,7 +141,7 @@ class OpenaiReader(ChatReader):
         followed by the answer. Else "" and the messages."""
         last = messages[-1] if messages and isinstance(messages[-1], dict) else {}
         role, content = self.keys
-        for key in ALIASES["response"] if last.get(role) in ("user", "human") else ():
+        for key in ALIASES["response"] if last.get(role) in USER_ROLES else ():
             answer = row.get(key)
             answer = answer[0] if isinstance(answer, list) and len(answer) == 1 else answer
             answer = {role: "assistant", content: answer} if isinstance(answer, str) else answer

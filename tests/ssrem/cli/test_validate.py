@@ -82,9 +82,8 @@ def test_verdicts_that_the_file_has_are_validated(labels: Path, run: Run) -> Non
     header, *rows = labels.read_text().splitlines()
     judged = [f"{row},{'yes' if 'pass' in row else 'no'}" for row in rows]
     judged[0] = judged[0].rpartition(",")[0] + ","
-    more = [f"New {at}?,Well {at},gpt,,,{'yes' if at % 4 else 'no'}" for at in range(20)] + [
-        "New?,Well,gpt,,,"
-    ]
+    more = [f"New {at}?,Well {at},gpt,,,{'yes' if at % 4 else 'no'}" for at in range(20)]
+    more.append("New?,Well,gpt,,,")
     labels.write_text("\n".join([f"{header},verdict", *judged, *more]) + "\n")
     line = "validate labels.csv --map score=label --scores verdict"
     out, said = run(line, "--require", "tpr=.9", "--json")
