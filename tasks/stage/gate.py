@@ -36,14 +36,14 @@ PARTS_OF_KEYS = 4
 class Rule:
     """One expectation: its table, what it says, and the query for the rows that break it.
 
-    of_rows: whether the query only filters the rows of the table, and so takes no memory. of_key: whether the rule is
-    that the key of the table is unique.
+    broken_if: the condition by which the query filters the rows of the table, if it does nothing else. of_key: whether
+    the rule is that the key of the table is unique.
     """
 
     table: str
     says: str
     offending: str
-    of_rows: bool = False
+    broken_if: str = ""
     of_key: bool = False
 
 
@@ -122,9 +122,11 @@ def rules(table: Table) -> Iterator[Rule]:
     repeated = f"FROM {name} WHERE hash({hashed}) IN ({shared}) GROUP BY {key} HAVING count(*) > 1"
     yield Rule(name, f"({key}) to be unique", f"SELECT {key}, count(*) AS times {repeated}", of_key=True)
     for column in table.required:
-        yield Rule(name, f"{column} not to be null", f'SELECT * FROM {name} WHERE "{column}" IS NULL', True)
+        null = f'"{column}" IS NULL'
+        yield Rule(name, f"{column} not to be null", f"SELECT * FROM {name} WHERE {null}", null)
     for expectation in table.expectations:
-        yield Rule(name, expectation.says, expectation.query(name), isinstance(expectation, OfRows))
+        of_rows = expectation.broken_if if isinstance(expectation, OfRows) else ""
+        yield Rule(name, expectation.says, expectation.query(name), of_rows)
 
 
 def create_shared(connection: duckdb.DuckDBPyConnection, stage: str) -> None:
@@ -150,15 +152,20 @@ def create_shared(connection: duckdb.DuckDBPyConnection, stage: str) -> None:
 
 def broken_rows(connection: duckdb.DuckDBPyConnection, wanted: Sequence[Rule]) -> list[int]:
     """The number of rows that break each rule, in order. Raises GateError if a rule cannot be evaluated."""
-    # Rules of a table that only filter its rows go into one statement, since planning takes most of a small table's
-    # time. Each of the others, which may take much memory, has its own.
+    # Conditions on the rows of a table are counted in one scan, since planning takes most of a small table's time.
+    # Each of the other rules, which may take much memory, has a statement of its own.
     together: dict[object, list[int]] = {}
     for number, rule in enumerate(wanted):
-        together.setdefault(rule.table if rule.of_rows else number, []).append(number)
+        together.setdefault(rule.table if rule.broken_if else number, []).append(number)
     counts: dict[int, int] = {}
     for numbers in together.values():
-        query = " UNION ALL ".join(f"SELECT {n}, count(*) FROM ({wanted[n].offending})" for n in numbers)
-        counts.update(_checked(connection, wanted[numbers[0]].table, query))
+        first, *_ = of_one = [wanted[number] for number in numbers]
+        query = f"SELECT count(*) FROM ({first.offending})"
+        if first.broken_if:
+            conditions = (f"coalesce(count_if({rule.broken_if}), 0)" for rule in of_one)
+            query = f"SELECT {', '.join(conditions)} FROM {first.table}"
+        (row,) = _checked(connection, first.table, query)
+        counts.update(zip(numbers, row, strict=True))
     return [counts[number] for number in range(len(wanted))]
 
 
