@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssrem.annotated_sets.columns import Columns, as_text, cell, more_references, turns
+from ssrem.annotated_sets.columns import Columns, as_text, cell, columns_of_messages, more_references, turns
 from ssrem.errors import AnnotationError, say
 from ssrem.files import temporary_folder
 from ssrem.readers.fields import ALIASES, SIGNS, listed, normalise
@@ -74,7 +74,16 @@ def _read(file: TableFile, format: str | None, mapping: Mapping[str, str]) -> Re
     columns, names = None, {**ALIASES, "id": ALIASES["response_id"]}
     if any(table.header):
         values = [row.values for row in table.rows]
-        columns = Columns.of(Path(file.name), table.header, values, mapping, names, FIELDS)
+        try:
+            columns = Columns.of(Path(file.name), table.header, values, mapping, names, FIELDS)
+        except AnnotationError:
+            if mapping or not (message := columns_of_messages(table.header)):
+                raise
+            raise AnnotationError(
+                f"{file.name}: its rows are messages, in conversations by {message[0]!r}, not responses with their "
+                "contexts; let them land with ssrem ingest, and score the test split with ssrem score-corpus, or name "
+                "the columns with --map"
+            ) from None
     rows = tuple(_row(row, columns) for row in table.rows)
     if all(row.sample is None for row in rows):
         way_out = f"--format names another format: {', '.join(FORMATS)}"

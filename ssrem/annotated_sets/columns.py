@@ -125,6 +125,19 @@ def ends_with_answer(cells: Sequence[Any]) -> bool:
     return len(last) == len(lists) and any(not _of_user(one) for one in last)
 
 
+def columns_of_messages(header: Sequence[str]) -> tuple[str, str] | None:
+    """The columns of the dialogue and the text if rows are messages of dialogues, of which some are rated; None if
+    columns hold contexts or responses, or either of the two columns is missing."""
+    known = {normalise(name): name for name in header}
+    if not known.keys().isdisjoint((*ALIASES["context"], *ALIASES["response"])):
+        return None
+    dialogue, text = (
+        next((known[name] for name in ALIASES[field] if name in known), "")
+        for field in ("conversation", "text")
+    )
+    return (dialogue, text) if dialogue and text else None
+
+
 def _of_user(message: Mapping[str, Any]) -> bool:
     return str(message.get("role", message.get("from", "user"))).lower() in USER_ROLES
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ssrem.annotated_sets.base import Layout, Place, Row, Source, each_rater
-from ssrem.annotated_sets.columns import WORDS, Columns, ends_with_answer
+from ssrem.annotated_sets.columns import WORDS, Columns, columns_of_messages, ends_with_answer
 from ssrem.errors import AnnotationError
 from ssrem.readers.fields import ALIASES, OF_ORDER, falls, normalise
 from ssrem.readers.times import Times
@@ -29,7 +29,7 @@ def _mapped(
 ) -> Iterator[Row]:
     """Yield the rows with their values by field; columns are found by `--map` or by well-known names (`Columns`)."""
     said = not mapping or {"context", "response"}.isdisjoint(mapping)
-    message = _of_messages(header) if said else None
+    message = columns_of_messages(header) if said else None
     if message:
         header, rows = [*header, BEFORE], list(_with_contexts(rows, *message))
         mapping = {"context": BEFORE, "response": message[1], **(mapping or {})}
@@ -53,19 +53,6 @@ def _mapped(
         for rater, given in each_rater(where, values.get("rater"), scores):
             texts = values["context"], values["response"]
             yield Row(where, *texts, given, model, reference, dialogue, rater, long, number)
-
-
-def _of_messages(header: Sequence[str]) -> tuple[str, str] | None:
-    """The columns of the dialogue and the text if rows are messages of dialogues, of which some are rated; None if
-    columns hold contexts or responses, or either of the two columns is missing."""
-    known = {normalise(name): name for name in header}
-    if not known.keys().isdisjoint((*ALIASES["context"], *ALIASES["response"])):
-        return None
-    dialogue, text = (
-        next((known[name] for name in ALIASES[field] if name in known), "")
-        for field in ("conversation", "text")
-    )
-    return (dialogue, text) if dialogue and text else None
 
 
 def _disordered(header: Sequence[str], rows: Sequence[Mapping[str, Any]], dialogue: str) -> str:
@@ -110,7 +97,7 @@ def _has_known_keys(source: Source) -> bool:
     texts = all(keys & set(ALIASES[field]) for field in ("context", "response"))
     known = (
         texts
-        or _of_messages([*source.first])
+        or columns_of_messages([*source.first])
         or any(ends_with_answer([cell]) for cell in source.first.values())
     ) and bool(keys & set(ALIASES["score"]))
     return source.format == "jsonl" or (source.format == "json" and (known or bool(source.mapping)))

@@ -181,6 +181,11 @@ def test_what_cannot_be_read_is_kept_with_its_place(
         ("x.json", b'{"a": 1}', "no column is known as context or response"),
         ("x.json", b"[1, 2]", "none of its rows .2. can be read as json"),
         ("x.csv", b"a,b,c\n1,2,3\n", "no column is known as context or response; the columns are a, b, c"),
+        (
+            "x.csv",
+            b"chat_id,role,text\n1,user,hi\n",
+            "rows are messages, in conversations by 'chat_id'.* ssrem ingest",
+        ),
         ("x.txt", b"just a line\nand another\n", "is of no format that is read"),
         ("x.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is of no format that is read"),
         ("x.parquet", b"PAR1 and no more", "not a Parquet file"),
