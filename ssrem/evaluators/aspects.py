@@ -111,7 +111,8 @@ class Fluency(Metric):
 
     It is the score SLOR under a model of word pairs: the log-probability of a sentence minus that of its single words,
     per word. So neither length nor rare words change it, but the order of the words does. The pairs are counted in
-    chitchat: texts of other kinds or languages get lower scores, and unknown words count as neutral.
+    chitchat: texts of other kinds or languages get lower scores, and unknown words count as neutral. So does a response
+    without words, such as an emoji: its score is 0.
     """
 
     name: ClassVar[str] = "fluency"
@@ -121,7 +122,7 @@ class Fluency(Metric):
 
     @property
     def engine(self) -> str:
-        return f"words:{TOKENIZER_VERSION}|counts:{packaged_counts().digest}"
+        return f"words:{TOKENIZER_VERSION}|wordless:0|counts:{packaged_counts().digest}"
 
     def values(self, samples: Sequence[Sample]) -> MetricScores:
         return MetricScores(np.array([packaged_counts().association(sample.response) for sample in samples]))
@@ -185,10 +186,12 @@ class WordCounts:
         )
 
     def association(self, text: str) -> float:
-        """Mean over the text's neighbouring words, edges included, of log((observed + 1) / (expected + 1)).
+        """Mean over the text's neighbouring words, edges included, of log((observed + 1) / (expected + 1)); 0 for a text
+        without words.
 
         observed: how often the two are neighbours in the corpus. expected: how often, if its words were shuffled."""
-        chain = _chain(text)
+        if len(chain := _chain(text)) == 2:
+            return 0.0
         logs = [
             np.log1p(self.pairs.get(pair, 0))
             - np.log1p(self.occurrences.get(pair[0], 0) * self.occurrences.get(pair[1], 0) / self.total)

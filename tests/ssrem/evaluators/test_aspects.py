@@ -71,7 +71,8 @@ def test_counts_by_hand() -> None:
     expected = np.mean([np.log((seen + 1) / (both / total + 1)) for seen, both in pairs])
     assert counts.association("I like CATS!") == pytest.approx(expected)
     assert counts.association("cats like I") < 0 < counts.association("I like cats")
-    assert counts.association("qwerty") == 0  # an unknown word is neutral
+    for neutral in ("qwerty", "🎉", ":)"):  # an unknown word, and no word at all
+        assert counts.association(neutral) == 0
 
 
 def test_counts_are_saved_and_damage_is_noticed(tmp_path: Path) -> None:
