@@ -199,7 +199,9 @@ def rated(source: Source, rows: Iterable[Row]) -> Iterator[Annotated]:
         try:
             one = _Response(row.where, _annotated(row, number if row.number is None else row.number))
         except ValueError as error:
-            raise AnnotationError(f"{row.where}: {error}") from None
+            of_text = source.named and str(error).startswith(("context", "response"))
+            way_out = "; --map names another column, or KEY.KEY within one" if of_text else ""
+            raise AnnotationError(f"{row.where}: {error}{way_out}") from None
         if not one.annotated.response.strip():
             source.left_out[NO_RESPONSE] += 1
             continue
@@ -294,12 +296,18 @@ def text_of(where: str, row: Values, name: str) -> str:
 
 
 def flat(written: Any) -> Iterator[Any]:
-    """Yield the single scores in a value: a score, a list of scores, text with several, or an object that holds one."""
+    """Yield the single scores in a value: a score, a list of scores, text with several, or an object that holds one. A
+    list of objects with different names holds scores of several criteria, and is yielded as it is."""
     several = isinstance(written, str) and _SEVERAL.fullmatch(written)
     written = re.split("[;|]", written) if several else opened(written)
     if isinstance(written, dict):
         written = next((written[name] for name in _OF_SCORES if name in written), written)
-    if isinstance(written, list | tuple):
+    names = (
+        {str(one.get("name")) for one in written if isinstance(one, dict)}
+        if isinstance(written, list)
+        else ()
+    )
+    if isinstance(written, list | tuple) and len(names) < 2:
         for one in written:
             yield from flat(one)
     else:
@@ -374,9 +382,11 @@ def _rating(where: str, criterion: str, value: Any, scale: _Scale) -> float | No
     comma = ", or say --map decimal=, if commas stand before decimals" if decimal else ""
     if isinstance(value, dict):
         comma = (
-            ", or name what is in it with --map, and --layout jsonl: score.fluency=KEY.fluency for criteria, "
-            "score.overall=KEY.* for raters"
+            ", or name what is in it: --scores KEY.fluency, or --map score.fluency=KEY.fluency for criteria and "
+            "score.overall=KEY.* for raters, of JSON with --layout jsonl"
         )
+    if isinstance(value, list):
+        comma = ", or name what is in it: --map score=KEY.*.value criterion=KEY.*.name, of JSON with --layout jsonl"
     raise AnnotationError(
         f"{where}: rating {short_repr(value)} of {criterion!r} is neither a number up to {LARGEST_RATING:g} nor N/A; "
         f"write it as a number, such as 4, '4 - good' or '4/5', or as pass or fail, yes or no, like or "

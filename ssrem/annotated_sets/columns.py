@@ -59,7 +59,7 @@ _SPEAKER = re.compile(
 )
 """The speaker at the beginning of a turn, which some contexts have, such as `User: `."""
 _OF_PEOPLE = re.compile(
-    r"human_(?:\w+_)?(?:scores?|ratings?|labels?|judge?ments?|overall|quality|mean|average|avg)"
+    r"human_(?:\w+_)?(?:scores?|ratings?|labels?|verdicts?|judge?ments?|overall|quality|mean|average|avg)"
 )
 """Names of columns with the scores of people, as `normalise` writes them."""
 
@@ -150,12 +150,15 @@ def more_references(reference: Any) -> int:
 
 def as_text(field: str, value: Any) -> str:
     """The value of a field as text. Numbers and dates are converted, of a list of references the first that is not
-    blank is taken, a list of one message is the response in it, and null is empty. ValueError for anything else."""
+    blank is taken, a message is its text, as is a list of one message, and null is empty. ValueError for anything else.
+    """
     inside = opened(value) if isinstance(value, str) and field in ("response", "reference") else value
     if field == "reference" and isinstance(inside, list | tuple):
         value = next((one for one in inside if one is not None and str(one).strip()), None)
     elif field == "response" and isinstance(inside, list) and len(inside) == 1 and _is_message(inside[0]):
         value = inside[0]
+    elif _is_message(inside):
+        value = inside
     value = turn_text(value) if field in ("response", "reference") else value
     if isinstance(value, bool | bytes | list | tuple | dict):
         raise ValueError(f"{field} is not text")
@@ -379,8 +382,11 @@ def _known_columns(
             candidates = list(dict.fromkeys([*people, *candidates, *human]))
         texts = [known[name][0] for name in ("context", "response") if name in known]
         kept = [column for column in candidates if _may_hold(field, column, rows, texts)]
-        if field == "score" and kept:
-            kept = [_of_people(kept, rows)]
+        if field == "score":
+            # A column of people that holds other words is refused by its values; no model's scores take its place.
+            filled = [one for one in people if any(row.get(one) not in (None, "") for row in rows)]
+            kept = kept if set(kept) & set(people) else filled or kept
+            kept = [_of_people(kept, rows)] if kept else []
         varied = [one for one in kept if len({str(row.get(one)) for row in rows}) > 1]
         if field == "context" and len(varied) > 1:
             first, second, *_ = varied

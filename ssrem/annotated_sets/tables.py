@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ssrem.annotated_sets.base import Layout, Place, Row, Source, each_rater
+from ssrem.annotated_sets.base import Layout, Place, Row, Source, each_rater, flat
 from ssrem.annotated_sets.columns import WORDS, Columns, columns_of_messages, ends_with_answer
 from ssrem.errors import AnnotationError
-from ssrem.readers.fields import ALIASES, OF_ORDER, falls, normalise
+from ssrem.readers.fields import ALIASES, OF_ORDER, falls, normalise, turn_text
+from ssrem.readers.json_values import opened
 from ssrem.readers.times import Times
 
 BEFORE = "the messages before"
@@ -47,7 +48,13 @@ def _mapped(
             if name in values and values[name] in (None, "") and not blank:
                 raise AnnotationError(f"{where}: no {name} in the column {columns.fields[name][0]!r}")
         if "criterion" in values:
-            scores = {str(values["criterion"]): cells for cells in scores.values()}
+            (written,), criteria = scores.values(), opened(values["criterion"])
+            if not isinstance(criteria, list):
+                scores = {str(criteria): written}
+            elif len(criteria) == len(several := list(flat(written))):
+                scores = {str(name): [one] for name, one in zip(criteria, several, strict=True)}
+            else:
+                raise AnnotationError(f"{where}: {len(criteria)} criteria, but {len(several)} scores")
         long = columns.unnamed_raters or "rater" in values or "criterion" in values
         model, reference, dialogue = (values.get(name) for name in ("model", "reference", "dialogue"))
         for rater, given in each_rater(where, values.get("rater"), scores):
@@ -70,12 +77,13 @@ def _disordered(header: Sequence[str], rows: Sequence[Mapping[str, Any]], dialog
 
 
 def _with_contexts(rows: Sequence[Place], dialogue: str, text: str) -> Iterator[Place]:
-    """Yield each message as a response to the messages before it in its dialogue, in the order of the file."""
+    """Yield each message as a response to the messages before it in its dialogue, in the order of the file, but for
+    those of systems and tools."""
     said: dict[str, list[Any]] = {}
     for where, row in rows:
         before = said.setdefault(str(row.get(dialogue)), [])
         yield where, {**row, BEFORE: list(before)}
-        before.append(row.get(text))
+        before.append(turn_text({"role": row.get("role"), "content": row.get(text)}))
 
 
 def _table(format: str) -> Layout:

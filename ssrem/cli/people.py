@@ -256,7 +256,8 @@ def _given(
     labels: Mapping[str, Sequence[str]],
     data: LabelledSet,
 ) -> Judged:
-    """The scores in a column of the file with the labels. labels: criterion → its columns.
+    """The scores in a column of the file with the labels. labels: criterion → its columns; UsageError if the column is
+    one of them.
 
     The labels stay columns of scores, since one called `annotator` would now be taken for that of raters. A list of
     raters is of the labels.
@@ -264,10 +265,15 @@ def _given(
     from ssrem.annotated_sets.base import UNRATED
     from ssrem.validation import passing, validation
 
+    if any(column in of for of in labels.values()):
+        raise UsageError(
+            f"--scores {column}: the labels are read from this column, too; say which one has the labels of people "
+            "with --map score=COLUMN"
+        )
     fields = {name: of for name, of in (sets.map or {}).items() if name.partition(".")[0] != "score"}
     if MEMBERS in fields.get("rater", "").split("."):
         del fields["rater"]
-    fields |= {f"score.{name}": "+".join(of) for name, of in labels.items() if column not in of}
+    fields |= {f"score.{name}": "+".join(of) for name, of in labels.items()}
     fields[f"score.{column}" if labels else "score"] = column
     read = tasks.annotated.annotated_file(call.home, file, sets.layout, fields).read
     if neither := read.left_out.get(UNRATED):

@@ -186,8 +186,8 @@ class WordCounts:
         )
 
     def association(self, text: str) -> float:
-        """Mean over the text's neighbouring words, edges included, of log((observed + 1) / (expected + 1)); 0 for a text
-        without words.
+        """Mean over the text's neighbouring words, edges included, of log((observed + 1) / (expected + 1)); 0 if it has
+        no words.
 
         observed: how often the two are neighbours in the corpus. expected: how often, if its words were shuffled."""
         if len(chain := _chain(text)) == 2:

@@ -285,8 +285,10 @@ def corrected_share(passing: Flags, passed: Flags, judged: Flags, of: Flags, clu
     tpr, fpr = weighted_mean(passes, judged & passed), weighted_mean(passes, judged & ~passed)
     apparent, why = weighted_mean(passes, of), ""
     gap = over_contexts(lambda weights: tpr(weights) - fpr(weights), clusters, judged)
-    if gap.value is None or gap.value <= 0:
-        why = "the evaluator passes what people fail as often as what they pass"
+    if gap.value is None:
+        why = "the half that measures the rates has no responses that people pass, or none that they fail"
+    elif gap.value <= 0:
+        why = "where the rates are measured, the evaluator passes what people fail as often as what they pass"
     elif gap.low is None and gap.value != 1:  # a gap of 1, of labels without an error, needs no interval
         why = f"how far tpr is above fpr has no interval ({gap.reason})"
     elif gap.low is not None and gap.low <= 0:

@@ -433,6 +433,12 @@ def test_the_column_of_people_is_read_or_asked_for(tmp_path: Path) -> None:
         "judge.score,n": "no column is known as score",
     }.items():
         assert message in said(tmp_path, table(f"context,response,{header}", rows))
+    verdicts = [(f"c{at}", "r", at % 5, ("pass", "fail")[at % 2]) for at in range(6)]
+    assert criteria(tmp_path, "context,response,score,human_verdict", verdicts) == ["human_verdict"]
+    words = [(f"c{at}", "r", at % 5, ("relevant", "unrelated")[at % 2]) for at in range(6)]
+    assert "rating 'relevant' of 'human_label'" in said(
+        tmp_path, table("context,response,score,human_label", words)
+    )
 
 
 def test_what_is_beside_the_scores_of_people(tmp_path: Path) -> None:
@@ -493,6 +499,14 @@ def test_scores_within_objects(tmp_path: Path) -> None:
     assert ratings(tmp_path, one, name="w.jsonl") == [{"score": (4.0,)}]
     two = json.dumps({**row, "rater": ["x"], "score": [1, 2]})
     assert "1 raters, but 2 scores" in said(tmp_path, two, name="v.jsonl")
+    scores = [{"name": "user", "value": 1}, {"name": "judge", "value": 0.5}]
+    named = of_json({**row, "context": f"c{at}", "score": scores[:: 1 - 2 * at]} for at in range(2))
+    assert "--map score=KEY.*.value criterion=KEY.*.name" in said(tmp_path, named, name="n.jsonl")
+    pairs = ("score=score.*.value", "criterion=score.*.name")
+    assert ratings(tmp_path, named, *pairs, name="n.jsonl") == [{"user": (1.0,), "judge": (0.5,)}] * 2
+    assert "1 criteria, but 2 scores" in said(
+        tmp_path, json.dumps({**row, "criterion": ["x"], "score": [1, 2]}), name="x.jsonl"
+    )
 
 
 def test_messages_and_references_in_cells(tmp_path: Path) -> None:
@@ -503,6 +517,8 @@ def test_messages_and_references_in_cells(tmp_path: Path) -> None:
     (row,) = annotated.rows
     assert (row.context, row.response, row.reference) == (("Hi, you", "How's it?"), "r", "t")
     assert annotated.left_out["reference beyond the first of a response"] == 1
+    message = quoted('{"role": "assistant", "content": "r"}')
+    assert read(tmp_path, f"{HEAD}x,{message},1\n").rows[0].response == "r"
     # JSON that is said, and texts.
     for cell in ('["a", "b"]', "[]", "()", '{"id": 1}', "(smiles) yes", "[laughs]"):
         assert read(tmp_path, f"{HEAD}x,{quoted(cell)},1\n").rows[0].response == cell
@@ -551,6 +567,12 @@ def test_rated_messages_answer_those_before_them(tmp_path: Path, name: str) -> N
     ]
     assert "read context from 'the messages before', response from 'text'" in annotated.columns
     assert "sort it" not in annotated.columns
+
+
+def test_rated_messages_do_not_answer_those_of_systems_and_tools(tmp_path: Path) -> None:
+    said = (("system", "be kind", ""), ("user", "hi", ""), ("tool", "{}", ""), ("assistant", "hello", 4))
+    (row,) = read(tmp_path, table("chat_id,role,text,score", [("a", *one) for one in said])).rows
+    assert (row.context, row.response) == (("hi",), "hello")
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,8 @@ def test_verdicts_that_the_file_has_are_validated(labels: Path, run: Run) -> Non
     assert (unlabelled["evaluator"]["n"], unlabelled["evaluator"]["value"]) == (20, 0.75)
     assert "changed responses have none" in Path("labels-validation.html").read_text()
     assert "--scores takes what the file has" in run(line, "--evaluator", "length", status=2)[1]
+    itself = run("validate labels.csv --map score=verdict --scores verdict", status=2)[1]
+    assert "--scores verdict: the labels are read from this column, too" in itself
 
 
 def test_verdicts_are_of_columns(run: Run) -> None:
