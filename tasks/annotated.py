@@ -25,7 +25,7 @@ from ssrem.evaluators import PARTS
 from ssrem.files import sha256
 from ssrem.samples import Labels, Sample, context_key, dialogue_units
 from ssrem.tasks.versions import Version
-from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.home import Warehouse, checked_name
 
 if TYPE_CHECKING:
     import duckdb
@@ -65,8 +65,8 @@ def annotated_file(
 
     file: a file, or the name of a pulled set. layout: as `read_set` takes it; mapping: field → columns.
 
-    Raises AnnotationError if it cannot be read, if the mapping has an unknown field, or if `file` names a set that was
-    not pulled or has changed since.
+    Raises AnnotationError if it cannot be read or has no name that can be printed, if the mapping has an unknown field,
+    or if `file` names a set that was not pulled or has changed since.
     """
     mapping = {field: str(columns) for field, columns in (mapping or {}).items()}
     path, known = Path(file), None
@@ -86,7 +86,8 @@ def annotated_file(
     if read.layout != EVAL:  # the same file read in another way is another set
         how = [read.layout, read.part, mapping if read.mapped else {}]
         digest = hashlib.sha256(json.dumps([digest, *how], sort_keys=True).encode()).hexdigest()
-    return AnnotatedFile(file, f"{name}{part}", path, digest, read)
+    name = checked_name(f"{name}{part}", "an annotated set", "rename the file", AnnotationError)
+    return AnnotatedFile(file, name, path, digest, read)
 
 
 def annotated_files(

@@ -39,7 +39,7 @@ from ssrem.tasks.stage.progress import progress
 from ssrem.tasks.stage.stage import Built, Output, Recipe, Stage, already_done, last_parameters, run_stage
 from ssrem.tasks.versions import Version, learned_from, version_outputs
 from ssrem.tasks.warehouse.catalog import Address, PartitionKey
-from ssrem.tasks.warehouse.home import Warehouse, checked_name
+from ssrem.tasks.warehouse.home import Warehouse
 
 SET_TABLES = ("comparisons", "rankings", "rater_agreement")
 """Tables whose partition covers all evaluators of an annotated set."""
@@ -82,7 +82,7 @@ def correlate(
     """
     warehouse = Warehouse.at(home)
     source = annotated_file(warehouse, file, sets.layout, sets.map)
-    dataset = checked_name(source.name, "an annotated set", "rename the file", AnnotationError)
+    dataset = source.name
     warehouse = warehouse.anew(dataset=dataset)
     seen = learned_from(warehouse, source.contexts)
     left = [one for one in versions if one in seen]

@@ -15,7 +15,7 @@ from ssrem.evaluators import load_evaluator
 from ssrem.evaluators.judge.endpoint import Client, RequestOptions
 from ssrem.evaluators.learning import check_enough, left_out, negatives_by_response
 from ssrem.negatives import load_generator
-from ssrem.samples import TRAIN, Candidates, Labels, Sample, draw
+from ssrem.samples import TRAIN, Candidates, Labels, Sample
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.correlate import correlate_landed
 from ssrem.tasks.endpoints import connected
@@ -44,7 +44,7 @@ _AGREEMENT = """
 def judge_in_use(home: Warehouse, settings: TrainSettings) -> tuple[Version, Any, Client]:
     """The judge that gives the labels, as (its version, the judge, its client); EvaluatorError if there is none."""
     name = str(settings.labels_from)
-    options = RequestOptions(**settings.asking).model_dump(include=set(settings.asking))
+    RequestOptions(**settings.asking)  # raises SsremError for an invalid value
     if unregistered(home, [name]):
         raise EvaluatorError(
             f"--labels-from {name}: none is set up in {home.root}; ssrem train {name} --set model=NAME base_url=URL "
@@ -52,15 +52,17 @@ def judge_in_use(home: Warehouse, settings: TrainSettings) -> tuple[Version, Any
         )
     ((_, version),) = promoted(home, [name])
     judge = load_evaluator(home.models / name / str(version))
-    return (name, version), judge, Client(settings.max_requests, options)
+    return (name, version), judge, Client(settings.max_requests, settings.asking)
 
 
 def graded(name: str, candidates: Candidates, settings: TrainSettings) -> list[Sample]:
     """Responses for the judge to score: true ones of the training split, drawn by the seed, each before a wrong one to
-    the same context, of the kinds of GRADED in turn. There are `settings.responses`, or as many as the split has.
-    EvaluatorError if they are too few to learn from."""
+    the same context, of the kinds of GRADED in turn. There are `settings.responses`, or as many as the split has; more
+    of them begin with the same ones, whose answers are there already. EvaluatorError if they are too few to learn from.
+    """
     rows = candidates.rows(TRAIN)
-    drawn = draw(rows[candidates.has_context[rows]], ((settings.responses or 0) + 1) // 2, [settings.seed, 6])
+    rows = np.random.default_rng([settings.seed, 6]).permutation(rows[candidates.has_context[rows]])
+    drawn = rows[: ((settings.responses or 0) + 1) // 2]
     groups = negatives_by_response(name, candidates, TRAIN, drawn, load_generator(GRADED), settings.seed)
     samples = [
         sample

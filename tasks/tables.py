@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ssrem.agreement.identify import set_similarity, summarise
-from ssrem.errors import say
+from ssrem.errors import EvaluatorError, say
 from ssrem.negatives import load_generator, needs_model
 from ssrem.samples import SPLIT_CODES
 from ssrem.settings import TableSettings
@@ -187,6 +187,8 @@ def make_negatives(
     warehouse, learns = Warehouse.at(home), needs_model(generator)
     if not learns:  # raises an error for an unknown name before the stage opens
         load_generator(generator)
+        if settings.model:
+            raise EvaluatorError(f"{generator} uses no model; leave out --model")
     parameters = {"corpus": corpus, "generator": generator, **settings.model_dump()}
 
     def recipe() -> Recipe:

@@ -21,7 +21,7 @@ from ssrem.samples import SPLIT_CODES, Candidates, Labels
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.annotated import annotated_files, human_scores
 from ssrem.tasks.caches import cached_vectors, encoder_for, masked_lm_for, training_texts
-from ssrem.tasks.distil import judged
+from ssrem.tasks.distil import judge_in_use, judged
 from ssrem.tasks.endpoints import connected
 from ssrem.tasks.promote import challenges, decide_all
 from ssrem.tasks.score import score_test_splits
@@ -346,6 +346,8 @@ def checked(names: Sequence[str], settings: TrainSettings, home: Warehouse) -> d
             say(f"{name} takes no encoder, so that --encoder {settings.encoder} does not change it")
         check_labels(kind, len(sets) + bool(settings.labels_from), settings.labels_only)
     human_scores(sets, settings.criterion)
+    if settings.labels_from:
+        judge_in_use(home, settings)
     for one in sets:
         one.say_how_read()
     shortcuts = dict.fromkeys(("negatives", "init", "device"))

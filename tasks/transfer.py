@@ -23,13 +23,17 @@ def export_evaluator(home: Warehouse, name: str, version: int | None, file: Path
     """Write a version of the evaluator into `file`; returns its path.
 
     version: None for the promoted one. file: None for NAME-VERSION.ssrem in the current folder. Raises EvaluatorError
-    if there is no such version.
+    if there is no such version, or its model is damaged.
     """
     if name in packaged() and not versions(home, name):
         raise EvaluatorError(
             f"{name} comes with ssrem, and has no version of its own in {home.root} to export"
         )
     version = known_version(home, name, promoted(home, [name])[0][1] if version is None else version)
+    if damage := model_damage(home.models, name, version, deep=True):
+        raise EvaluatorError(
+            f"{name} version {version} cannot be exported: {damage}; restore it from a backup copy"
+        )
     target = file or Path(f"{name}-{version}.ssrem")
     with progress(f"writing {target}"):
         pack(home.models / name / str(version), target)

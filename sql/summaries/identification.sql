@@ -1,4 +1,4 @@
--- identification on the test split: mean f, 95% interval, how often the true response is above
+-- identification on the test split by the versions in use: mean f, 95% interval, how often the true response is above
 SELECT
     i.evaluator, i.corpus,
     CASE

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from ssrem import __version__
@@ -80,6 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     be understood, 130 after Ctrl-C, 143 after SIGTERM, and 141 if the output is a pipe that nobody reads any more. An
     error is printed as one line on stderr: what is wrong, where, and what to do.
     """
+    if arguments is None:
+        _prepare_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     arrived: list[int] = []
     try:
@@ -97,6 +101,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if line:
             print(f"ssrem: {line}", file=sys.stderr)
         return status
+
+
+def _prepare_streams() -> None:
+    """Open the standard streams that the caller closed, and let output escape what its encoding does not have."""
+    for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def run(words: list[str]) -> int:

@@ -33,7 +33,8 @@ def train(
     """
     models = tasks.caches.LANGUAGE_MODELS
     if models.keys() & evaluator:
-        if len(evaluator) > 1 or settings.labels or settings.labels_from or settings.negatives:
+        others = settings.labels or settings.labels_from or settings.negatives or settings.encoder
+        if len(evaluator) > 1 or others:
             raise UsageError(
                 f"{' and '.join(models)} are no evaluators: train one alone, with --corpus, --init, --seed, "
                 "--device or --set"

@@ -30,7 +30,7 @@ class TiedHeadSettings(Settings, strict=True):
 
     encoder: str = hub.MINILM
     """name or folder of a BERT encoder, or of a masked language model, which keeps its head"""
-    device: str | None = None
+    device: str | None = Field(None, exclude=True)
     """device of the training: auto, cpu, cuda or mps"""
     steps: Count = 5000
     """updates"""

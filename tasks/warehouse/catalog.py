@@ -162,7 +162,7 @@ def read_catalog(catalog: Path) -> Snapshot:
         raise HomeError(f"{catalog} {error.strerror or error}; {OTHERWISE}") from None
     except (duckdb.Error, ValueError) as error:  # ValueError: `home` does not have one row
         way_out = OTHERWISE
-        if "lock" in str(error):
+        if "Could not set lock" in str(error):
             way_out = "a program has it open for writing; close that, or let it open the file read-only"
         raise HomeError(f"{catalog} cannot be read ({one_line(error)}); {way_out}") from None
 

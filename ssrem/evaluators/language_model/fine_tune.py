@@ -27,7 +27,7 @@ class LmSettings(EvaluatorSettings):
 
     model: str = GEMMA
     """name or folder of the model"""
-    device: str | None = None
+    device: str | None = Field(None, exclude=True)
     """device of the training: auto, cpu, cuda or mps"""
     steps: Count = 1000
     """updates"""

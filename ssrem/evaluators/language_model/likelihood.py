@@ -95,8 +95,9 @@ class MaskedSettings(LikelihoodSettings):
 class Likelihood(Metric):
     """Base of evaluators that use a language model: loads it, turns samples into tokens and scores them in batches.
 
-    Blanks around turns and responses are removed, and blank turns are left out. A response without a token counts as
-    one token of probability 1 / vocabulary, with and without a context. A sample that is cut is `truncated`.
+    Blanks around turns and responses are removed, and blank turns are left out; a blank response has no score. One
+    without a token counts as one token of probability 1 / vocabulary, with and without a context. A sample that is cut
+    is `truncated`.
     """
 
     range: ClassVar[tuple[float, float]] = (-math.inf, 0.0)
@@ -157,7 +158,7 @@ class LmCoherence(Likelihood):
 class LmPmi(LmCoherence):
     """Pointwise mutual information of response and context: log p(response | context) − log p(response).
 
-    The score is the mean over the response's tokens, or the sum. It is 0 without a context.
+    The score is the mean over the response's tokens, or the sum. There is none without a context.
     """
 
     name: ClassVar[str] = "lm-pmi"

@@ -43,6 +43,8 @@ _FOREIGN |= {
     b"<!doctype": "HTML",
     b"<html": "HTML",
     b"\xd0\xcf\x11\xe0": "an office document",
+    b"\xfd7zxz": "packed by xz (unpack it with xz -d)",
+    b"7z\xbc\xaf": "a 7z archive",
 }
 
 

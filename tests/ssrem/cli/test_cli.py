@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +19,7 @@ from ssrem.cli import output
 from ssrem.cli.main import main
 from ssrem.cli.options import Call
 from ssrem.tasks.warehouse.home import Warehouse
+from support.paths import ROOT
 from support.progress_lines import other_lines
 from support.small_home import Made
 
@@ -176,6 +180,19 @@ def test_sql_shows_what_people_wrote_as_it_is(whole: Warehouse, capsys: Capture)
     assert lines[0] == "1 row"
     assert lines[1].split() == ["text", "id", "p", "p_1", "none"]
     assert lines[3].split() == ["[bold]:smile:\\x1b\\n", "1234567", "1e-05", "2", "–"]
+
+
+@pytest.mark.parametrize("streams", ["", "<&-", ">&-", "<&- 2>&-"])
+def test_streams_that_are_closed_or_do_not_have_a_letter(whole: Warehouse, streams: str) -> None:
+    """As where a daemon starts the command, or a locale has ASCII alone."""
+    line = f"{sys.executable} -m ssrem sql \"SELECT 'D\u00e9' AS name\" --home {whole.root} {streams}"
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        line, shell=True, capture_output=True, text=True, cwd=ROOT, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == "" if ">&-" in streams.replace("2>&-", "") else "D\\xe9" in done.stdout
 
 
 def test_json_is_json_whatever_the_value(whole: Warehouse, capsys: Capture) -> None:

@@ -19,7 +19,11 @@ from support.small_home import Made, called
 def test_tables_report_and_next_command(made: Made) -> None:
     assert made.said.returncode == 0, made.said.stderr
     lines = made.said.stdout.splitlines()
-    scores = ("everyday pairs", "identification on the test split", "agreement with human scores")
+    scores = (
+        "everyday pairs",
+        "identification on the test split by the versions in use",
+        "agreement with human scores",
+    )
     titles = (*scores, "corpora", "speaker sets")
     starts = [next(i for i, line in enumerate(lines) if line.startswith(title)) for title in titles]
     assert starts == sorted(starts)

@@ -96,6 +96,7 @@ def test_what_every_reader_offers(sample: tuple[str, Path]) -> None:
             "is XML, which no reader takes; export its conversations as CSV",
         ),
         (b"%PDF-1.4\n", "is a PDF file, which no reader takes"),
+        (b"\xfd7zXZ\0\0", "is packed by xz (unpack it with xz -d), which no reader takes"),
         (
             b"id,name\n1,a\n",
             "no column is known as conversation or speaker or text; the columns are id, name;",

@@ -68,6 +68,8 @@ def test_true_and_wrong_responses_are_asked_about(made: Made) -> None:
     turns = [sample.response in texts for sample in wrong]
     assert 0 < sum(copies) < len(wrong) / 2 and 0 < sum(shuffled) < len(wrong) / 2 < sum(turns)
     assert samples == graded("blend", candidates, settings)
+    more = graded("blend", candidates, settings.model_copy(update={"responses": N + 10}))
+    assert more[:N] == samples and len(more) == N + 10
     assert samples != graded("blend", candidates, settings.model_copy(update={"seed": 1}))
 
 
@@ -82,7 +84,9 @@ def test_a_student_learns_what_the_judge_answers_and_nothing_is_asked_twice(
     said = capsys.readouterr().err
     assert "stopped at max_requests=15 with 25 of 40 requests left" in said
     assert f"judge sends 40 responses with their contexts to {server.url}, model tiny" in said
-    assert main(distil(copy, "--asking", "concurrency=2")) == 0
+    monkeypatch.setenv("OTHER_KEY", "other")
+    assert main(distil(copy, "--asking", "concurrency=2", "key_env=OTHER_KEY")) == 0
+    assert server.keys[15:] == ["Bearer other"] * (N - 15)
     said = capsys.readouterr()
     assert len(server.asked) == N and len(set(server.messages())) == N
     assert "blend: trained; version 1, in use: first version" in said.out

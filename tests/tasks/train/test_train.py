@@ -355,10 +355,13 @@ def test_a_masked_language_model_is_trained_by_name_once(
     assert re.match(rf"ssrem: masked-lm: \S+, 2 steps; {figures}", line)
     (folder,) = (copy.root / "masked-lm").iterdir()
     written = (folder / "model.safetensors").stat().st_mtime_ns
-    assert main(command) == 0 and (folder / "model.safetensors").stat().st_mtime_ns == written
+    for again in (command, [*command, "--device", "cpu"]):
+        assert main(again) == 0 and (folder / "model.safetensors").stat().st_mtime_ns == written
     assert not any((copy.root / "checkpoints").glob("masked-lm-*"))
     capsys.readouterr()
     assert main([*command, "--set", "steps=0"]) == 1
     assert main(["train", "masked-lm", "ssrem", *home]) == 2
-    steps, alone = capsys.readouterr().err.splitlines()
-    assert "steps" in steps and "masked-lm and lm are no evaluators: train one alone" in alone
+    assert main(["train", "masked-lm", "--encoder", str(encoder), *home]) == 2
+    steps, *alone = capsys.readouterr().err.splitlines()
+    assert "steps" in steps and len(alone) == 2
+    assert all("masked-lm and lm are no evaluators: train one alone" in line for line in alone)

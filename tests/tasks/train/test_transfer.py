@@ -54,6 +54,11 @@ def test_an_evaluator_scores_the_same_elsewhere_and_is_taken_in_once(
     assert import_evaluator(str(file), str(other.root)) == ("ssrem", 1, False)
     assert other.partitions() == before
     next((other.models / "ssrem" / "1").rglob("*.safetensors")).unlink()
+    with pytest.raises(
+        EvaluatorError, match=r"ssrem version 1 cannot be exported: .* is missing; restore it"
+    ):
+        export_evaluator(other, "ssrem", None, tmp_path / "y.ssrem")
+    assert not (tmp_path / "y.ssrem").exists()
     assert import_evaluator(str(file), str(other.root)) == ("ssrem", 2, True), "in place of what is damaged"
 
 
