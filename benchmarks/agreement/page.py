@@ -73,11 +73,13 @@ def _head(sets: Mapping[str, Labels]) -> list[str]:
         "where no gain over the start has a 95% interval above 0. The gains of its seeds are those of the share of",
         "validation negatives below the true response, with the prior also of false responses on the dev split of",
         "DailyDialog++, or, with human scores, of Spearman on scores that were not learned from. Its start is the same",
-        "evaluator before training, or chance.",
+        "evaluator before training, or chance. The last table has the means over seeds, and the least gain of any.",
         "",
         "Rows learned from the training split of the packaged corpus (chitchat), except transformers, which learned",
         f"from {CONTEXTS:,} responses to contexts of DailyDialog (DailyDialog++, Sai et al. 2020), each with one or",
-        "two negatives, once (the papers: BERT-base, all of DailyDialog). MiniLM learned on two cores, with the lowest",
+        "two negatives and three turns of context, once. (The papers: all of DailyDialog, five turns; Park et al. 2021",
+        "BERT-base, Zhao et al. 2020 RoBERTa-large.) `ruber` learns from all other responses of a batch, in the papers",
+        "from one random negative each. MiniLM learned on two cores, with the lowest",
         "two layers as they were; *mpnet*, all-mpnet-base-v2 of BERT-base's size, on a GPU (H100, H200), all layers,",
         "but the second seed of its mask-and-fill on two cores, in 83 minutes. *All responses* are the 37,400 of the",
         "training split. From these responses learned the masked language model of mask-and-fill and its ablations, in",
@@ -86,8 +88,9 @@ def _head(sets: Mapping[str, Labels]) -> list[str]:
         f"{LANGUAGE_SETTINGS.steps:,} steps of {LANGUAGE_SETTINGS.batch_size}. The papers' figures are Pearson /",
         "Spearman as printed: from Park et al. 2021 for rows without human scores (dailydialog-zhao and",
         "persona-zhao, trained on DailyDialog; of persona-zhao without the 150 golden responses, which its file does",
-        "not mark), from Zhao et al. 2020 for rows with them (90 test responses, ground",
-        "truth among them, split by response). Our figures with human scores are cross-validated in",
+        "not mark, so that they are among our 900), from Zhao et al. 2020 for rows with them (90 test responses,",
+        "ground truth among them, split by response). Their human score is the mean without outliers. Our figures",
+        "with human scores are cross-validated in",
         f"{FOLDS} folds by context, over all responses, which is another protocol.",
         "",
         "The score of `ssrem*` and `rsrem` on dailydialog-zhao, whose responses have references, is h, the mean of",
@@ -195,6 +198,10 @@ def _provenance(done: Done, computed: ComputedRows) -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     order = list(SECTIONS)
+
+    def mean(name: str, of: Sequence[Mapping[str, float]]) -> float:
+        return float(np.mean([one[name] for one in of]))
+
     for entry, runs in sorted(done, key=lambda row: order.index(row[0].section)):
         sizes = ", ".join(str(figure["n"]) for figure in runs[0]["results"].values())
         training = runs[0].get("training", {"rows": {}})
@@ -202,14 +209,12 @@ def _provenance(done: Done, computed: ComputedRows) -> list[str]:
         if "epochs" in training:
             learned += f"; {training['epochs']:g} epochs"
         gains = "; ".join(
-            f"{_two(gain['start'])} → {_two(gain['end'])} (at least {_two(gain['low'])})"
-            for gain in runs[0]["gains"]
+            f"{_two(mean('start', of))} → {_two(mean('end', of))} (at least {_two(min(gain['low'] for gain in of))})"
+            for of in zip(*(run["gains"] for run in runs), strict=True)
         )
-        above = runs[0].get("dailydialog_plusplus")
-        if above:
-            gains += "; DailyDialog++ dev: " + ", ".join(
-                f"{kind} {_two(value)}" for kind, value in above.items()
-            )
+        if above := [run["dailydialog_plusplus"] for run in runs if run.get("dailydialog_plusplus")]:
+            kinds = (f"{kind} {_two(mean(kind, above))}" for kind in above[0])
+            gains += f"; DailyDialog++ dev: {', '.join(kinds)}"
         row = computed.read(entry) or {}
         signature = (
             json.dumps(runs[0]["signature"], ensure_ascii=False)[1:-1].replace("|", "\\|").replace("\n", " ")

@@ -77,7 +77,7 @@ class Length(Metric):
     name: ClassVar[str] = "length"
     needs: ClassVar[frozenset[str]] = frozenset()
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
-    source: ClassVar[str] = "ssrem: a control; correlation with length in Lowe et al. 2017, section 5.2"
+    source: ClassVar[str] = "ssrem: a control; correlation with length in Lowe et al. 2017, section 5.1"
     engine = "words:blanks"
 
     def values(self, samples: Sequence[Sample]) -> MetricScores:

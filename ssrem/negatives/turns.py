@@ -28,7 +28,7 @@ class SpeakerSet(Generator):
 
     kind: ClassVar[str]
     """The kind of drawn candidates, one of ssrem.samples.KINDS."""
-    source: ClassVar[str] = "Bak and Oh 2020, section 3.2"
+    source: ClassVar[str] = "Bak and Oh 2020, sections 3.1 and 3.3"
 
     def __init__(self, settings: GeneratorSettings | None = None) -> None:
         super().__init__(settings)
@@ -91,7 +91,7 @@ class Copied(Generator):
     context."""
 
     name = "copied"
-    source: ClassVar[str] = "Bak and Oh 2020, section 4.3 (context copied as response)"
+    source: ClassVar[str] = "Bak and Oh 2020, section 8 (context copied as response)"
     back: ClassVar[int] = 1
     """How many turns before the response the copied turn is."""
 

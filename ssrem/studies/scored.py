@@ -86,7 +86,8 @@ def length(data: ScoredSet, seed: int) -> list[Finding]:
 )
 def distribution(data: ScoredSet, seed: int) -> list[Finding]:
     """Standard deviation and quantiles of scores and of human scores, each scaled to [0, 1] by its range; and their
-    standard deviation in their own units, as Zhao et al. 2020 print it (Tables 1 and 3)."""
+    standard deviation in their own units. That of Zhao et al. 2020 (Tables 1 and 3) is of scores from 1 to 5, and of
+    human scores without outliers."""
     findings = []
     for whose, values in (("scores", data.scores), ("human scores", data.human)):
         n = len(values)
