@@ -98,7 +98,10 @@ def export_batch(
         draft.chmod(0o700)
         (draft / "raters").mkdir()
         for file, text in files.items():
-            (draft / file).write_text(text, encoding="utf-8", newline="")
+            encoding = (
+                "utf-8-sig" if file.endswith(".csv") else "utf-8"
+            )  # Excel reads a table as UTF-8 by its mark
+            (draft / file).write_text(text, encoding=encoding, newline="")
         (draft / KEY).chmod(0o600)
     return batch
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -121,8 +122,9 @@ class Batch:
 
     @property
     def id(self) -> str:
-        """12 hexadecimal digits of a hash of the content."""
-        return hashlib.sha256(json.dumps(self._content(), sort_keys=True).encode()).hexdigest()[:12]
+        """12 characters of a hash of the content, which no spreadsheet takes for a number such as 1e5."""
+        digits = hashlib.sha256(json.dumps(self._content(), sort_keys=True).encode()).hexdigest()[:12]
+        return f"b{digits[1:]}" if re.fullmatch(r"\d+(e\d+)?", digits) else digits
 
     @property
     def by_id(self) -> dict[str, Item]:

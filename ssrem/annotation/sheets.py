@@ -117,8 +117,8 @@ def read_answers(paths: Sequence[Path], batch: Batch) -> list[Answer]:
     asked, on-topic.
 
     An empty score in a CSV file means that the item was not rated. AnnotationError, naming file and row, for a file of
-    another batch, an unknown rater, an item that is not on the rater's sheet, a score off the scale, an item that a
-    rater scored twice, a rater in two files, or no answer at all.
+    another batch, an unknown rater, an item that is not on the rater's sheet, a score off the scale, the second
+    question's score alone, an item that a rater scored twice, a rater in two files, or no answer at all.
     """
     answers: dict[tuple[str, str], Answer] = {}
     file_of: dict[str, Path] = {}
@@ -149,8 +149,13 @@ def _rows(path: Path) -> Iterator[tuple[str, Any, Any, Any, Any, Any]]:
         if missing := [name for name in ("rater", "item", "score") if name not in row.values]:
             raise AnnotationError(f"{where}: no column {missing[0]}; expected rater, item and score")
         score, on_topic = (_whole(row.values.get(name, "")) for name in ("score", ON_TOPIC))
+        batch, rater, item = (row.values.get(name, "").strip() for name in ("batch", "rater", "item"))
         if score is not None:
-            yield where, row.values.get("batch"), row.values["rater"], row.values["item"], score, on_topic
+            yield where, batch or None, rater, item, score, on_topic
+        elif on_topic is not None:
+            raise AnnotationError(
+                f"{where}: {ON_TOPIC} is answered and score is not; fill in both, or neither"
+            )
 
 
 def _page_rows(path: Path, text: str) -> Iterator[tuple[str, Any, Any, Any, Any, Any]]:

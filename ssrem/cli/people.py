@@ -317,7 +317,7 @@ def _show(result: Validation, verdict: str, page: Path) -> None:
     ]
     titled: dict[str, list[dict[str, Any]]] = {
         "agreement with people": [*agreement, rater | {"pearson": None, "kendall": None}],
-        "thresholds, tested on responses that did not choose them": thresholds,
+        "thresholds and their rates": thresholds,
         "share that passes: by the evaluator, corrected for its error rates, by people": shares,
     }
     output.tables({title: rows for title, rows in titled.items() if rows})

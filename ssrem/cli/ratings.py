@@ -159,7 +159,7 @@ def import_(
         output.tables({"left out": [asdict(one) for one in review.dropped]}, raw=True)
     print(f"raters:    {len(review.remaining)} kept of {len(review.raters)} who answered")
     if absent := sorted(set(drawn.sheets) - set(review.raters)):
-        print(f"no answer: {', '.join(absent)}")
+        print(f"no answer about a response: {', '.join(absent)}")
     rated = sum(item.expected is None for item in drawn.items)
     print(f"responses: {counted} of {rated} have a score that counts")
     print(f"written:   {file}; {batch / 'ratings.csv'}; {batch / 'import.json'}")

@@ -31,12 +31,17 @@ FEWEST_PASSING = 5
 """Minimum number of responses of the calibrating half that a threshold for a precision passes; fewer may be chance."""
 
 
+BALANCE = "best balance"
+"""Aim of the threshold with the largest difference between the shares of good and of bad responses that it passes."""
+
+
 @dataclass(frozen=True)
 class LabelledSet:
     """Responses (n) that people labelled by one criterion, without ground truth.
 
     human (n,): mean score of each response's raters. ratings (raters, n): NaN for none; raters are numbered as in
-    `Annotated.ratings`. dialogues: each response's `Annotated.dialogue_id`. contexts: each response's dialogue, by
+    `Annotated.ratings`. places: each response's place in the annotated set, from 0. dialogues: its
+    `Annotated.dialogue_id`. contexts: each response's dialogue, by
     `dialogue_units`. systems: None if unknown. excluded: number of ground-truth responses that were left out.
     passed_from: the human score from which a response passes, None if none was given and labels have more than two
     values.
@@ -46,6 +51,7 @@ class LabelledSet:
     samples: Sequence[Sample]
     human: Floats
     ratings: Ratings
+    places: Sequence[int]
     dialogues: Sequence[str]
     contexts: Sequence[str]
     systems: Sequence[str | None]
@@ -58,6 +64,7 @@ class LabelledSet:
         return replace(
             self,
             samples=[self.samples[row] for row in at],
+            places=[self.places[row] for row in at],
             dialogues=[self.dialogues[row] for row in at],
             contexts=[self.contexts[row] for row in at],
             systems=[self.systems[row] for row in at],
@@ -106,7 +113,8 @@ def labelled_set(
     `FEWEST` responses.
     """
     chosen = criterion_of(annotated, criterion)
-    rows = [row for row in annotated if chosen in row.ratings and not row.ground_truth]
+    places = [at for at, row in enumerate(annotated) if chosen in row.ratings and not row.ground_truth]
+    rows = [annotated[at] for at in places]
     if len(rows) < FEWEST:
         raise AnnotationError(
             f"{chosen}: too few labelled responses ({len(rows)}); {FEWEST} are needed, better hundreds"
@@ -122,6 +130,7 @@ def labelled_set(
         labels.samples,
         labels.human,
         ratings,
+        places,
         [row.dialogue_id for row in rows],
         dialogue_units(row.context for row in rows),
         [row.system for row in rows],
@@ -166,9 +175,9 @@ class Threshold:
     """A score from which responses pass, chosen on the calibrating half for `aim` and tested on the other half; or, for
     an evaluator with two scores, the higher one, tested on all labels.
 
-    calibrated: precision on the calibrating half. Where it is tested: tpr and fpr, the shares that the evaluator passes
-    of the responses that people pass and of those that people fail; precision, the share that people pass of those
-    that the evaluator passes. score is None if no threshold reaches the aim, and reason says why.
+    calibrated: precision on the calibrating half, if that chose it. Where it is tested: tpr and fpr, the shares that
+    the evaluator passes of the responses that people pass and of those that people fail; precision, the share that
+    people pass of those that the evaluator passes. score is None if no threshold reaches the aim, and reason says why.
     """
 
     aim: str
@@ -227,7 +236,7 @@ def pass_or_fail(
         return Threshold(
             aim,
             score,
-            float(passed[chose].mean()) if chose.any() else None,
+            float(passed[chose].mean()) if chose.any() and not (two and aim == BALANCE) else None,
             tpr=share(passing, testing & passed, clusters),
             fpr=share(passing, testing & ~passed, clusters),
             precision=share(passed, testing & passing, clusters),
@@ -236,9 +245,9 @@ def pass_or_fail(
     best, shares = best_threshold(scores[choosing], passed[choosing]), []
     if best is None:
         why = "no threshold passes what people pass more often than what they fail"
-        thresholds = [Threshold("best balance", None, reason=why)]
+        thresholds = [Threshold(BALANCE, None, reason=why)]
     else:
-        thresholds, passing, testing = [tested("best balance", best, rated)], scores >= best, ~calibrating
+        thresholds, passing, testing = [tested(BALANCE, best, rated)], scores >= best, ~calibrating
         corrected = corrected_share(passing, passed, calibrating, testing, clusters)
         people = share(passed, testing, clusters)
         shares = [PassShare("the testing half", share(passing, testing, clusters), corrected, people)]

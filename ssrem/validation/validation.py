@@ -334,7 +334,7 @@ def render(
     raters = (~np.isnan(data.ratings)).sum(axis=0)
     points, texts = [], []
     for at, (sample, system) in enumerate(zip(data.samples, data.systems, strict=True)):
-        about = {**common, "response_id": str(at + 1), "evaluator": validation.evaluator, "part": ""}
+        about = {**common, "response_id": str(data.places[at]), "evaluator": validation.evaluator, "part": ""}
         values = {"human": float(data.human[at]), "raters": int(raters[at]), "score": float(scores[at])}
         own = {"context": sample.context, "response": sample.response, "reference": sample.reference}
         points.append({**about, **values})

@@ -69,7 +69,7 @@ def test_page_files_and_tables_are_read(batch: Batch, save: Save, tmp_path: Path
     filled = [line.replace(",\r\n", ",3.0\r\n") if f",{first}," in line else line for line in lines]
     table, other = tmp_path / "2.csv", tmp_path / "3.csv"
     table.write_text("\ufeff" + "".join(filled), newline="")
-    other.write_text(f"rater;item;score\nrater-3;{first};2\n")
+    other.write_text(f"rater;item;score\n rater-3;{first} ;2\n")
     given = [("rater-1", first, 4), ("rater-1", second, 1), ("rater-2", first, 3), ("rater-3", first, 2)]
     assert read_answers([saved, table, other], batch) == [Answer(*one) for one in given]
 
@@ -155,6 +155,8 @@ def test_answers_to_the_second_question_are_a_second_criterion(save: Save, tmp_p
     assert read_answers([saved, table], batch) == [Answer(*one) for one in given]
     wrong = save("1.json", "rater-1", [{"item": first, "score": 4, "on-topic": 6}], batch=batch.id)
     refused([wrong], batch, "6 is not a score from 1 to 5")
+    table.write_text(head + "".join(line.replace(",3,5", ",,5") for line in filled), newline="")
+    refused([table], batch, "line 2: on-topic is answered and score is not; fill in both, or neither")
     every = [
         Answer(one.rater, one.item, one.score, None if at % 7 == 0 else 6 - one.score)
         for rater in batch.sheets

@@ -92,6 +92,7 @@ def test_verdicts_that_the_file_has_are_validated(labels: Path, run: Run) -> Non
     agreement = answer["agreement"]["verdict"]["spearman"]
     assert (agreement["n"], agreement["value"]) == (39, pytest.approx(1))
     assert answer["missing"] == 1 and answer["evaluator"] == "verdict"
+    assert answer["passing"]["thresholds"][0]["calibrated"] is None  # nothing is chosen
     _, unlabelled = answer["passing"]["shares"]
     assert (unlabelled["evaluator"]["n"], unlabelled["evaluator"]["value"]) == (20, 0.75)
     assert "changed responses have none" in Path("labels-validation.html").read_text()

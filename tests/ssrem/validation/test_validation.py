@@ -89,6 +89,8 @@ def test_two_values_are_classes_and_most_raters_decide_and_who_gave_no_label_is_
     data = labelled_set([replace(first, ratings={"overall": (None, 2.0)}), *others])
     assert np.isnan(data.ratings).sum() == 1 and np.isnan(data.ratings[0, 0])
     assert data.human[0] == data.ratings[1, 0] == 2
+    truth = [replace(one, system="ground truth") for one in others[:3]]
+    assert labelled_set([first, *truth, *others[3:], *others]).places[:2] == [0, 4]
 
 
 def test_a_scale_has_classes_by_a_score_alone(quality: np.ndarray) -> None:
