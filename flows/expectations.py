@@ -1,7 +1,5 @@
 """Great Expectations evaluates the gates of flow runs, and shows the results on pages. Takes seconds to import."""
 
-import atexit
-import os
 import shutil
 from collections.abc import Sequence
 from itertools import groupby
@@ -16,9 +14,6 @@ from sqlalchemy import Engine, event
 from sqlalchemy.engine.cursor import FullyBufferedCursorFetchStrategy as Fetched
 
 from ssrem.tasks.stage.gate import Rule, not_checked
-
-# Otherwise DuckDB prints a list of leaked objects when the process exits.
-atexit.register(lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), 2))
 
 
 class NoRows(UnexpectedRowsExpectation):

@@ -1,5 +1,6 @@
 """Options that all flows have: their runs are named by what they work on, and somebody is told when one fails."""
 
+import atexit
 import json
 import os
 from pathlib import Path
@@ -12,6 +13,9 @@ from prefect.client.schemas.objects import FlowRun, State
 from prefect.runtime import flow_run
 
 from ssrem.errors import SsremError, say
+
+# Otherwise DuckDB prints a list of leaked objects when the process of a flow run exits.
+atexit.register(lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), 2))
 
 VARIABLE = "SSREM_NOTIFY"
 """Environment variable with the addresses to notify, separated by blanks. An http(s) URL gets a POST of JSON; any other

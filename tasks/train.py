@@ -314,6 +314,7 @@ def retrain(
         first = train(evaluators, None, home, **more)
         return {name: version_status(warehouse, name, version) for name, (version, _) in first.items()}
     new = unregistered(warehouse, evaluators or ())
+    outcome |= {name: f"no version of it was trained here; ssrem train {name} makes one" for name in new}
     # Called for its error about a name that was never trained.
     promoted(warehouse, [name for name in evaluators or () if name not in new])
     for name, settings in outdated(warehouse, evaluators or ()).items():

@@ -38,6 +38,7 @@ said AS (
 received AS (
     SELECT corpus, addressee, count(*) AS responses, avg(f) AS mean_f, avg(above_negatives) AS above_negatives
     FROM said
+    WHERE (corpus, addressee) IN (SELECT corpus, speaker FROM turns WHERE is_person)
     GROUP BY corpus, addressee
     HAVING count(*) >= 5
 ),

@@ -87,6 +87,21 @@ def test_a_decision_shows_what_it_rests_on() -> None:
     ]
 
 
+def test_who_gets_the_worst_responses_is_a_person() -> None:
+    ids, answered = range(12), ["ann", "bot"]
+    scored = [("ssrem", 1, "c", str(at), kind, 0, at / 12) for at in ids for kind in ("GT", "SC")]
+    rows = answer(
+        "speakers_who_get_the_worst_responses",
+        evaluators=rows_of("evaluator version promoted", ("ssrem", 1, True)),
+        scores=rows_of("evaluator version dataset response_id kind k f", *scored),
+        responses=rows_of(
+            "corpus response_id speaker addressee", *(("c", at, "eve", answered[at % 2]) for at in ids)
+        ),
+        turns=rows_of("corpus turn_id speaker is_person", ("c", 20, "ann", True), ("c", 21, "bot", False)),
+    )
+    assert [(row["speaker"], row["responses"], row["above_negatives"]) for row in rows] == [("ann", 6, 0.5)]
+
+
 def test_change_is_against_the_version_before() -> None:
     agreement = [
         {

@@ -264,6 +264,8 @@ def test_what_learns_from_human_scores_alone_learns_from_no_corpus(copy: Warehou
     query = "SELECT corpora, train_responses, test_responses FROM evaluators WHERE evaluator = 'blend'"
     assert copy.query(query) == [("{}", 24, 0)]
     assert retrain(str(copy.root), ["blend"]) == {}
+    never = "no version of it was trained here; ssrem train blend-fast makes one"
+    assert retrain(str(copy.root), ["blend-fast"]) == {"blend-fast": never}
     # Versions can be compared on what has landed nevertheless.
     more = settings.model_copy(update={"set": {"parts": ["novelty"]}})
     assert train("blend", ["tiny"], str(copy.root), more) == (2, True)
