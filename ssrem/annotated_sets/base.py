@@ -302,16 +302,15 @@ def flat(written: Any) -> Iterator[Any]:
     written = re.split("[;|]", written) if several else opened(written)
     if isinstance(written, dict):
         written = next((written[name] for name in _OF_SCORES if name in written), written)
-    names = (
-        {str(one.get("name")) for one in written if isinstance(one, dict)}
-        if isinstance(written, list)
-        else ()
-    )
-    if isinstance(written, list | tuple) and len(names) < 2:
+    if not isinstance(written, list | tuple):
+        yield written
+        return
+    names = {str(one.get("name")) for one in written if isinstance(one, dict)}
+    if len(names) > 1:
+        yield written
+    else:
         for one in written:
             yield from flat(one)
-    else:
-        yield written
 
 
 def each_rater(
