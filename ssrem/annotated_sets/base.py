@@ -378,16 +378,16 @@ def _rating(where: str, criterion: str, value: Any, scale: _Scale) -> float | No
             )
         return float(score)
     decimal = isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value)
-    comma = ", or say --map decimal=, if commas stand before decimals" if decimal else ""
+    way_out = ", or say --map decimal=, if commas stand before decimals" if decimal else ""
     if isinstance(value, dict):
-        comma = (
+        way_out = (
             ", or name what is in it: --scores KEY.fluency, or --map score.fluency=KEY.fluency for criteria and "
             "score.overall=KEY.* for raters, of JSON with --layout jsonl"
         )
     if isinstance(value, list):
-        comma = ", or name what is in it: --map score=KEY.*.value criterion=KEY.*.name, of JSON with --layout jsonl"
+        way_out = ", or name what is in it: --map score=KEY.*.value criterion=KEY.*.name, of JSON with --layout jsonl"
     raise AnnotationError(
         f"{where}: rating {short_repr(value)} of {criterion!r} is neither a number up to {LARGEST_RATING:g} nor N/A; "
         f"write it as a number, such as 4, '4 - good' or '4/5', or as pass or fail, yes or no, like or "
-        f"dislike{comma}"
+        f"dislike{way_out}"
     )

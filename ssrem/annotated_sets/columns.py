@@ -126,8 +126,8 @@ def ends_with_answer(cells: Sequence[Any]) -> bool:
 
 
 def columns_of_messages(header: Sequence[str]) -> tuple[str, str] | None:
-    """The columns of the dialogue and the text if rows are messages of dialogues, of which some are rated; None if
-    columns hold contexts or responses, or either of the two columns is missing."""
+    """The columns of the dialogue and the text if rows are messages of dialogues; None if columns hold contexts or
+    responses, or either of the two columns is missing."""
     known = {normalise(name): name for name in header}
     if not known.keys().isdisjoint((*ALIASES["context"], *ALIASES["response"])):
         return None
@@ -153,12 +153,11 @@ def as_text(field: str, value: Any) -> str:
     blank is taken, a message is its text, as is a list of one message, and null is empty. ValueError for anything else.
     """
     inside = opened(value) if isinstance(value, str) and field in ("response", "reference") else value
+    one = inside[0] if field == "response" and isinstance(inside, list) and len(inside) == 1 else inside
     if field == "reference" and isinstance(inside, list | tuple):
-        value = next((one for one in inside if one is not None and str(one).strip()), None)
-    elif field == "response" and isinstance(inside, list) and len(inside) == 1 and _is_message(inside[0]):
-        value = inside[0]
-    elif _is_message(inside):
-        value = inside
+        value = next((text for text in inside if text is not None and str(text).strip()), None)
+    elif _is_message(one):
+        value = one
     value = turn_text(value) if field in ("response", "reference") else value
     if isinstance(value, bool | bytes | list | tuple | dict):
         raise ValueError(f"{field} is not text")
@@ -384,8 +383,7 @@ def _known_columns(
         kept = [column for column in candidates if _may_hold(field, column, rows, texts)]
         if field == "score":
             # A column of people that holds other words is refused by its values; no model's scores take its place.
-            filled = [one for one in people if any(row.get(one) not in (None, "") for row in rows)]
-            kept = kept if set(kept) & set(people) else filled or kept
+            kept = kept if set(kept) & set(people) else _filled(people, rows) or kept
             kept = [_of_people(kept, rows)] if kept else []
         varied = [one for one in kept if len({str(row.get(one)) for row in rows}) > 1]
         if field == "context" and len(varied) > 1:
@@ -409,13 +407,18 @@ def _of_people(columns: Sequence[str], rows: Sequence[Values]) -> str:
     AnnotationError if there are several such columns, since some may hold a model's scores.
     """
     named = list(filter(_is_of_people, columns)) or columns
-    filled = [one for one in named if any(row.get(one) not in (None, "") for row in rows)] or named[:1]
+    filled = _filled(named, rows) or named[:1]
     if len(filled) > 1:
         places = " or ".join(map(repr, filled))
         raise AnnotationError(
             f"the scores of people may be in {places}; name the one with --map score=COLUMN"
         )
     return filled[0]
+
+
+def _filled(columns: Sequence[str], rows: Sequence[Values]) -> list[str]:
+    """The columns in which some row has a value."""
+    return [one for one in columns if any(row.get(one) not in (None, "") for row in rows)]
 
 
 def _may_hold(field: str, column: str, rows: Sequence[Values], texts: Sequence[str]) -> bool:

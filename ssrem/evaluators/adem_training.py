@@ -97,8 +97,7 @@ class Losses:
 
 
 class Vhred(torch.nn.Module):
-    """Predicts each turn from those before it through a Gaussian variable z (Serban et al. 2017; Lowe et al. 2017, eq.
-    11).
+    """Predicts each turn from those before it through a Gaussian z (Serban et al. 2017; eq. 11 of Lowe et al. 2017).
 
     The prior of z depends on the turns before, the posterior on the turn itself too. A summary of the turns before and
     z is the decoder's first state and part of its input at every word.
