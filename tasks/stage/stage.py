@@ -280,7 +280,7 @@ def open_stage(
             (scratch / "run.json").write_text(json.dumps(about))
             with duckdb.connect(str(scratch / "scratch.duckdb")) as connection:
                 _configure(connection, name, resources or Resources(), scratch)
-                create_views(connection, home.root, partitions, "VIEW published.")
+                _show_published(connection, home, partitions)
                 yield Stage(home, name, run_id, recipe(), started, connection, scratch, partitions)
         except Exception as error:
             cause = error.__cause__ if isinstance(error, SsremError) else error
@@ -294,6 +294,22 @@ def open_stage(
             except KeyboardInterrupt:  # further signals are ignored, so this is not interrupted
                 _clear(home, run_id)
                 raise
+
+
+def _show_published(
+    connection: duckdb.DuckDBPyConnection, home: Warehouse, partitions: Sequence[Partition]
+) -> None:
+    """Make the tables of these partitions visible as database `published`, after the staged ones in the search path.
+
+    It is the catalog itself, since to create all views takes ten times as long as to attach it, unless there is none,
+    or its views name files that the stage counts as not published.
+    """
+    if partitions and partitions == Warehouse(home.root).partitions():
+        connection.execute(f"ATTACH '{quoted(home.catalog)}' AS published (READ_ONLY)")
+    else:
+        connection.execute("ATTACH ':memory:' AS published")
+        create_views(connection, home.root, partitions, "VIEW published.")
+    connection.execute("SET search_path = 'scratch.main,published.main'")
 
 
 def _clear(home: Warehouse, run_id: str) -> None:
@@ -310,8 +326,7 @@ def _configure(
     # Scratch is deleted with its run, minutes later: there is no gain in compressing it or syncing it to the disk.
     connection.execute(f"""
         SET memory_limit = '{quoted(limit)}'; {threads} SET temp_directory = '{quoted(scratch / "spill")}';
-        SET preserve_insertion_order = false; SET force_compression = 'uncompressed'; SET fsync_mode = 'NONE';
-        CREATE SCHEMA published; SET search_path = 'main,published'
+        SET preserve_insertion_order = false; SET force_compression = 'uncompressed'; SET fsync_mode = 'NONE'
     """)
 
 

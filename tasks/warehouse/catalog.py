@@ -1,7 +1,7 @@
 """The catalog: the small DuckDB file that lists the published Parquet files and has a view for each table.
 
-Replacing the file publishes a snapshot: all tables change at once. The views in it are for DuckDB clients and hold
-absolute paths; ssrem itself makes views from the list, so that a home folder can be moved and copied.
+Replacing the file publishes a snapshot: all tables change at once. The views in it are for DuckDB clients and stages,
+and hold absolute paths; readers make views from the list, so that a home folder can be moved and copied.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ def of_turns(partitions: Iterable[Partition], corpus: str) -> list[Address]:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The partitions published together. number: rises with every publish, from 0. root: home folder of the views."""
+    """The partitions published together. number: rises with every publish, from 0. root: home folder of the catalog's
+    views; empty if some were left out, since their files were damaged."""
 
     number: int
     partitions: list[Partition]
@@ -188,20 +189,20 @@ def _snapshot(catalog: Path, stamp: tuple[int, int, int]) -> Snapshot:
 def write_catalog(catalog: Path, snapshot: Snapshot, published_at: datetime) -> None:
     """Replace the catalog by one of this snapshot; after an error the old one stays."""
     home = "layout VARCHAR, published_at TIMESTAMP, snapshot BIGINT, root VARCHAR"
-    row = [LAYOUT, published_at, snapshot.number, str(catalog.parent)]
     columns = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
     rows = [(p.table, *astuple(p.key), p.path, p.rows, p.bytes, p.sha256) for p in snapshot.partitions]
     # v1.0.0 is then the oldest version of DuckDB that can open the catalog.
     with whole_file(catalog) as draft, _attached(draft, "STORAGE_VERSION 'v1.0.0'") as cursor:
         cursor.execute("USE catalog")  # so that views that query other views find them
         cursor.execute(f"CREATE SCHEMA ssrem; CREATE TABLE ssrem.home ({home})")
-        cursor.execute("INSERT INTO ssrem.home VALUES (?, ?, ?, ?)", row)
         cursor.execute(f"CREATE TABLE ssrem.partitions ({columns})")
         if rows:  # in one statement, since thousands of partitions take seconds row by row
             values = ", ".join(f"unnest(?::{kind}[])" for kind in _COLUMNS.values())
             insert = f"INSERT INTO ssrem.partitions SELECT {values}"
             cursor.execute(insert, [list(column) for column in zip(*rows, strict=True)])
-        create_views(cursor, catalog.parent, snapshot.partitions, "VIEW ")
+        complete = create_views(cursor, catalog.parent, snapshot.partitions, "VIEW ")
+        row = [LAYOUT, published_at, snapshot.number, str(catalog.parent) if complete else ""]
+        cursor.execute("INSERT INTO ssrem.home VALUES (?, ?, ?, ?)", row)
         cursor.execute("CHECKPOINT")
 
 
@@ -211,11 +212,12 @@ def create_views(
     partitions: Sequence[Partition],
     into: str,
     query: str | None = None,
-) -> None:
+) -> bool:
     """Create a view for each table over its partitions, without rows if it has none, and the views of `VIEWS`.
 
-    into: `TEMP VIEW `, or `VIEW ` with a schema. query: create only the views that it may need, since all take 15 ms
-    and most queries less. Views of damaged files are left out; `damage_behind` explains the error of a query for one.
+    into: `TEMP VIEW `, or `VIEW ` with a schema. query: create only the views that it may need, since all take 50 ms
+    and most queries less. Views of damaged files are left out, in which case it returns False; `damage_behind` explains
+    the error of a query for one.
     """
     import duckdb
 
@@ -238,6 +240,7 @@ def create_views(
             if complete if name in VIEWS else not find_damage(root, own, deep=True):
                 raise
             complete = False
+    return complete
 
 
 def made_by(table: str, key: PartitionKey) -> str | None:

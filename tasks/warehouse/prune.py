@@ -102,8 +102,10 @@ def leftovers(home: Warehouse) -> list[Path]:
 def clean_up(home: Warehouse) -> None:
     """Delete what killed runs left behind and print a line on stderr for each; call it under the lock.
 
-    The catalog of a home folder that was moved or copied is written anew, so that its views read the files here.
+    The catalog of a home folder that was moved or copied is written anew, so that its views read the files here, and
+    so is one without the views of damaged files, which may have been restored.
     """
+    home = Warehouse(home.root)  # with the files that a stage makes anew
     snapshot = home.snapshot()
     published = {partition.run for partition in snapshot.partitions}
     for scratch in sorted(home.staging.glob("*")):

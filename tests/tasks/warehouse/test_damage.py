@@ -122,7 +122,9 @@ def test_what_no_command_makes_again_is_to_be_restored(copy: Warehouse, table: s
 
 def test_others_are_published_while_a_file_is_missing(home: Warehouse) -> None:
     publish(home.root, 1)
-    file_of(home, "conversations").unlink()
+    path = file_of(home, "conversations")
+    kept = path.read_bytes()
+    path.unlink()
     with staging(home, "ingest", {"number": 2}) as stage:
         stage.create("corpora")
         stage.connection.execute("INSERT INTO corpora BY NAME SELECT 'b' AS corpus, 2 AS bytes")
@@ -132,6 +134,11 @@ def test_others_are_published_while_a_file_is_missing(home: Warehouse) -> None:
         HomeError, match=r"conversations\.parquet .* is missing; run ssrem ingest SOURCE --name a"
     ):
         home.query("SELECT * FROM conversations")
+    path.write_bytes(kept)
+    with staging(home, "tables") as stage:
+        assert stage.connection.execute("SELECT count(*) FROM conversations").fetchall() == [(3,)]
+    with duckdb.connect(str(home.catalog), read_only=True) as client:
+        assert client.execute("SELECT count(*) FROM conversations").fetchall() == [(3,)]
 
 
 @pytest.mark.parametrize(
