@@ -217,11 +217,11 @@ def summary(
 
     names: files of sql/summaries. tolerant: also leave out summaries that need a damaged partition.
     """
-    summaries = {}
-    with home.reader() as connection:
-        for name in names:
+    summaries, texts = {}, {name: queries("summaries")[name].text for name in names}
+    with home.reader(query="\n".join(texts.values())) as connection:
+        for name, text in texts.items():
             try:
-                rows = records(connection, queries("summaries")[name].text)
+                rows = records(connection, text)
             except duckdb.Error as error:
                 if tolerant and damage_behind(home.root, home.partitions(), error):
                     continue
@@ -239,7 +239,7 @@ def no_better(home: Warehouse, datasets: Collection[str] | None = None) -> list[
     """
     wanted = ("identification", "correlations", "comparisons")
     texts = [*(queries("report")[name].text for name in wanted), queries("summaries")["uncorrelated"].text]
-    with home.reader() as connection:
+    with home.reader(query="\n".join(texts)) as connection:
         identified, correlated, compared, uncorrelated = (
             # Rows of `identification` are of a corpus, not of an annotated set.
             [row for row in records(connection, text) if datasets is None or row.get("dataset") in datasets]
@@ -270,7 +270,6 @@ def drawn(home: Warehouse) -> list[str]:
 def gate_results(home: Warehouse, stage: str) -> list[dict[str, Any]]:
     """Results of the gates of a stage, one row per expectation, of the latest run with each parameters; empty if the
     stage never ran."""
-    with home.reader() as connection:
-        return [
-            row for row in records(connection, queries("report")["quality"].text) if row["stage"] == stage
-        ]
+    query = queries("report")["quality"].text
+    with home.reader(query=query) as connection:
+        return [row for row in records(connection, query) if row["stage"] == stage]
