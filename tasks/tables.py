@@ -3,6 +3,7 @@ the candidates drawn from them. Stage `negatives`: further negatives for a corpu
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 from ssrem.agreement.identify import set_similarity, summarise
 from ssrem.errors import EvaluatorError, say
 from ssrem.negatives import load_generator, needs_model
+from ssrem.negatives.base import BATCH
 from ssrem.samples import SPLIT_CODES
 from ssrem.settings import TableSettings
 from ssrem.tables.candidates import load_candidates
@@ -203,17 +205,20 @@ def make_negatives(
             options["model"] = settings.model or str(masked_lm_for(warehouse, candidates, content))
         loaded = load_generator(generator, **options)
         rows = candidates.drawn(SPLIT_CODES[settings.split], settings.responses or None, settings.seed)
+        # A model takes seconds for a response: what a killed run has made is not made again.
+        unfinished = warehouse.root / "checkpoints" / stage.recipe.key("negatives")[:16]
+        batches = loaded.generate(candidates, rows, seed=settings.seed, folder=unfinished if learns else None)
         stage.create("negatives")
-        with progress(f"making {generator} negatives of {corpus}") as advance:
-            made = 0
-            for batch in filter(None, loaded.generate(candidates, rows, seed=settings.seed)):
+        with progress(f"making {generator} negatives of {corpus}", len(rows)) as advance:
+            for done, batch in enumerate(batches, 1):
                 columns = {name: [getattr(negative, name) for negative in batch] for name in _COPIED}
                 ids = candidates.response[[negative.response for negative in batch]]
                 columns |= {"corpus": [corpus] * len(batch), "response_id": ids.tolist()}
-                stage.insert("negatives", pa.table(columns))
-                made += len(batch)
-                advance(made)
+                if batch:
+                    stage.insert("negatives", pa.table(columns))
+                advance(min(done * BATCH, len(rows)))
         key = PartitionKey(corpus=corpus, generator=generator, split=settings.split)
-        return Built(True, [Output("negatives", key)])
+        output = Output("negatives", key)
+        return Built(True, [output], after=lambda: shutil.rmtree(unfinished, ignore_errors=True))
 
     return run_stage(warehouse, "negatives", recipe, build, done=False, resources=resources)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError, counted
-from ssrem.negatives.base import Generator, Negative
+from ssrem.negatives.base import BATCH, Generator, Negative
 from ssrem.samples import (
     CONTEXT_ATTACK,
     SPLIT_NAMES,
@@ -31,9 +28,6 @@ from ssrem.samples import (
 )
 
 _FEWEST_SAMPLES, _FEWEST_CONTEXTS = 10, 5
-
-_BATCH = 32
-"""Negatives are stored, and progress is reported, after each so many responses."""
 
 
 @dataclass(frozen=True)
@@ -116,44 +110,18 @@ def negatives_by_response(
     folder: where the negatives are kept, so that a resumed training does not generate them again.
     """
     by_row: dict[int, list[Negative]] = {int(row): [] for row in rows}
-    for done, batch in enumerate(_batches(candidates, rows, generator, seed, folder), 1):
+    batches = generator.generate(candidates, rows, seed=seed, folder=folder)
+    for done, batch in enumerate(batches, 1):
         for negative in batch:
             by_row[negative.response].append(negative)
         if progress is not None:
-            progress(min(done * _BATCH, len(rows)), len(rows))
+            progress(min(done * BATCH, len(rows)), len(rows))
     if not any(by_row.values()):
         raise EvaluatorError(
             f"{name}: no response of the {SPLIT_NAMES[split]} split has a negative from {generator.name}; "
             "more conversations are needed, or other negatives"
         )
     return [(candidates.sample(row), negatives) for row, negatives in by_row.items() if negatives]
-
-
-def _batches(
-    candidates: Candidates, rows: Rows, generator: Generator, seed: int, folder: Path | None
-) -> Iterator[list[Negative]]:
-    """The generator's batches. With a folder, a file there keeps one line a batch, and these are not made again."""
-    generate = partial(generator.generate, candidates, seed=seed, batch_size=_BATCH)
-    if folder is None:
-        yield from generate(rows)
-        return
-    digest = hashlib.sha256(json.dumps([generator.signature, seed, _BATCH, *candidates.texts]).encode())
-    spans = (candidates.response, candidates.context_start, candidates.context_stop)
-    for array in (rows, *spans, *candidates.negatives.values()):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"negatives-{digest.hexdigest()[:16]}.jsonl").open("a+", encoding="utf-8") as file:
-        file.seek(0)
-        # If writing was interrupted, the last line has no end; its batch is made again.
-        lines = [line for line in file if line.endswith("\n")]
-        file.seek(0)
-        file.truncate(sum(len(line.encode()) for line in lines))
-        for line in lines:
-            yield [Negative(*fields) for fields in json.loads(line)]
-        for batch in generate(rows[len(lines) * _BATCH :]):
-            file.write(json.dumps([astuple(negative) for negative in batch]) + "\n")
-            file.flush()
-            yield batch
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,7 +20,8 @@ from ssrem.errors import EvaluatorError, SsremError
 from ssrem.samples import Candidates, Rows, Sample
 from ssrem.settings import Count
 
-BATCH = 256
+BATCH = 32
+"""Responses in a batch of negatives: after each one, negatives can be kept, and progress can be reported."""
 
 
 @dataclass(frozen=True)
@@ -130,11 +132,13 @@ class Generator(ABC):
         *,
         seed: int,
         batch_size: int = BATCH,
+        folder: Path | None = None,
     ) -> Iterator[list[Negative]]:
         """The negatives of the responses at `rows` (all for None), in that order, one list per batch of responses.
 
-        Memory holds one batch. Raises EvaluatorError before the first batch if `candidates` lack what the generator
-        draws from or a row lies outside them.
+        Memory holds one batch. folder: where a file keeps each batch, so that after an interruption the same call
+        makes only the batches that it lacks. Raises EvaluatorError before the first batch if `candidates` lack what the
+        generator draws from or a row lies outside them.
         """
         chosen = np.asarray(candidates.rows(None) if rows is None else list(rows), dtype=np.int64)
         if chosen.size and (chosen.min() < 0 or chosen.max() >= len(candidates)):
@@ -145,7 +149,14 @@ class Generator(ABC):
             cases = (Case(candidates, int(row)) for row in chosen[first : first + batch_size])
             return [negative for case in cases for negative in self.admitted(case, seed)]
 
-        return map(batch, range(0, len(chosen), batch_size))
+        firsts = range(0, len(chosen), batch_size)
+        if folder is None:
+            return map(batch, firsts)
+        digest = hashlib.sha256(json.dumps([self.signature, seed, batch_size, *candidates.texts]).encode())
+        spans = (candidates.response, candidates.context_start, candidates.context_stop)
+        for array in (chosen, *spans, *candidates.negatives.values()):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return _kept(folder / f"negatives-{digest.hexdigest()[:16]}.jsonl", batch, firsts)
 
     def check(self, candidates: Candidates) -> None:
         """Raise EvaluatorError if `candidates` lack what the generator draws from."""
@@ -163,6 +174,26 @@ class Generator(ABC):
         """The k-th negative of a response: `text`, which replaces all words of the response."""
         words = len(case.response.split())
         return Negative(case.row, self.name, k, text, words, words)
+
+
+def _kept(
+    path: Path, batch: Callable[[int], list[Negative]], firsts: Sequence[int]
+) -> Iterator[list[Negative]]:
+    """`batch` of each of `firsts`: those that the file holds, a line each, then the others, which it gets."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+", encoding="utf-8") as file:
+        file.seek(0)
+        # If writing was interrupted, the last line has no end; its batch is made again.
+        lines = [line for line in file if line.endswith("\n")]
+        file.seek(0)
+        file.truncate(sum(len(line.encode()) for line in lines))
+        for line in lines:
+            yield [Negative(*fields) for fields in json.loads(line)]
+        for first in firsts[len(lines) :]:
+            made = batch(first)
+            file.write(json.dumps([astuple(negative) for negative in made]) + "\n")
+            file.flush()
+            yield made
 
 
 class Mixture(Generator):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ssrem.errors import GateError
-from ssrem.negatives.base import Negative
-from ssrem.negatives.turns import SpeakerSet
+from ssrem.negatives.base import BATCH, Case, Negative
+from ssrem.negatives.turns import DropGolden, SpeakerSet
 from ssrem.schemas import LANDED
 from ssrem.tasks.ingest import land
 from ssrem.tasks.query import summary
@@ -42,6 +42,35 @@ def test_negatives_land_once_for_each_generator(copy: Warehouse) -> None:
     assert drawn(0) != drawn(1)
 
 
+def test_what_a_killed_run_has_made_with_a_model_is_not_made_again(
+    copy: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model is left out: drop-golden stands for a generator that is as slow as one with a model."""
+    made: list[int] = []
+
+    class Slow(DropGolden):
+        def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
+            if len(made) == BATCH + 3:
+                raise KeyboardInterrupt
+            made.append(case.row)
+            return super().negatives(case, seed)
+
+    monkeypatch.setattr("ssrem.tasks.tables.needs_model", lambda spec: True)
+    monkeypatch.setattr("ssrem.tasks.tables.load_generator", lambda spec, model: Slow())
+    settings = NegativeSettings(responses=40, model="folder")
+    with pytest.raises(KeyboardInterrupt):
+        make_negatives(CORPUS, str(copy.root), "drop-golden", settings)
+    assert not copy.query("FROM negatives")
+    made.clear()
+    assert make_negatives(CORPUS, str(copy.root), "drop-golden", settings)
+    assert len(made) == 40 - BATCH
+    assert not list((copy.root / "checkpoints").glob("*"))
+    resumed = copy.query("FROM negatives ORDER BY ALL")
+    monkeypatch.undo()
+    make_negatives(CORPUS, str(copy.root), "drop-golden", NegativeSettings(responses=40))
+    assert copy.query("FROM negatives ORDER BY ALL") == resumed
+
+
 def test_other_turns_under_the_name_leave_nothing_of_those_before(copy: Warehouse, tmp_path: Path) -> None:
     """Scores, identification and negatives of the corpus go with its tables."""
     home = str(copy.root)
@@ -57,7 +86,7 @@ def test_other_turns_under_the_name_leave_nothing_of_those_before(copy: Warehous
 def test_a_generator_that_hands_back_the_response_or_makes_nothing_is_not_published(
     copy: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(self: SpeakerSet, candidates: Any, chosen: Any, *, seed: int) -> Iterator[list[Negative]]:
+    def broken(self: SpeakerSet, candidates: Any, chosen: Any, **_: Any) -> Iterator[list[Negative]]:
         text = candidates.texts[int(candidates.response[int(chosen[0])])]
         yield [Negative(int(chosen[0]), "random-1", 0, text, 1, 1)]
 
