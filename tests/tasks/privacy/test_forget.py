@@ -43,11 +43,11 @@ def land(source: str, home: str, **settings: Any) -> tuple[str, bool]:
 
 def store_vectors(home: Warehouse) -> None:
     """Cache the vectors of all turns, as an encoder does that is slow."""
-    encoder = load_encoder("glove-6b-50d")
+    encoder = load_encoder("wordllama")
     VectorStore(home.vectors).encode(encoder, [text for (text,) in home.query("SELECT text FROM turns")])
 
 
-def talk(seed: int, conversations: int = 8) -> list[Any]:
+def talk(seed: int, conversations: int = 12) -> list[Any]:
     """Conversations in which anyone may say, answer or be quarantined for anything; some name the target elsewhere."""
     draw = random.Random(seed)
     rows: list[Any] = []
@@ -85,11 +85,11 @@ def landed(home: Warehouse) -> list[list[tuple[Any, ...]]]:
 def test_everybody_else_is_as_if_they_had_never_been_there(
     home: Warehouse, write_dump: Dump, seed: int, scope: str
 ) -> None:
-    source, where = write_dump(talk(seed, 12)), str(home.root)
+    source, where = write_dump(talk(seed)), str(home.root)
     land(source, where, max_quarantine=1.0, speakers=scope)
     before = home.query("SELECT messages_read FROM corpora")
     seats = home.query("SELECT DISTINCT speaker FROM utterances WHERE contains(speaker, '/zed_target')")
-    for id in sorted(id for (id,) in seats)[:3] if scope == "conversation" else ["zed_target", "bob"]:
+    for id in sorted(id for (id,) in seats)[:2] if scope == "conversation" else ["zed_target", "bob"]:
         assert forget(id, where)["corpora"].keys() == {"dump"}
     if scope == "person":
         assert occurrences(home.root, ["zed_target"]) == []
@@ -151,8 +151,9 @@ def forgotten(made: Made, tmp_path_factory: pytest.TempPathFactory) -> tuple[War
 def test_a_person_is_nowhere_afterwards(made: Made, forgotten: tuple[Warehouse, Any, list[str]]) -> None:
     home, said, words = forgotten
     assert len(words) > 20
-    assert occurrences(made.home.root, words[:1])  # a search that finds nothing proves nothing
-    assert occurrences(home.root, [*words, *(json.dumps(text)[1:-1] for text in words)]) == []
+    # A search that finds nothing proves nothing.
+    assert any(words[0] in text for _, text in contents(made.home.lake))
+    assert occurrences(home.root, words) == []
     assert home.query("SELECT count(*) FROM utterances WHERE speaker = 'p3' OR addressee = 'p3'") == [(0,)]
     assert {path.suffix for path, _ in contents(home.root)} >= {".parquet", ".duckdb"}
     assert not (home.lake / "run=20200101T000000-000000").exists()
@@ -162,7 +163,9 @@ def test_a_person_is_nowhere_afterwards(made: Made, forgotten: tuple[Warehouse, 
     assert json.loads(parameters) == {"corpus": "tiny"}
 
 
-def test_what_was_derived_is_gone(forgotten: tuple[Warehouse, Any, list[str]]) -> None:
+def test_what_was_derived_is_gone_and_the_number_of_a_version_is_used_once(
+    made: Made, forgotten: tuple[Warehouse, Any, list[str]]
+) -> None:
     home, said, _ = forgotten
     assert said["evaluators"] == [{"evaluator": name, "version": 1} for name in ("rsrem", "ssrem")]
     assert not (home.models / "ssrem").exists() or not list((home.models / "ssrem").iterdir())
@@ -172,10 +175,6 @@ def test_what_was_derived_is_gone(forgotten: tuple[Warehouse, Any, list[str]]) -
     assert ("scores", PartitionKey(dataset="people", evaluator="length", version=1)) in published
     for table in ("rankings", "comparisons", "identification", "learning_curves"):
         assert home.query(f"SELECT count(*) FROM {table}") == [(0,)], table
-
-
-def test_a_number_of_a_version_is_used_once(made: Made, forgotten: tuple[Warehouse, Any, list[str]]) -> None:
-    home, *_ = forgotten
     assert home.query("SELECT count(*) FROM evaluators WHERE evaluator = 'ssrem'") == [(0,)]
     assert next_version(home, "ssrem") == 2
     assert next_version(made.home, "ssrem") == 2 and next_version(made.home, "bleu-2") == 1
@@ -199,35 +198,33 @@ def test_the_version_before_is_in_use_again(copy: Warehouse) -> None:
     assert versions(copy, "rsrem")[0]["why"].startswith("in use again")
 
 
-def test_nobody_of_that_name(home: Warehouse, write_dump: Dump) -> None:
+def test_nobody_of_that_name(home: Warehouse, made: Made) -> None:
     with pytest.raises(PrivacyError, match="no corpus has landed"):
         forget("nobody", str(home.root))
-    said = [
-        {"conversation_id": "c", "speaker": who, "text": f"said {n}"} for n, who in enumerate(("Zoë", "al"))
-    ]
-    land(write_dump(said), str(home.root))
-    with pytest.raises(PrivacyError, match="did you mean 'Zoë'"):
-        forget("Zoe", str(home.root))
+    with pytest.raises(PrivacyError, match="did you mean 'p3'"):
+        forget("P3", str(made.home.root))
 
 
-def test_the_only_person_takes_the_corpus_with_them(home: Warehouse, write_dump: Dump) -> None:
-    source = write_dump([{"conversation_id": "c", "speaker": "ann", "text": "anything at all"}])
-    land(source, str(home.root))
-    forget("ann", str(home.root))
-    assert home.query("SELECT count(*) FROM corpora") == [(0,)]
-    assert occurrences(home.root, ["anything at all"]) == []
-    with pytest.raises(DumpError, match="1 forgotten"):
-        land(source, str(home.root))
-
-
-def test_forgetting_in_one_corpus_leaves_the_others(home: Warehouse, write_dump: Dump) -> None:
+def test_one_corpus_leaves_the_others_alone_and_goes_with_its_only_person(
+    home: Warehouse, write_dump: Dump
+) -> None:
     for name in ("one", "two"):
         said = [{"conversation_id": "c", "speaker": who, "text": f"{who}, {name}"} for who in ("ann", "bob")]
         land(write_dump(said, name), str(home.root))
     forget("ann", str(home.root), ["one"])
-    land(write_dump([{"conversation_id": "d", "speaker": "ann", "text": "back"}], "three"), str(home.root))
+    alone = write_dump([{"conversation_id": "d", "speaker": "ann", "text": "anything at all"}], "three")
+    land(alone, str(home.root))
     left = [("one", "bob"), ("three", "ann"), ("two", "ann"), ("two", "bob")]
     assert home.query("SELECT corpus, speaker FROM utterances ORDER BY ALL") == left
+    forget("ann", str(home.root))
+    assert home.query("SELECT corpus, speaker FROM utterances ORDER BY ALL") == [
+        ("one", "bob"),
+        ("two", "bob"),
+    ]
+    assert home.query("SELECT corpus FROM corpora ORDER BY ALL") == [("one",), ("two",)]
+    assert occurrences(home.root, ["anything at all"]) == []
+    with pytest.raises(DumpError, match="1 forgotten"):
+        land(alone, str(home.root))
 
 
 def test_a_pseudonym_is_found_by_the_key(
@@ -271,15 +268,16 @@ forget("zed_target", sys.argv[2])
 """
 
 
-@pytest.mark.parametrize("kills", [(0, 2), pytest.param((1,), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [(1,), pytest.param((0, 2), marks=pytest.mark.slow)])
 def test_a_killed_run_is_completed_by_another(
     home: Warehouse, write_dump: Dump, kills: tuple[int, ...]
 ) -> None:
     for seed, corpus in enumerate(("one", "two")):
-        rows = [row for row in talk(seed, 12) if isinstance(row, dict)]
+        rows = [row for row in talk(seed) if isinstance(row, dict)]
         land(write_dump(rows, corpus), str(home.root), max_quarantine=1.0)
-        build(corpus, str(home.root), TableSettings(seed=seed, context_turns=3, similarity="none"))
-    store_vectors(home)
+    build(corpus, str(home.root), TableSettings(context_turns=3, similarity="none"))
+    home.vectors.mkdir()
+    (home.vectors / "text").write_text("zed_target")
     before = home.query("SELECT corpus, count(*) FROM utterances GROUP BY ALL ORDER BY ALL")
     for publishes in kills:
         done = run_python(KILLED, publishes, home.root)

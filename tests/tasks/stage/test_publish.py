@@ -19,7 +19,7 @@ from ssrem.errors import HomeError
 from ssrem.schemas import TABLES
 from ssrem.tasks.stage.stage import Output, Recipe, already_done, run_stage
 from ssrem.tasks.warehouse.home import Warehouse
-from ssrem.tasks.warehouse.prune import KEPT_RUNS, health, prune
+from ssrem.tasks.warehouse.prune import health
 from support.stages import CORPUS, publish, run_python, staging, start_python
 
 SNAPSHOT = """SELECT (SELECT bytes FROM corpora), (SELECT conversations FROM corpora), count(*),
@@ -30,11 +30,11 @@ def snapshot(home: Warehouse) -> Any:
     return home.query(SNAPSHOT)[0]
 
 
-def test_readers_see_whole_snapshots_only_and_little_stays(home: Warehouse) -> None:
+def test_readers_see_whole_snapshots_only(home: Warehouse) -> None:
     publish(home.root, 0, 3)
     code = (
         "import sys; from support.stages import publish\n"
-        "for n in range(1, 8): publish(sys.argv[1], n, n % 4 + 1)"
+        "for n in range(1, 6): publish(sys.argv[1], n, n % 4 + 1)"
     )
     seen = []
     with start_python(code, home.root) as writer:
@@ -51,12 +51,8 @@ def test_readers_see_whole_snapshots_only_and_little_stays(home: Warehouse) -> N
         assert rows == (number % 4 + 1 if number else 3)
     numbers = [row[0] for row in seen]
     assert numbers == sorted(numbers)
-    assert numbers[-1] == 7
-    assert len(set(numbers)) > 3
-    prune(home, keep_seconds=0)
-    runs_left = {folder.name.split(".")[0] for folder in home.lake.glob("run=*")}
-    assert len(runs_left - {partition.folder for partition in home.partitions()}) <= KEPT_RUNS
-    assert home.catalog.stat().st_size < 2_000_000
+    assert numbers[-1] == 5
+    assert len(set(numbers)) > 2
 
 
 def test_a_client_that_holds_the_catalog_does_not_undo_a_publish(home: Warehouse) -> None:
@@ -73,18 +69,15 @@ def test_a_client_that_holds_the_catalog_does_not_undo_a_publish(home: Warehouse
 
 KILLS = {
     "while building": "Stage.publish = kill",
-    "while writing": "Stage._write = kill",
     "before the run folder is named": "stage_module.move_into_place = kill",
     "between the run folder and the catalog": "Warehouse.write_catalog = kill",
-    "while the catalog is written": "catalog_module.create_views = kill",
     "before the catalog is replaced": "files_module.sync_path = lambda path: 'catalog' in path.name and kill()",
 }
 
 
 KILLED = """
-import os, signal, sys
-import ssrem.tasks.warehouse.catalog as catalog_module, ssrem.tasks.stage.stage as stage_module
-import ssrem.tasks.warehouse.files as files_module
+import os, pandas, pyarrow.compute, signal, sys  # which DuckDB imports, else in each child
+import ssrem.tasks.stage.stage as stage_module, ssrem.tasks.warehouse.files as files_module
 from support.stages import publish
 from ssrem.tasks.stage.stage import Stage
 from ssrem.tasks.warehouse.home import Warehouse
@@ -100,7 +93,7 @@ for root, point in zip(sys.argv[1::2], sys.argv[2::2]):
         publish(root, 2)
         os._exit(0)
 """
-IN_A_NEW_HOME = ("while building", "between the run folder and the catalog", "before the catalog is replaced")
+IN_A_NEW_HOME = ("while building", "before the catalog is replaced")
 CASES = [*itertools.product(KILLS, (False,)), *itertools.product(IN_A_NEW_HOME, (True,))]
 Home = tuple[Warehouse, object]
 

@@ -8,16 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ssrem.samples import Candidates
 from ssrem.schemas import LANDED, TABLES
-from ssrem.settings import TableSettings
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.ingest import land
+from ssrem.tasks.stage.stage import Stage
 from ssrem.tasks.tables import build
 from ssrem.tasks.warehouse.catalog import PartitionKey
 from ssrem.tasks.warehouse.home import Warehouse
 
-SETTINGS = TableSettings(encoder="glove-6b-50d")
 SPEAKER_TABLES = ("turns", "responses", "sc", "sp", "ss", "rand", "candidates", "set_similarity")
 NOT_CONTENT = {"corpora": ("landed_at", "source")}
 
@@ -39,7 +40,7 @@ def dump(folder: Path, name: str, people: str) -> Path:
 
 def add(home: Warehouse, path: Path) -> None:
     corpus, _ = land(str(path), str(home.root))
-    build(corpus, str(home.root), SETTINGS)
+    build(corpus, str(home.root))
 
 
 def content(home: Warehouse) -> dict[str, Any]:
@@ -61,7 +62,8 @@ def files(home: Warehouse, corpus: str) -> dict[str, bytes]:
     }
 
 
-def test_a_second_corpus(tmp_path: Path) -> None:
+def test_a_second_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Stage, "gate", lambda stage: None)
     first, second = dump(tmp_path, "first", "abcdef"), dump(tmp_path, "second", "defghi")
     grown, rebuilt = Warehouse.at(tmp_path / "grown"), Warehouse.at(tmp_path / "rebuilt")
     add(grown, first)

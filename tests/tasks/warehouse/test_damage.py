@@ -107,7 +107,7 @@ def test_the_command_that_status_names_makes_the_table_anew(copy: Warehouse, mad
     assert after[table] == before[table] != ""
 
 
-@pytest.mark.parametrize("table", ["runs", "check_results", "evaluators", "learning_curves"])
+@pytest.mark.parametrize("table", ["runs", "evaluators"])
 def test_what_no_command_makes_again_is_to_be_restored(copy: Warehouse, table: str) -> None:
     path = file_of(copy, table)
     kept = path.read_bytes()
@@ -181,17 +181,8 @@ def _pipe(catalog: Path) -> None:
     os.mkfifo(catalog)
 
 
-def _folder(catalog: Path) -> None:
-    catalog.unlink()
-    catalog.mkdir()
-
-
 LOST: dict[str, tuple[Callable[[Path], object], str]] = {
     "missing": (Path.unlink, r"catalog\.duckdb is missing, .* backup copy"),
-    "not a database": (
-        lambda catalog: catalog.write_bytes(b"garbage\n" * 1000),
-        r"catalog\.duckdb cannot be read",
-    ),
     "empty": (lambda catalog: catalog.write_bytes(b""), r"catalog\.duckdb cannot be read"),
     "cut short": (
         lambda catalog: os.truncate(catalog, catalog.stat().st_size - 200_000),
@@ -200,7 +191,6 @@ LOST: dict[str, tuple[Callable[[Path], object], str]] = {
     "no layout": (_no_layout, r"catalog\.duckdb cannot be read"),
     "another layout": (_another_layout, f"layout 1-a246dc5f, this version reads {LAYOUT}"),
     "a pipe": (_pipe, r"catalog\.duckdb is not a regular file"),
-    "a folder": (_folder, r"catalog\.duckdb is not a regular file"),
 }
 
 
@@ -259,23 +249,21 @@ def test_a_new_home_is_for_its_owner_alone(home: Warehouse) -> None:
         os.umask(before)
     assert stat.S_IMODE(home.root.stat().st_mode) == 0o700
     home.root.chmod(0o750)
-    publish(home.root, 2)
+    with home.lock("train"):
+        pass
     assert stat.S_IMODE(home.root.stat().st_mode) == 0o750, "the owner has opened it to others"
 
 
-@pytest.mark.parametrize("how", ["moved", "copied"])
-def test_a_home_works_at_another_place(home: Warehouse, tmp_path: Path, how: str) -> None:
+def test_a_home_works_at_another_place(home: Warehouse, tmp_path: Path) -> None:
     publish(home.root, 1)
     place = tmp_path / "new place" / "it's home"
     place.parent.mkdir()
-    shutil.copytree(home.root, place)
-    if how == "moved":
-        shutil.rmtree(home.root)
+    home.root.rename(place)
     there = Warehouse.at(place)
     assert there.query("SELECT bytes, conversations FROM corpora") == [(1, 3)]
     assert health(there, deep=True) == []
     assert called("home", "prune", "--home", str(place)).returncode == 0  # any command that takes the lock
-    publish(home.root, 5)
+    publish(home.root, 5)  # a new one at the old place
     with duckdb.connect(str(there.catalog), read_only=True) as client:
         assert client.execute("SELECT bytes FROM corpora").fetchall() == [(1,)]
     publish(there.root, 2)

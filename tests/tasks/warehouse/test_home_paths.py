@@ -10,11 +10,10 @@ import pytest
 from ssrem.cli.main import main
 
 
-@pytest.mark.parametrize("name", ["a b#c'd%41", 'ä"b$c;d{e,f}'])
-def test_a_path_that_works(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_path_that_works(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dump = tmp_path / "dump.jsonl"
     dump.write_text('{"conversation_id": "c", "speaker": "p", "text": "hi"}\n')
-    home = str(tmp_path / name)
+    home = str(tmp_path / """ä b#c'd%41"e$f;g{h,i}""")
     assert main(["ingest", str(dump), "--home", home, "--speakers", "person"]) == 0
     capsys.readouterr()
     assert main(["sql", "SELECT text FROM utterances", "--home", home, "--csv"]) == 0

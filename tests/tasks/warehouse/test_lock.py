@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -19,15 +18,7 @@ from ssrem.tasks.ingest import land
 from ssrem.tasks.stage.stage import Stage
 from ssrem.tasks.warehouse import home as home_module
 from ssrem.tasks.warehouse.home import VARIABLE, Warehouse
-from support.stages import held, start_python
-
-LAND = """
-import sys
-from ssrem.tasks.ingest import land
-from ssrem.tasks.stage.stage import Stage
-Stage.gate = lambda stage: None
-print(*land(sys.argv[1], sys.argv[2]))
-"""
+from support.stages import held
 
 
 def landed_at_once(home: Warehouse, dumps: list[str], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
@@ -61,22 +52,22 @@ ROWS = [
 
 
 def test_a_writer_waits_for_the_holder_and_says_so_once(
-    home: Warehouse, write_dump: Callable[..., str]
+    home: Warehouse, write_dump: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dump = write_dump(ROWS)
-    patient = {VARIABLE: "1h"}
-    with (
-        held(home) as other,
-        start_python(LAND, dump, home.root, stderr=subprocess.PIPE, environment=patient) as second,
-    ):
-        assert second.stderr is not None and other.stdin is not None
-        said = second.stderr.readline()
-        assert f"waiting for process {other.pid} on " in said and "(train since " in said
-        other.stdin.write("\n")
-        other.stdin.flush()
-        out, more = second.communicate(timeout=60)
-    assert (second.returncode, out.splitlines()[-1]) == (0, "dump True"), more
-    assert "waiting" not in more
+    said: list[str] = []
+    monkeypatch.setenv(VARIABLE, "1h")
+    with held(home) as other:
+
+        def say(line: str) -> None:
+            assert other.stdin is not None
+            said.append(line)
+            other.stdin.write("\n")
+            other.stdin.flush()
+
+        monkeypatch.setattr(home_module, "say", say)
+        assert land(write_dump(ROWS), str(home.root)) == ("dump", True)
+    (line,) = said
+    assert f"waiting for process {other.pid} on " in line and "(train since " in line
 
 
 def test_the_same_dump_lands_once_from_writers_at_the_same_time(

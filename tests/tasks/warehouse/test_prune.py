@@ -27,6 +27,14 @@ def age(home: Warehouse, seconds: float) -> None:
         os.utime(folder, (then, then))
 
 
+def older(home: Warehouse, number: int) -> list[str]:
+    """Make that many run folders that no snapshot uses, oldest first."""
+    names = [f"run=20000101T0000{i:02}-abcdef" for i in range(number)]
+    for name in names:
+        (home.lake / name).mkdir()
+    return names
+
+
 def used(home: Warehouse) -> set[str]:
     return {partition.folder for partition in home.partitions()}
 
@@ -34,7 +42,7 @@ def used(home: Warehouse) -> set[str]:
 def test_a_run_folder_stays_for_readers_of_older_snapshots(home: Warehouse) -> None:
     runs = [publish(home, 0)]
     with home.reader() as reader:
-        runs += [publish(home, n) for n in range(1, KEPT_RUNS + 2)]
+        runs = [*older(home, KEPT_RUNS), *runs, publish(home, 1)]
         assert set(runs) <= folders(home)
         assert reader.execute("SELECT bytes FROM corpora").fetchone() == (0,)
     age(home, KEPT_SECONDS)
@@ -55,9 +63,7 @@ def test_a_folder_counts_from_the_publish_that_replaced_it(home: Warehouse) -> N
 
 def test_the_newest_stay_and_the_oldest_go(home: Warehouse) -> None:
     publish(home, 0)
-    names = [f"run=20000101T0000{i:02}-abcdef" for i in range(KEPT_RUNS + 3)]
-    for name in names:
-        (home.lake / name).mkdir()
+    names = older(home, KEPT_RUNS + 3)
     prune(home)
     assert set(names) <= folders(home), "they are young"
     age(home, KEPT_SECONDS)
@@ -69,19 +75,18 @@ def test_the_newest_stay_and_the_oldest_go(home: Warehouse) -> None:
 
 def test_a_clock_that_was_set_back_keeps_folders_longer(home: Warehouse) -> None:
     publish(home, 0)
-    lost = home.lake / "run=20000101T000000-abcdef"
-    lost.mkdir()
+    (lost,) = older(home, 1)
     age(home, -86400.0)
     prune(home, keep_runs=0)
-    assert lost.exists()
+    assert lost in folders(home)
     age(home, 86400.0 + KEPT_SECONDS)
     prune(home, keep_runs=0)
-    assert not lost.exists()
+    assert lost not in folders(home)
 
 
 def test_all_at_once_where_it_is_asked(home: Warehouse) -> None:
-    for number in range(3):
-        publish(home, number)
+    publish(home, 0)
+    publish(home, 1)
     pruned = prune(home, keep_runs=0, keep_seconds=0)
     assert folders(home) == used(home)
     assert pruned.bytes > 1000
