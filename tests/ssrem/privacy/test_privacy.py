@@ -31,14 +31,11 @@ def batch(*rows: dict[str, Any]) -> pa.RecordBatch:
 # The key
 
 
-def test_a_pseudonym_is_a_keyed_hash_by_kind() -> None:
+def test_a_pseudonym_is_a_keyed_hash_by_kind_and_the_key_is_not_shown() -> None:
     expected = hmac.new(SECRET.encode(), b"p\0ann", hashlib.sha256).hexdigest()[:16]
     assert KEY.pseudonym("ann") == f"p{expected}"
     assert KEY.pseudonym("ann", "c")[1:] != expected
     assert PseudonymKey(b"x" * 32).pseudonym("ann") != KEY.pseudonym("ann")
-
-
-def test_the_key_is_not_shown() -> None:
     assert SECRET not in repr(KEY)
     assert KEY.fingerprint not in SECRET
 
@@ -128,9 +125,8 @@ def test_what_identifies_is_masked() -> None:
         **dict.fromkeys(PHONES, PHONE),
         "tel:555-123-4567, or 555-123-4568.": f"tel:{PHONE}, or {PHONE}.",
     }
+    written |= {f"well, {text} then": f"well, {masked} then" for text, masked in written.items()}
     assert mask_texts([*written]) == [*written.values()]
-    within = [f"well, {text} then" for text in written]
-    assert mask_texts(within) == [f"well, {masked} then" for masked in written.values()]
 
 
 def test_what_does_not_identify_stays() -> None:
@@ -162,7 +158,7 @@ WORDS = st.one_of(
 
 
 @given(st.lists(st.lists(WORDS, max_size=8).map(", ".join), max_size=30))
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=4)
 def test_years_scores_times_and_prices_stay(texts: list[str]) -> None:
     assert mask_texts(texts) == texts
 
@@ -171,25 +167,25 @@ NAMES = st.from_regex(r"Qz[A-Za-z0-9_]{1,15}", fullmatch=True)
 AROUND = st.text(st.characters(codec="utf-8", exclude_characters="Q"), max_size=20)
 
 
-@given(st.lists(st.tuples(NAMES, AROUND, AROUND), min_size=1, max_size=10))
-@settings(deadline=None, max_examples=8)
-def test_addresses_and_handles_never_stay(named: list[tuple[str, str, str]]) -> None:
+ANY = st.lists(st.text() | st.text("@.+-0123456789 ()u/abc"), max_size=50)
+
+
+@given(st.lists(st.tuples(NAMES, AROUND, AROUND), min_size=1, max_size=10), ANY)
+@settings(max_examples=6)
+def test_addresses_and_handles_never_stay_and_masking_twice_is_masking_once(
+    named: list[tuple[str, str, str]], texts: list[str]
+) -> None:
     ways = ("{0}@host.com", "@{0}", "u/{0}")
-    texts = [f"{before} {way.format(name)} {after}" for name, before, after in named for way in ways]
-    assert not any("Qz" in masked for masked in mask_texts(texts))
-
-
-@given(st.lists(st.text() | st.text("@.+-0123456789 ()u/abc"), max_size=50))
-@settings(deadline=None, max_examples=8)
-def test_masking_twice_is_masking_once(texts: list[str]) -> None:
+    texts += [f"{before} {way.format(name)} {after}" for name, before, after in named for way in ways]
     once = mask_texts(texts)
+    assert not any("Qz" in masked for masked in once[-len(named) * len(ways) :])
     assert mask_texts(once) == once
 
 
 def test_time_is_linear_in_the_text() -> None:
     pieces = ("a", "1 ", "@", "a@", "+1", "0", "(", "u/", "555-", "x.com/", '"')
     started = time.perf_counter()
-    mask_texts([piece * 200_000 for piece in pieces])
+    mask_texts([piece * 100_000 for piece in pieces])
     assert time.perf_counter() - started < 20  # tenths of a second; quadratic would be hours
 
 
@@ -210,7 +206,7 @@ def test_known_ids_are_masked_where_they_are_words() -> None:
 
 
 @given(st.lists(st.text(min_size=1), max_size=5), st.lists(st.text(), max_size=5))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=20)
 def test_a_series_is_masked_as_its_texts_are(ids: list[str], texts: list[str]) -> None:
     texts += [f"{text} {id}!" for text in texts for id in ids]
     mentions = Mentions(ids)

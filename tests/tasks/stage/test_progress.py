@@ -13,7 +13,7 @@ from ssrem.tasks.stage.progress import lines_without_terminal, progress, staged
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr(module, "HEARTBEAT_SECONDS", 0.02)
 
 
 def test_a_stage_is_silent_unless_lines_are_wanted(capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,11 +41,11 @@ def test_it_says_again_and_again_what_is_done(capsys: pytest.CaptureFixture[str]
     with lines_without_terminal(), staged("train a"):
         with progress("training a", 8) as advance:
             advance(2)
-            time.sleep(0.4)
+            time.sleep(0.2)
             advance(1, 4)
-            time.sleep(0.4)
+            time.sleep(0.2)
         with progress("publishing"):
-            time.sleep(0.4)
+            time.sleep(0.2)
     _, *between, _ = capsys.readouterr().err.splitlines()
     kinds = {re.sub(r"\d+\.\d s", "…", line) for line in between}
     kinds.discard("ssrem: train a: … so far")  # a line that falls between the two steps
@@ -57,7 +57,7 @@ def test_it_says_again_and_again_what_is_done(capsys: pytest.CaptureFixture[str]
 def test_nothing_follows_work_that_has_failed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match="wrong"), lines_without_terminal(), staged("train a"):
         raise ValueError("wrong")
-    time.sleep(0.2)
+    time.sleep(0.1)
     assert capsys.readouterr().err == "ssrem: train a: started\n"
 
 
