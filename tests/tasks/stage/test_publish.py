@@ -42,7 +42,7 @@ def test_readers_see_whole_snapshots_only(home: Warehouse) -> None:
             seen.append(snapshot(home))
             with duckdb.connect(str(home.catalog), read_only=True) as client:
                 seen.append(client.execute(SNAPSHOT).fetchone())
-            time.sleep(0.1)
+            time.sleep(0.15)
     assert writer.returncode == 0
     seen.append(snapshot(home))
     for number, rows, found, low, high, runs in seen:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+from ssrem.encoders.words import WordAverage
 from ssrem.errors import SsremError
 from ssrem.settings import TableSettings
 from ssrem.tasks.stage.stage import Stage
 from ssrem.tasks.tables import build
 from ssrem.tasks.warehouse.home import Warehouse
-from support.small_home import Made
+from support.small_home import COMMON, Made
 
 FIGURES = "SELECT kind, mean, low, high, speakers, of_speakers, sets, pairs FROM set_similarity ORDER BY kind"
 
@@ -54,9 +56,14 @@ def test_none_measures_nothing_and_loads_no_encoder(copy: Warehouse) -> None:
 
 
 def test_an_encoder_that_learns_inside_the_stage_says_so(
-    copy: Warehouse, made: Made, capsys: pytest.CaptureFixture[str]
+    copy: Warehouse, made: Made, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    def learned(spec: str, *, train_texts: list[str], seed: int) -> WordAverage:
+        assert len(train_texts) > 300
+        return WordAverage(spec, list(COMMON), np.eye(len(COMMON)))
+
     assert "word2vec" not in made.said.stderr, "the default encoder learns nothing"
+    monkeypatch.setattr("ssrem.tasks.caches.load_encoder", learned)
     assert built(copy, encoder="word2vec")
     assert "ssrem: the encoder word2vec is trained first, on " in capsys.readouterr().err
 
