@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssrem.privacy.people import Traces, digest, speakers_of, without
+from ssrem.privacy.people import Traces, digest, without
 from ssrem.privacy.text import Mentions
 from ssrem.readers.rows import RAW_SCHEMA
 
@@ -84,18 +84,6 @@ def test_the_stream_without_them() -> None:
     assert theirs["conversation_id"] == other["conversation_id"] != "ann_1+bob"
     assert third["text"] == "ann_1 again"  # what others wrote is theirs
     assert (named["raw"], unnamed["raw"]) == (b"", b'{"speaker": "bob"')
-
-
-def test_a_seat_is_known_by_its_conversation() -> None:
-    rows = batch(
-        {"conversation_id": "c", "speaker": "A", "text": "hi"},
-        {"conversation_id": "d", "speaker": "A", "text": "ho"},
-    )
-    listed = {"c/A"}
-    assert speakers_of([rows], seats=True) == {"A", "c/A", "d/A"}
-    assert speakers_of([rows]) == {"A"}
-    (out,) = without([rows], Traces(listed))
-    assert out.column("text").to_pylist() == [None, "ho"]
 
 
 JSON = st.recursive(

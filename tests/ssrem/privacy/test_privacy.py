@@ -16,16 +16,11 @@ from hypothesis import strategies as st
 
 from ssrem.errors import PrivacyError
 from ssrem.privacy.key import PseudonymKey, load_key
-from ssrem.privacy.people import pseudonymised, ratings_alone, speakers_of
+from ssrem.privacy.people import ratings_alone
 from ssrem.privacy.text import EMAIL, PHONE, USER, Mentions, mask_texts
-from ssrem.readers.rows import RAW_SCHEMA
 
 SECRET = "0123456789abcdef" * 4
 KEY = PseudonymKey(SECRET.encode())
-
-
-def batch(*rows: dict[str, Any]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([{"record": "message", "line": 1, **row} for row in rows], RAW_SCHEMA)
 
 
 # The key
@@ -214,30 +209,7 @@ def test_a_series_is_masked_as_its_texts_are(ids: list[str], texts: list[str]) -
     assert masked == [mentions.mask(text) for text in texts]
 
 
-# The stream
-
-
-def test_ids_still_join_and_nothing_else_stays() -> None:
-    mine, ratings = {"conversation_id": "c-ann"}, '"ratings":{"fun":%d}}'
-    answer = {"utterance_id": "bob-1", "speaker": "bob_1", "addressee": "ann", "reply_to": "ann-1"}
-    rows = batch(
-        {**mine, "record": "conversation", "metadata": f'{{"by":"ann",{ratings % 4}'},
-        {**mine, "utterance_id": "ann-1", "speaker": "ann", "text": "hi bob_1"},
-        {**mine, **answer, "text": "mail ann@x.org", "metadata": f'{{"ip":"1.2.3.4",{ratings % 1}'},
-        {"problem": "broken_json", "raw": b'{"speaker": "ann"'},
-        {"speaker": " ", "text": ""},
-    )
-    (out,) = pseudonymised([rows], KEY, speakers_of([rows]))
-    described, first, second, broken, blank = out.to_pylist()
-    assert out.schema == RAW_SCHEMA
-    assert json.loads(described["metadata"]) == {"ratings": {"fun": 4}}
-    assert (first["text"], second["text"]) == (f"hi {USER}", f"mail {EMAIL}")
-    assert first["speaker"] == second["addressee"] == KEY.pseudonym("ann")
-    assert first["utterance_id"] == second["reply_to"]
-    assert described["conversation_id"] == first["conversation_id"] == second["conversation_id"]
-    assert second["metadata"] is None
-    assert (broken["problem"], broken["raw"]) == ("broken_json", b"")
-    assert (blank["speaker"], blank["text"], blank["raw"]) == (" ", "", None)
+# Ratings
 
 
 @pytest.mark.parametrize(
