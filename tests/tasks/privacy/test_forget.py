@@ -212,7 +212,10 @@ def test_one_corpus_leaves_the_others_alone_and_goes_with_its_only_person(
         said = [{"conversation_id": "c", "speaker": who, "text": f"{who}, {name}"} for who in ("ann", "bob")]
         land(write_dump(said, name), str(home.root))
     forget("ann", str(home.root), ["one"])
-    alone = write_dump([{"conversation_id": "d", "speaker": "ann", "text": "anything at all"}], "three")
+    hers = [{"conversation_id": "d", "speaker": "ann", "text": "anything at all"}]
+    with pytest.raises(DumpError, match="1 forgotten"):
+        land(write_dump(hers, "one"), str(home.root), replace=True)
+    alone = write_dump(hers, "three")
     land(alone, str(home.root))
     left = [("one", "bob"), ("three", "ann"), ("two", "ann"), ("two", "bob")]
     assert home.query("SELECT corpus, speaker FROM utterances ORDER BY ALL") == left

@@ -50,6 +50,7 @@ def rows() -> list[Any]:
                 "text": f"{text}, in {1990 + number}",
                 "address": OTHERS[1],
                 "meta": {"ip": OTHERS[2], "friends": [zoe, yan]},
+                "ratings": {"fun": 1},
             }
             for i, text in enumerate(texts)
         ]
@@ -90,6 +91,7 @@ def test_what_is_needed_is_still_there_and_the_same_content_another_way_is_told(
     land(source, home, pseudonymise=True, max_quarantine=1.0)
     counts = "SELECT messages_read, utterances, quarantined, speakers FROM corpora"
     assert home.query(counts) == [(35, 31, 4, 5)]
+    assert home.query("SELECT count(metadata) FROM utterances") == [(0,)]
     people = {(KEY.pseudonym(name),) for name in PEOPLE}
     assert {*home.query("SELECT speaker FROM utterances")} == {*people, (KEY.pseudonym("planted_u"),)}
     assert {*home.query("SELECT addressee FROM utterances WHERE addressee IS NOT NULL")} == people

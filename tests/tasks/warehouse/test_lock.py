@@ -51,7 +51,7 @@ ROWS = [
 ]
 
 
-def test_a_writer_waits_for_the_holder_and_says_so_once(
+def test_a_writer_waits_for_the_holder_and_says_for_whom(
     home: Warehouse, write_dump: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
