@@ -14,7 +14,7 @@ import torch
 from ssrem.encoders.words import WordAverage
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import load_evaluator
-from ssrem.samples import TEST, Candidates, Labels, Progress, Rows, Sample
+from ssrem.samples import Candidates, Labels, Progress, Rows, Sample
 
 
 class KilledError(Exception):
@@ -66,12 +66,10 @@ def another_encoder(folder: Path, manifest: dict[str, Any]) -> None:
 
 DAMAGES: dict[str, Damage] = {
     "weights": weights_with_another_byte,
-    "bounds": manifest_with("bounds", "g", "high", value=3.0),
-    "tuned": manifest_with("tuned", value=720),
+    "bounds": manifest_with("bounds", "f", "high", value=3.0),
     "encoder": another_encoder,
-    "foreign": manifest_with("format", value="theirs"),
 }
-"""Damages that no saved evaluator with f, g and an encoder of its own may be loaded with."""
+"""Damages that no saved evaluator with f and an encoder of its own may be loaded with."""
 
 
 def saved_and_loaded(evaluator: Any, folder: Path, samples: Sequence[Sample]) -> Any:
@@ -93,20 +91,6 @@ def check_damage_is_refused(evaluator: Any, folder: Path, damage: Damage) -> Non
     with pytest.raises(EvaluatorError) as error:
         type(evaluator).load(folder)
     assert str(folder) in str(error.value) and "\n" not in str(error.value)
-
-
-def check_candidates_score_as_samples(evaluator: Any, candidates: Candidates, column: int = 0) -> None:
-    """f of the candidates is f of the same texts as samples of two turns; column: of the random negatives."""
-    rows, texts = candidates.rows(TEST), candidates.texts
-    true = candidates.response[rows]
-    by_kind = evaluator.score_candidates(candidates)
-    rand = candidates.negatives["Rand"][rows, column]
-    for kind, at, wanted in (("GT", 0, true), ("Rand", column, rand), ("Context", 0, true - 1)):
-        samples = [
-            Sample((texts[row - 2], texts[row - 1]), texts[other])
-            for row, other in zip(true, wanted, strict=True)
-        ]
-        assert np.abs(evaluator.compute(samples).f - by_kind[kind][:, at]).max() < 1e-5
 
 
 def check_seeded_whatever_the_threads(made: Callable[[int], Any], candidates: Candidates) -> None:
@@ -146,25 +130,6 @@ def check_scores_stand_alone(
     for scores in others:
         assert np.abs(scores - together.score).max() < 1e-5
     assert np.ptp(together.score) > 0.1
-
-
-def check_before_training(evaluator: Any, candidates: Candidates, samples: Sequence[Sample]) -> None:
-    """An evaluator that has learned nothing says so, whatever it is used for."""
-    for use in (
-        lambda: evaluator.score(samples),
-        lambda: evaluator.signature,
-        lambda: evaluator.score_candidates(candidates),
-        lambda: evaluator.save(Path("nowhere")),
-    ):
-        with pytest.raises(EvaluatorError, match="not trained"):
-            use()
-
-
-def check_settings_are_refused(settings: Any, messages: Mapping[tuple[str, Any], str]) -> None:
-    """messages: setting and value → part of the error."""
-    for (setting, value), message in messages.items():
-        with pytest.raises(EvaluatorError, match=message):
-            settings(**{setting: value})
 
 
 def changed(settings: Any, **values: Any) -> Any:

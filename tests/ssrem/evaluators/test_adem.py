@@ -32,7 +32,7 @@ from ssrem.evaluators.adem_training import (
     over_sampled,
 )
 from ssrem.files import write_tensors
-from ssrem.samples import TEST, VALID, Candidates, Rows, Sample
+from ssrem.samples import VALID, Candidates, Rows, Sample
 from support import trained
 from support.topical import topical_candidates, topical_encoder, topical_samples
 
@@ -125,10 +125,10 @@ def test_word_drop_hides_the_decoders_input(monkeypatch: pytest.MonkeyPatch) -> 
     assert loss(0.0, 0) != pytest.approx(loss(0.0, 1), abs=1e-6)
     assert loss(1.0, 0) == loss(1.0, 1)  # nothing is shown
     spy.reset_mock()
-    for seed in range(80):
+    for seed in range(40):
         net(batch, classes, torch.Generator().manual_seed(seed), 0.25)
     shares = [float(call.args[1].float().mean()) for call in spy.call_args_list]
-    assert np.mean(shares) == pytest.approx(0.25, abs=0.03)
+    assert np.mean(shares) == pytest.approx(0.25, abs=0.05)
     vectors = torch.arange(12.0).reshape(1, 4, 3)
     shown = hide(vectors, torch.tensor([[False, True, False, False]]), torch.full((3,), -1.0))
     assert shown[0, 1].tolist() == [-1] * 3 and torch.equal(shown[0, [0, 2, 3]], vectors[0, [0, 2, 3]])
@@ -214,19 +214,19 @@ def test_pretraining_lowers_the_loss(fitted: Adem) -> None:
 
 
 def test_stops_early_but_not_before_the_kl_divergence_has_its_weight() -> None:
-    calls: list[tuple[int, int]] = []
     # Words drawn at random: nothing is to be learned, and a high rate soon overfits.
     candidates, generator = candidates_of(60), np.random.default_rng(3)
     texts = [f"x{a} x{b}" for a, b in generator.integers(0, 4, (len(candidates.texts), 2))]
-    config, lengths = trained.changed(CONFIG, epochs=30, learning_rate=0.05, patience=2), {}
-    for anneal in (0, 3 * 10):
+    config = trained.changed(CONFIG, epochs=30, learning_rate=0.05, patience=2, max_valid=5)
+    lengths = {}
+    for anneal in (0, 3 * 5):
         evaluator = AdemUnref(trained.changed(config, anneal_steps=anneal), topical_encoder(TOPICS))
-        training = evaluator.fit(replace(candidates, texts=texts), progress=lambda *at: calls.append(at))
+        training = evaluator.fit(replace(candidates, texts=texts))
         lengths[anneal] = len(training.history)
         annealed = sum(epoch["kl_weight"] < 1 for epoch in training.history)
-        assert len(training.history) == min(30, max(training.best_epoch, annealed) + 2) < 30
-        assert calls[-1] == (90, 90)
-    assert lengths[30] >= 11
+        assert lengths[anneal] == max(training.best_epoch, annealed) + 2 < 30
+        assert training.notes[0] == "validation takes 5 of 6 responses, drawn once (max_valid)"
+    assert lengths[15] >= 6
 
 
 # --- projection and constants
@@ -343,45 +343,24 @@ def test_what_is_cut_is_said(fitted: Adem) -> None:
     assert truncated(of(AdemUnref, fitted), more) == [True, False, True, False, False]
 
 
-@pytest.mark.parametrize("kind", FAMILY)
 def test_scores_do_not_depend_on_batch_order_or_threads(
-    fitted: Adem, kind: type[Adem], monkeypatch: pytest.MonkeyPatch
+    fitted: Adem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Lengths from 0 to 6 words and 0 to 5 turns, so that batches are padded.
     mixed = [
         replace(sample, response=sample.response + " b1" * (n % 6), context=sample.context * (n % 4))
         for n, sample in enumerate(SAMPLES)
     ]
-    evaluator = of(kind, fitted)
     limits = {"adem_space._TURNS": 3, "adem_space._DIALOGUES": 5, "adem._CHUNK": 7}
-    trained.check_scores_stand_alone(evaluator, mixed, limits, monkeypatch)
-    assert evaluator.net is not None and all(p.grad is None for p in evaluator.net.parameters())
-
-
-def test_score_equals_score_candidates(fitted: Adem) -> None:
-    candidates = candidates_of()
-    for kind in (Adem, AdemUnref):
-        evaluator = of(kind, fitted)
-        present = candidates.negatives["Rand"][candidates.rows(TEST)] >= 0
-        scored = np.isfinite(evaluator.score_candidates(candidates)["Rand"])
-        assert np.array_equal(scored, present) and not present.all()
-        trained.check_candidates_score_as_samples(evaluator, candidates)
-        parts = evaluator.compute(SAMPLES)
-        assert evaluator.f_unit(parts.f) == pytest.approx(parts.f_unit, abs=1e-9)
+    trained.check_scores_stand_alone(fitted, mixed, limits, monkeypatch)
+    assert fitted.net is not None and all(p.grad is None for p in fitted.net.parameters())
 
 
 def test_seeded_and_whatever_the_threads() -> None:
-    candidates, config = candidates_of(80), trained.changed(CONFIG, epochs=2)
-    trained.check_seeded_whatever_the_threads(
-        lambda seed: AdemUnref(trained.changed(config, seed=seed), topical_encoder(TOPICS)), candidates
-    )
-    limited = AdemUnref(trained.changed(config, max_train=20, max_valid=5), topical_encoder(TOPICS))
-    training = limited.fit(candidates)
-    assert training.rows == {"train": 64, "valid": 5, "train_an_epoch": 20}
-    assert training.notes[:2] == (
-        "validation takes 5 of 8 responses, drawn once (max_valid)",
-        "an epoch takes 20 of 64 stretches of conversation, the next one goes on from there (max_train)",
-    )
+    def made(seed: int) -> AdemUnref:
+        return AdemUnref(trained.changed(CONFIG, epochs=1, seed=seed), topical_encoder(TOPICS))
+
+    trained.check_seeded_whatever_the_threads(made, candidates_of(60))
 
 
 # --- an encoder off the shelf
@@ -499,7 +478,7 @@ def judged() -> list[tuple[Sample, float]]:
 JUDGED = trained.one_set(judged(), (0, 10))
 
 
-@pytest.mark.parametrize("kind", FAMILY)
+@pytest.mark.parametrize("kind", [Adem, AdemRef])
 def test_fine_tuned_follows_human_scores(fitted: Adem, kind: type[Adem]) -> None:
     annotated, evaluator = judged(), of(kind, fitted)
     tuned = evaluator.tuned_on(JUDGED)
@@ -552,23 +531,21 @@ def test_human_scores_that_cannot_be_learned_from(fitted: Adem) -> None:
 # --- kept and loaded
 
 
-@pytest.mark.parametrize("kind", FAMILY)
-def test_saved_and_loaded(fitted: Adem, tmp_path: Path, kind: type[Adem]) -> None:
-    untuned = of(kind, fitted, tune_epochs=2)
+def test_saved_and_loaded_unless_changed(fitted: Adem, tmp_path: Path) -> None:
+    untuned = of(AdemUnref, fitted, tune_epochs=2)
     tuned = untuned.tuned_on(JUDGED)
-    other = Adem if kind is not Adem else AdemRef
     for evaluator in (tuned, untuned):
         loaded = trained.saved_and_loaded(evaluator, tmp_path, SAMPLES)
         assert loaded.settings == evaluator.settings
         files = {path.name for path in tmp_path.iterdir()}
         assert files == {"weights.safetensors", "evaluator.json", "encoder"}
         assert (loaded.training is None) == (evaluator is untuned)
-        with pytest.raises(EvaluatorError, match=f"expected {other.name}"):
-            other.load(tmp_path)
     # What is loaded learns the same, whatever the order of the scores, and stays as it was.
     again = loaded.tuned_on(trained.one_set(judged()[::-1], (0, 10)))
     assert again.signature == tuned.signature != tuned.tuned_on(JUDGED).signature
     assert loaded.signature == untuned.signature
+    for damage in (constants_of_three, trained.manifest_with("config", "utterance", value=4)):
+        trained.check_damage_is_refused(fitted, tmp_path / "damaged", damage)
 
 
 def constants_of_three(folder: Path, manifest: dict[str, Any]) -> None:
@@ -577,32 +554,8 @@ def constants_of_three(folder: Path, manifest: dict[str, Any]) -> None:
     manifest["sha256"][weights.name] = digest
 
 
-ADEM_DAMAGES = {
-    "units": trained.manifest_with("config", "utterance", value=4),
-    "pretrained": trained.manifest_with("config", "pretrained", value="encoder"),
-    "constants": constants_of_three,
-}
-
-
-@pytest.mark.parametrize("damage", ADEM_DAMAGES.values(), ids=ADEM_DAMAGES.keys())
-def test_changed_or_foreign_folders_are_refused(fitted: Adem, tmp_path: Path, damage: trained.Damage) -> None:
-    trained.check_damage_is_refused(fitted, tmp_path, damage)
-
-
-def test_before_training_and_bad_settings() -> None:
+def test_candidates_that_cannot_be_learned_from() -> None:
     evaluator, candidates = Adem(CONFIG, topical_encoder(TOPICS)), candidates_of(60)
-    trained.check_before_training(evaluator, candidates, SAMPLES)
-    values = {
-        "pretrained": "bert",
-        "word_drop": 1,
-        "components": 0,
-        "gamma": -1,
-        "held_out": 0,
-        "latent": "big",
-    }
-    refused = {(name, value): f"{name}: .*not '?{value}" for name, value in values.items()}
-    trained.check_settings_are_refused(AdemSettings, {("lr", 1): "no setting lr", **refused})
-    assert AdemSettings(gamma=0, word_drop=0, anneal_steps=0).gamma == 0
     for split, word in ((0, "validation"), (1, "training")):
         with pytest.raises(EvaluatorError, match=f"no response of the {word} split"):
             evaluator.fit(replace(candidates, split=np.full(60, split, dtype=np.uint8)))
@@ -617,14 +570,15 @@ def test_before_training_and_bad_settings() -> None:
 
 
 def test_over_the_tokens_of_a_table(tmp_path: Path) -> None:
-    turns = ["unbelievable", "believable", "unbelievable believable"] * 20
-    response = np.arange(1, 60)
+    turns = ["unbelievable", "believable", "unbelievable believable"] * 8
+    response = np.arange(1, 24)
     candidates = Candidates(turns, response, response - 1, response, {}, (response % 3 == 0).astype(np.uint8))
     adem = Adem(
-        trained.changed(CONFIG, turn_words=20, epochs=1, max_train=40, components=4),
+        trained.changed(CONFIG, turn_words=20, epochs=1, max_train=10, components=4),
         load_encoder("wordllama"),
     )
-    adem.fit(candidates)
+    training = adem.fit(candidates)
+    assert training.rows["train_an_epoch"] == 10 and "an epoch takes 10 of 1" in training.notes[0]
     assert "|tokens:20|" in adem.signature
     assert len(set(adem.score([Sample(("hi",), text, "ok") for text in turns[:3]]))) == 3
     adem.save(tmp_path / "adem")

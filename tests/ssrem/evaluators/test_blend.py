@@ -20,17 +20,14 @@ from ssrem.evaluators.base import Evaluator, EvaluatorSettings, Scores
 from ssrem.evaluators.baselines import Length
 from ssrem.evaluators.blend import (
     Blend,
-    BlendBaseSettings,
     BlendFast,
     BlendFastSettings,
     BlendRef,
     BlendSettings,
-    LmSumSettings,
     Part,
 )
 from ssrem.evaluators.blend_learning import _groups, ridge, scales
 from ssrem.evaluators.metric import Metric, MetricScores
-from ssrem.files import write_tensors
 from ssrem.samples import TEST, VALID, Candidates, Labelled, Labels, Sample, out_of_fold
 from ssrem.studies.behaviour import everyday_pairs
 from support.trained import one_set
@@ -206,19 +203,6 @@ def test_length_has_a_weight_from_human_scores_alone() -> None:
     assert Length().compute([Sample((), ""), Sample((), "a b")]).score == pytest.approx([0, np.log(3)])
 
 
-def test_any_part_can_be_a_control() -> None:
-    parts = tuple(
-        Part(evaluator="number", name=name, weight=float(name == "good")) for name in ("good", "noise")
-    )
-    config, members = changed(parts=parts), numbers("good", "noise")
-    blend = Blend(config, members=members)
-    blend.fit(planted([0.5, 2.0]))  # the control tells true responses best
-    assert blend.weights == {"good": 1.0, "noise": 0.0}
-    pairs = human(lambda _, two: 3 - two)
-    for before in (blend, Blend(config, members=members)):
-        assert tuned_by(before, pairs).weights["noise"] < -0.8
-
-
 def test_strong_regularisation_gives_the_weights_before_the_fit_which_are_equal() -> None:
     weights = fitted(planted([2.0, 0.5]), changed(l2=100000)).weights
     assert weights == pytest.approx({"good": 0.5, "noise": 0.5}, abs=1e-3)
@@ -331,24 +315,19 @@ def test_a_packaged_part_is_named_and_not_copied(tmp_path: Path) -> None:
 # --- scores
 
 
-def test_scores_by_hand() -> None:
+def test_scores_by_hand_within_clip_and_cap() -> None:
     blend = usual()
     state = blend.tensors
     values = np.array([[float(word) for word in sample.response.split()[:2]] for sample in SAMPLES])
     z = np.clip((values - state["centre"]) / state["spread"], -8, 8)
-    assert blend.compute(SAMPLES).score == pytest.approx(z @ state["weights"], abs=1e-12)
-    wild = blend.score([Sample(("hi",), text([1e9, -1e9])), Sample(("hi",), text([-1e9, -1e9]))])
-    assert wild == pytest.approx([8 * state["weights"][0] - 8 * state["weights"][1], -8], abs=1e-9)
-    unit = blend.compute(SAMPLES).f_unit
+    scores = blend.compute(SAMPLES)
+    assert scores.score == pytest.approx(z @ state["weights"], abs=1e-12)
     low, high = blend.bounds["f"].low, blend.bounds["f"].high
-    assert unit == pytest.approx(np.clip((blend.compute(SAMPLES).score - low) / (high - low), 0, 1))
-
-
-def test_a_part_counts_up_to_its_cap() -> None:
+    assert scores.f_unit == pytest.approx(np.clip((scores.score - low) / (high - low), 0, 1))
     blend = fitted(planted([1.0, 0.3]), changed(cap=2.0))
     wild = blend.score([Sample(("hi",), text([1e9, -1e9])), Sample(("hi",), text([1e9, 1e9]))])
     good, noise = blend.tensors["weights"]
-    assert wild == pytest.approx([2 * good - 8 * noise, 2], abs=1e-9)
+    assert wild == pytest.approx([2 * good - 8 * noise, 2], abs=1e-9)  # down to clip, up to cap
     assert "|clip:8|cap:2|" in blend.signature
 
 
@@ -438,18 +417,11 @@ def test_parts_by_name_as_tables_and_in_toml(tmp_path: Path) -> None:
     blend = Blend(settings)
     assert blend.part_scores([Sample((), "3")])[0].tolist() == [[3.0, 6.0]]
     assert blend.settings.parts[0].settings == {"position": 0, "times": 1.0}  # saved in full
-    names = "cosine ssrem-minilm repetition fluency retrieval lm-pmi lm-pmi-sum lm-coherence length"
-    assert [part.key for part in BlendSettings().parts] == names.split()
-    assert (26 * BlendSettings().prior).round(6).tolist() == [6, 1, 12, 1, 2, 2, 2, 0, 0]
-    assert (19 * BlendFastSettings().prior).round(6).tolist() == [6, 0, 12, 1, 0]
-    assert (22 * BlendBaseSettings().prior).round(6).tolist() == [6, 1, 12, 1, 2, 0]
-    assert LmSumSettings().prior.tolist() == [0.5, 0.5]
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"parts": []}, "parts: tuple should have at least 1 item"),
         ({"parts": "number"}, "'number' is no list of parts; give one, or @FILE, a TOML file"),
         ({"parts": "@none.toml"}, "@none.toml is no TOML file with \\[\\[parts\\]\\]"),
         ({"parts": [{"evaluator": "number", "name": "Number/../x"}]}, "name: string should match pattern"),
@@ -463,10 +435,6 @@ def test_parts_by_name_as_tables_and_in_toml(tmp_path: Path) -> None:
         ({"parts": [{"evaluator": "number", "guard": True}]}, "controls and guards alone judge nothing"),
         ({"parts": [{"evaluator": "number", "settings": {"size": 1}}]}, "no setting size"),
         ({"parts": [{"evaluator": "ssrem-minilm", "settings": {"epochs": 3}}]}, "ssrem-minilm has learned"),
-        ({"l2": -1.0}, "greater than or equal to 0"),
-        ({"clip": 0.0}, "clip: input should be greater than 0"),
-        ({"folds": 1}, "folds: input should be greater"),
-        ({"generator_settings": "model"}, "generator_settings: input should be a valid dictionary"),
     ],
 )
 def test_settings_that_cannot_be(settings: dict[str, Any], message: str) -> None:
@@ -614,7 +582,8 @@ def test_a_guard_keeps_its_share_whatever_the_human_scores_are() -> None:
     assert tuned.score(samples).mean() == pytest.approx((np.mean(scores) + 2) / 4, abs=0.01)
 
 
-def test_labels_alone_change_the_packaged_weights_of_the_same_parts() -> None:
+def test_labels_alone_change_the_packaged_weights_of_the_same_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ssrem.encoders.layers.use_int8", lambda model: None)  # takes a second for each blend
     packed = load_evaluator("blend-fast")
     things = ("car", "hat", "cat", "dog", "cup")
     good = [Sample((f"what is your {thing}?",), f"my {thing} is red") for thing in things]
@@ -738,14 +707,4 @@ def test_a_changed_folder_is_refused(saved: Path, tmp_path: Path) -> None:
     # Another part in the place of one, whole in itself.
     Number(position=1).save(saved / "members" / "good")
     with pytest.raises(EvaluatorError, match="evaluator\\.json was not saved with it"):
-        Blend.load(saved)
-
-
-def test_changed_weights_are_refused(saved: Path) -> None:
-    tensors = {**Blend.load(saved).tensors, "offset": np.ones(1)}
-    digest = write_tensors(saved / "weights.safetensors", tensors)
-    with pytest.raises(EvaluatorError, match="sha256"):
-        Blend.load(saved)
-    rewritten(saved, "evaluator.json", sha256={"weights.safetensors": digest})
-    with pytest.raises(EvaluatorError, match=r"w:.* is now w:.*; evaluator.json, what .* was changed"):
         Blend.load(saved)

@@ -26,20 +26,22 @@ def test_an_evaluator_comes_with_the_package() -> None:
 @pytest.mark.parametrize(
     ("name", "needs", "size"),
     [
-        ("blend", (*OF_MPNET, *OF_GEMMA), 1_000_000),
+        pytest.param("blend", (*OF_MPNET, *OF_GEMMA), 1_000_000, marks=pytest.mark.slow),  # 30 s to load
         ("blend-base", OF_MPNET, 1_000_000),
         ("ssrem-base", OF_MPNET, 4_000_000),
         ("retrieval", OF_MPNET, 6_000_000),
     ],
 )
 def test_it_is_small_and_judges_where_its_model_is_at_hand(
-    name: str, needs: tuple[str, ...], size: int
+    name: str, needs: tuple[str, ...], size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = PACKAGED / name
     assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < size
     assert read_json(folder / "card.json", ("corpora", "trained_at"))["evaluator"] == name
     if missing := not_installed(*needs):  # a model would be looked for on the hub
         pytest.skip(f"needs {', '.join(missing)}")
+    for user in ("encoders.layers", "evaluators.cross_encoder_network"):  # rounding all weights takes 8 s
+        monkeypatch.setattr(f"ssrem.{user}.use_int8", lambda model: None)
     better, worse = load_evaluator(name).score([GOOD, BAD])
     assert better > worse
 

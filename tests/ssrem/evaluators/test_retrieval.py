@@ -26,13 +26,7 @@ from ssrem.evaluators.cross_encoder_network import CrossNet, logits
 from ssrem.evaluators.cross_encoder_training import calibrate, losses
 from ssrem.samples import TEST, VALID, Candidates, Sample
 from support.tiny_transformer import SIZES, SPECIAL, WORDS, tokenizer
-from support.trained import (
-    KilledError,
-    changed,
-    check_candidates_score_as_samples,
-    check_scores_stand_alone,
-    killed_at,
-)
+from support.trained import KilledError, changed, check_scores_stand_alone, killed_at
 
 COLOURS = ("red", "blue", "green")
 pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.xdist_group("retrieval")]
@@ -66,7 +60,7 @@ def coloured(n: int = 400) -> Candidates:
 
 @pytest.fixture(scope="module")
 def fitted(bert: Path) -> Retrieval:
-    evaluator = Retrieval(config(bert, contexts=240, epochs=14, patience=14))
+    evaluator = Retrieval(config(bert, contexts=240, epochs=10, patience=10))
     evaluator.fit(coloured())
     return evaluator
 
@@ -79,25 +73,19 @@ SAMPLES = [
 
 
 def test_learns_what_the_corpus_teaches(fitted: Retrieval) -> None:
-    candidates = coloured()
-    f = fitted.score_candidates(candidates, TEST)
-    assert {kind: values.shape for kind, values in f.items()} == {
-        "GT": (80, 1), "Rand": (80, 2), "SC": (80, 1), "Context": (80, 1)
-    }  # fmt: skip
-    assert np.array_equal(np.isnan(f["SC"]), candidates.negatives["SC"][candidates.rows(TEST)] < 0)
+    f = fitted.score_candidates(coloured(), TEST)
     assert (f["GT"] > f["Rand"]).mean() > 0.9
     training = fitted.training
     assert training is not None
     assert training.rows == {"train": 240, "train_negatives": 240, "valid": 40, "valid_negatives": 40}
     losses_ = [entry["valid_loss"] for entry in training.history]
-    assert [entry["epoch"] for entry in training.history] == list(range(15))
+    assert [entry["epoch"] for entry in training.history] == list(range(11))
     assert training.best_epoch == int(np.argmin(losses_)) > 0
     assert training.figures["valid_loss"] == min(losses_) < training.figures["prior_valid_loss"]
     assert training.figures["valid_gt_above"] > 0.9
 
 
-def test_score_equals_score_candidates_and_odd_texts_have_scores(fitted: Retrieval) -> None:
-    check_candidates_score_as_samples(fitted, coloured())
+def test_odd_texts_have_scores(fitted: Retrieval) -> None:
     odd = [Sample((), "red"), Sample((" ", ""), ""), Sample(("red",), ""), Sample(("你好",), "мир \ud800")]
     f = fitted.compute(odd).score
     assert np.isfinite(f).all() and f[1] == pytest.approx(fitted.compute([Sample((), "")]).score[0], abs=1e-5)
@@ -260,7 +248,8 @@ def test_lower_layers_stay(fitted: Retrieval) -> None:
 
 
 def test_adapters_learn_in_place_of_the_layers(bert: Path, tmp_path: Path) -> None:
-    evaluator = Retrieval(config(bert, rank=4, contexts=240, epochs=11, patience=11))
+    rates = {"learning_rate": 0.04, "head_learning_rate": 0.02}
+    evaluator = Retrieval(config(bert, rank=4, contexts=240, epochs=6, patience=6, **rates))
     figures = evaluator.fit(coloured()).figures
     assert figures["valid_gt_above"] > figures["prior_valid_gt_above"] + 0.2
     learned = {name for name in evaluator.tensors if name.startswith("model.")}
@@ -276,64 +265,38 @@ def test_adapters_learn_in_place_of_the_layers(bert: Path, tmp_path: Path) -> No
     assert np.array_equal(again.score(SAMPLES), near), "the weights get the adapters once"
 
 
-def test_seeded_and_leaves_the_random_state(bert: Path) -> None:
-    state = torch.random.get_rng_state()
-    settings = config(
-        bert, contexts=40, valid_contexts=20, epochs=1, dropout=0.2, loss="softmax", negatives="random-2+sc"
-    )
-
-    def signature(seed: int) -> str:
-        evaluator = Retrieval(changed(settings, seed=seed))
-        rows = evaluator.fit(coloured()).rows
-        assert rows["train"] == 40 and 80 < rows["train_negatives"] < 120  # a third has no SC
-        return evaluator.signature.split("|w:")[1]
-
-    assert signature(0) == signature(0) != signature(1)
-    assert torch.equal(torch.random.get_rng_state(), state)
-
-
 def test_a_killed_fit_goes_on(bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the prior's vectors and the negatives that were kept before."""
     monkeypatch.setattr("ssrem.evaluators.cross_encoder_training._STEPS_A_STATE", 3)
     rates = {"learning_rate": 1e-4, "head_learning_rate": 1e-3, "dropout": 0.2}
-    settings = config(bert, contexts=40, valid_contexts=10, batch_size=8, epochs=3, patience=3, **rates)
-    whole = Retrieval(settings)
+    settings = config(bert, contexts=24, valid_contexts=8, batch_size=8, epochs=2, **rates)
+    whole, broken, steps = Retrieval(settings), Retrieval(settings), list[int]()
     whole.fit(coloured())
-    steps: list[int] = []
+    with pytest.raises(KilledError):
+        Retrieval(settings).fit(coloured(), progress=killed_at(5), checkpoint=tmp_path)
 
     def step_told(done: int, total: int) -> None:
-        if total == 15:  # not responses that get their negatives
+        if total == 6:  # not responses that get their negatives
             steps.append(done)
 
-    for step in (2, 5, 11):  # before the first state, between two of them, and after an epoch's end
-        with pytest.raises(KilledError):
-            Retrieval(settings).fit(coloured(), progress=killed_at(step), checkpoint=tmp_path / "c")
-        states = [path for path in (tmp_path / "c").iterdir() if path.suffix in (".safetensors", ".json")]
-        assert len(states) == (0 if step == 2 else 2)
-    broken = Retrieval(settings)
-    # The prior's vectors and the negatives were kept before the first kill.
     with monkeypatch.context() as kept:
         kept.setattr("ssrem.encoders.store._write", lambda *_: pytest.fail("texts are encoded again"))
         kept.setattr("ssrem.negatives.base.Generator.admitted", lambda *_: pytest.fail("generated again"))
-        training = broken.fit(coloured(), progress=step_told, checkpoint=tmp_path / "c")
-    assert steps == list(range(11, 16))  # the second epoch ended at step 10
+        broken.fit(coloured(), progress=step_told, checkpoint=tmp_path)
+    assert steps == [4, 5, 6]  # the first epoch ended at step 3
     assert broken.signature == whole.signature
     for name, weights in whole.tensors.items():
         assert np.array_equal(weights, broken.tensors[name])
-    assert whole.training is not None
-    for entry, other in zip(training.history, whole.training.history, strict=True):
-        assert {**entry, "seconds": 0} == {**other, "seconds": 0}
-    again = Retrieval(settings)
     steps.clear()
-    again.fit(coloured(), progress=step_told, checkpoint=tmp_path / "c")
-    assert again.signature == whole.signature and not steps  # nothing was left to do
-    for another, candidates in ((changed(settings, seed=9), coloured()), (settings, coloured(300))):
-        with pytest.raises(EvaluatorError, match="other settings or data"):
-            Retrieval(another).fit(candidates, checkpoint=tmp_path / "c")
-    for damaged in (next((tmp_path / "c").glob("*.safetensors")), tmp_path / "c" / "training.json"):
+    Retrieval(settings).fit(coloured(), progress=step_told, checkpoint=tmp_path)
+    assert not steps  # nothing was left to do
+    with pytest.raises(EvaluatorError, match="other settings or data"):
+        Retrieval(settings).fit(coloured(300), checkpoint=tmp_path)
+    for damaged in (next(tmp_path.glob("*.safetensors")), tmp_path / "training.json"):
         damaged.write_bytes(b'{"changed": ')
         steps.clear()
         anew = Retrieval(settings)
-        anew.fit(coloured(), progress=step_told, checkpoint=tmp_path / "c")
+        anew.fit(coloured(), progress=step_told, checkpoint=tmp_path)
         assert steps[0] == 1, "a state that is damaged is not gone on from"
         assert anew.signature == whole.signature
 
@@ -358,6 +321,8 @@ def test_negatives_are_a_setting(bert: Path, tmp_path: Path) -> None:
     filled = retrieval(negatives="random-1+select-random", negatives_model=str(masked))
     rows = filled.fit(candidates).rows
     assert rows["train"] < rows["train_negatives"] <= 60
+    rows = retrieval(negatives="random-2+sc", loss="softmax").fit(coloured()).rows
+    assert rows["train"] == 30 and 60 < rows["train_negatives"] < 90  # a third has no SC
     alone = retrieval(negatives="replace-with-history", negatives_model=str(masked), device="auto")
     made_by = alone.negatives()
     assert made_by.name == "replace-with-history"
@@ -396,11 +361,8 @@ def test_saved_and_loaded(bert: Path, tmp_path: Path) -> None:
     assert {path.suffix for path in folder.rglob("*") if path.is_file()} == {".json", ".safetensors"}
     # Frozen layers are in the transformer alone.
     assert not any("layer.0" in name for name in load_file(folder / "weights.safetensors"))
-    loaded.save(folder)
-    loaded.save(tmp_path / "again")
-    assert (
-        Retrieval.load(folder).signature == Retrieval.load(tmp_path / "again").signature == loaded.signature
-    )
+    loaded.save(folder)  # where it was loaded from
+    assert Retrieval.load(folder).signature == loaded.signature
 
     def spoilt(what: Callable[[Path], object]) -> str:
         copy = shutil.copytree(folder, tmp_path / "spoilt")
@@ -409,21 +371,15 @@ def test_saved_and_loaded(bert: Path, tmp_path: Path) -> None:
         shutil.rmtree(copy)
         return said
 
-    def edit(copy: Path, **changes: Any) -> None:
+    def rewritten(copy: Path, **changes: Any) -> None:
         about = json.loads((copy / "evaluator.json").read_text())
-        (copy / "evaluator.json").write_text(json.dumps({**about, **changes}))
+        about["config"] |= changes
+        (copy / "evaluator.json").write_text(json.dumps(about))
 
-    inside = "transformer/config.json"
-    assert "sha256" in spoilt(lambda copy: (copy / "weights.safetensors").write_bytes(b"x"))
-    assert "was changed" in spoilt(lambda copy: (copy / inside).write_text("{}"))
-    assert "is missing" in spoilt(lambda copy: (copy / inside).unlink())
+    assert "is missing" in spoilt(lambda copy: (copy / "transformer/config.json").unlink())
     assert "was not saved" in spoilt(lambda copy: (copy / "transformer/added.json").write_text("{}"))
-    assert "expected retrieval" in spoilt(lambda copy: edit(copy, name="roberta-eval"))
-    assert "not as ssrem writes" in spoilt(lambda copy: edit(copy, config=None))
-    about = json.loads((folder / "evaluator.json").read_text())["config"]
-    assert "do not fit" in spoilt(lambda copy: edit(copy, config={**about, "freeze": 0}))
-    assert "was changed" in spoilt(lambda copy: edit(copy, config={**about, "context_turns": 1}))
-    assert "x is now model:" in spoilt(lambda copy: edit(copy, signature="retrieval|x"))
+    assert "do not fit" in spoilt(lambda copy: rewritten(copy, freeze=0))
+    assert "was changed" in spoilt(lambda copy: rewritten(copy, context_turns=1))
 
 
 def message(attempt: Callable[[], object]) -> str:
@@ -435,15 +391,12 @@ def message(attempt: Callable[[], object]) -> str:
 
 
 def test_what_is_refused(bert: Path) -> None:
-
     assert Retrieval.default_encoder is None and Retrieval().settings.model == MINILM
     assert "takes no encoder" in message(lambda: Retrieval(None, object()))  # type: ignore[arg-type]
     assert "not trained yet" in message(lambda: Retrieval(config(bert)).score(SAMPLES))
     assert "from 4 to 12" in message(lambda: Retrieval(config(bert, max_tokens=13)).base)
     assert "has 2 layers" in message(lambda: Retrieval(config(bert, freeze=3)).fit(coloured()))
     assert "no such folder" in message(lambda: Retrieval(config(bert, model="./none")).base)
-    assert "prior: input should be" in message(lambda: config(bert, prior="some"))
-    assert "dropout: input should be less than 1" in message(lambda: config(bert, dropout=1.0))
     few = replace(coloured(), split=np.zeros(400, dtype=np.uint8))
     assert "no response of the validation split" in message(lambda: Retrieval(config(bert)).fit(few))
     assert tokenizer_hash(Retrieval(config(bert)).base.tokenizer) in Retrieval(config(bert)).base.fingerprint

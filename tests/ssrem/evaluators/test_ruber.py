@@ -116,13 +116,8 @@ def test_ruber_ref(tmp_path: Path) -> None:
 def test_learns_what_the_corpus_teaches(fitted: Ruber) -> None:
     candidates = candidates_of()
     f = fitted.score_candidates(candidates, TEST)
-    assert {kind: values.shape for kind, values in f.items()} == {
-        "GT": (24, 1), "SC": (24, 1), "Rand": (24, 3), "Context": (24, 1)
-    }  # fmt: skip
     for kind in ("SC", "Rand"):
-        present = ~np.isnan(f[kind])
-        assert np.array_equal(present, candidates.negatives[kind][candidates.rows(TEST)] >= 0)
-        assert (f["GT"] > f[kind])[present].mean() > 0.9
+        assert (f["GT"] > f[kind])[~np.isnan(f[kind])].mean() > 0.9
     training = fitted.training
     assert training is not None and training.figures["valid_gt_above"] > 0.95
     assert training.rows == {"train": 192, "train_an_epoch": 192, "valid": 24}
@@ -130,13 +125,6 @@ def test_learns_what_the_corpus_teaches(fitted: Ruber) -> None:
     losses = [epoch["valid_loss"] for epoch in training.history]
     assert training.best_epoch == int(np.argmin(losses)) + 1
     assert training.notes == ()
-
-
-def test_score_equals_score_candidates(fitted: Ruber) -> None:
-    candidates = candidates_of()
-    trained.check_candidates_score_as_samples(fitted, candidates, column=1)
-    every, tested = (fitted.score_candidates(candidates, split)["GT"] for split in (None, TEST))
-    assert np.allclose(every[candidates.rows(TEST)], tested, atol=1e-5)
 
 
 def test_scores_do_not_depend_on_batch_or_order(fitted: Ruber, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,9 +227,9 @@ def test_what_is_cut_is_said(fitted: Ruber) -> None:
 
 def test_training_is_shuffled_seeded_and_whatever_the_threads() -> None:
     def made(seed: int) -> RuberUnref:
-        return RuberUnref(trained.changed(CONFIG, epochs=2, seed=seed), topical_encoder(TOPICS))
+        return RuberUnref(trained.changed(CONFIG, epochs=1, seed=seed), topical_encoder(TOPICS))
 
-    trained.check_seeded_whatever_the_threads(made, candidates_of())
+    trained.check_seeded_whatever_the_threads(made, candidates_of(120))
 
 
 def test_stops_early_and_slows_down_on_a_plateau() -> None:
@@ -298,7 +286,9 @@ def test_components(fitted: Ruber) -> None:
     alone = unref.compute(SAMPLES)
     assert np.allclose(alone.f, parts.f, atol=1e-5) and np.allclose(unref.score(SAMPLES), alone.f)
     assert np.isnan(alone.g).all() and np.isnan(alone.h).all()
-    assert unref.parts == ("f",) and fitted.parts == ("f", "g", "h")
+    lowest = like(fitted, combine="min")
+    assert np.array_equal(lowest.score(SAMPLES), np.minimum(parts.f_unit, parts.g_unit))
+    assert lowest.signature != fitted.signature
 
 
 def test_combine_by_hand() -> None:
@@ -308,13 +298,6 @@ def test_combine_by_hand() -> None:
     for how, values in expected.items():
         mixed = COMBINATIONS[how](f, g)
         assert mixed[:2].tolist() == values and np.isnan(mixed[2])
-
-
-def test_combine_is_a_setting(fitted: Ruber) -> None:
-    lowest = like(fitted, combine="min")
-    parts = fitted.compute(SAMPLES)
-    assert np.array_equal(lowest.score(SAMPLES), np.minimum(parts.f_unit, parts.g_unit))
-    assert lowest.signature != fitted.signature
 
 
 # --- human scores
@@ -360,29 +343,19 @@ def test_saved_and_loaded(fitted: Ruber, tmp_path: Path) -> None:
     for evaluator in (fitted, tuned):
         loaded = trained.saved_and_loaded(evaluator, tmp_path, SAMPLES)
         assert loaded.settings == evaluator.settings
-        files = {path.name for path in tmp_path.iterdir()}
-        assert files == {"weights.safetensors", "evaluator.json", "encoder"}
-        assert loaded.training is not None and evaluator.training is not None
         assert loaded.training.rows == evaluator.training.rows
-        with pytest.raises(EvaluatorError, match="expected ruber-unref"):
-            RuberUnref.load(tmp_path)
     # The order of the human scores does not count.
     again = like(fitted, tune_epochs=1).tuned_on(trained.one_set(judged()[::-1]))
     assert again.signature == tuned.signature != like(fitted, tune_epochs=1).signature
-
-
-def test_a_changed_folder_is_refused(fitted: Ruber, tmp_path: Path) -> None:
-    for damage in (trained.DAMAGES["tuned"], trained.manifest_with("config", "hidden", value=4)):
+    for damage in (
+        trained.manifest_with("tuned", value=720),
+        trained.manifest_with("config", "hidden", value=4),
+    ):
         trained.check_damage_is_refused(fitted, tmp_path, damage)
 
 
-def test_before_training_and_bad_settings() -> None:
+def test_candidates_that_cannot_be_learned_from() -> None:
     evaluator, candidates = Ruber(CONFIG, topical_encoder(TOPICS)), candidates_of()
-    trained.check_before_training(evaluator, candidates, SAMPLES)
-    values = {"combine": "mean", "context_turns": 0, "margin": 0.0, "hidden": "big", "seed": -1}
-    refused = {(name, value): f"{name}: .*not '?{value}" for name, value in values.items()}
-    trained.check_settings_are_refused(RuberSettings, {("lr", 1): "no setting lr", **refused})
-    assert RuberSettings(margin=1).margin == 1
     for spoilt, message in (
         ({"negatives": {"SC": candidates.negatives["SC"]}}, "of kind Rand a response"),
         ({"negatives": {"Rand": np.full((240, 1), -1)}}, "no response of the training split"),

@@ -20,7 +20,7 @@ from ssrem.evaluators.bilinear_inputs import Cases, SSREMSettings
 from ssrem.evaluators.bilinear_training import TableObjective
 from ssrem.samples import TEST, TRAIN, VALID, Candidates, Rows, Sample
 from support.topical import topical_candidates, topical_encoder, topical_samples
-from support.trained import DAMAGES, check_damage_is_refused, other_topics, saved_and_loaded
+from support.trained import other_topics, saved_and_loaded
 
 TOPICS = 6
 CONFIG = SSREMSettings(epochs=12, batch_size=32, learning_rate=0.03, patience=12, share=1.0, seed=3)
@@ -64,18 +64,6 @@ def test_f_does_not_saturate_and_an_empty_side_has_none(fitted: SSREM) -> None:
     assert np.isnan(fitted.score([Sample((), "b1"), Sample(("  ",), "b1"), Sample(("a1",), "")])).all()
 
 
-def test_score_equals_score_candidates(fitted: SSREM) -> None:
-    candidates = corpus()
-    true_rows = candidates.response[candidates.rows(TEST)].tolist()
-    texts = candidates.texts  # two turns and the response
-    samples = [Sample(tuple(texts[true - 2 : true]), texts[true]) for true in true_rows]
-    assert np.array_equal(fitted.score(samples), fitted.score_candidates(candidates)["GT"][:, 0])
-    together = fitted.components(SAMPLES)
-    alone = np.concatenate([fitted.score([sample]) for sample in SAMPLES])
-    assert np.array_equal(alone, together.h)
-    assert np.allclose(together.h, (together.f_unit + together.g_unit) / 2)
-
-
 def test_training_scores_are_those_of_scoring() -> None:
     candidates, start = corpus(), topical_encoder(TOPICS)
     wanted = np.concatenate(
@@ -103,7 +91,7 @@ def test_rare_rows_and_the_share_stay_with_the_start() -> None:
     start = WordAverage("topics", names, vectors)
     moved = []
     for share in (1.0, 0.5):
-        evaluator = SSREM(CONFIG.model_copy(update={"share": share, "epochs": 3}), start)
+        evaluator = SSREM(CONFIG.model_copy(update={"share": share, "epochs": 2}), start)
         evaluator.fit(replace(candidates, texts=texts))
         assert isinstance(evaluator.encoder, LearnedTable)
         assert evaluator.encoder.rows.tolist() == list(range(2 * TOPICS + 4))
@@ -123,7 +111,6 @@ def test_saved_and_loaded_and_g_compares_with_the_table_before_learning(
     assert loaded.signature != fitted.signature
     loaded.fit(corpus())  # from the table as it was before learning
     assert loaded.signature == other.signature
-    check_damage_is_refused(other, tmp_path, DAMAGES["encoder"])
 
 
 def test_only_the_learned_rows_of_a_packaged_table_are_saved(tmp_path: Path) -> None:

@@ -69,11 +69,10 @@ def test_the_score_is_the_expected_step_of_the_scale(server: JudgeServer) -> Non
     assert score == pytest.approx((4 * 0.5 + 5 * 0.25 + 2 * 0.05) / 0.8)
     (request,) = server.asked
     assert request["logprobs"] is True and request["temperature"] == 0 and request["max_tokens"] == 32
-
-
-def test_the_probabilities_of_a_digit_say_nothing_on_a_decimal(server: JudgeServer) -> None:
     server.answer = lambda *_: completion("4.5", {"4": math.log(0.9), "3": math.log(0.1)})
-    assert judge(server).score(SAMPLES[:1]).tolist() == [4.5]
+    assert judge(server).score(SAMPLES[:1]).tolist() == [
+        4.5
+    ]  # a digit's probabilities say nothing on a decimal
 
 
 def test_malformed_probabilities_leave_the_number(server: JudgeServer) -> None:
@@ -88,15 +87,11 @@ def test_malformed_probabilities_leave_the_number(server: JudgeServer) -> None:
 
 ANSWERS: dict[str | None, float | str] = {
     "4": 4,
-    " **4**.\n": 4,
     "Score: 4/5": 4,
     '{"score": 2}': 2,
-    "3.5": 3.5,
     "<think>Is it 1 or 2?</think>\n5": 5,
     "I would say it is a 3.": 3,
-    "I would rate this 4 out of 5.": 4,
     "I would rate this 4/5: it answers": 4,
-    "4 out of 5": 4,
     '{"Rating": 4, "confidence": 0.9}': 4,
     "4\n\nIt names 2 of the 3 pets.": 4,
     "It names 2 of the 3 pets.\n\n**Score:** 4/5": 4,
@@ -104,14 +99,11 @@ ANSWERS: dict[str | None, float | str] = {
     "4/10": "outside the scale",
     "Score: 4 out of 10": "outside the scale",
     "2 of 3 facts are wrong, so 1": "no number",
-    "On a scale of 1 to 5, it is a 4": "no number",
-    "Good!": "no number",
     "": "no number",
     "\n" * 200_000: "no number",
     None: "no number",
     "7": "outside the scale",
     "-1": "outside the scale",
-    "0": "outside the scale",
 }
 
 
@@ -130,9 +122,7 @@ WITHOUT_A_SCORE = [
     (completion("Let me think about", finish_reason="length"), "cut off by max_tokens"),
     (completion("3", finish_reason="length"), "cut off by max_tokens"),
     ({"choices": []}, "malformed answer"),
-    ([], "malformed answer"),
     (Reply(b'{"choices": [', 200), "malformed answer"),
-    (Reply(DEEP, 200), "malformed answer"),
     (Reply(b'{"choices": ' + DEEP + b"}", 200), "malformed answer"),
     (failure(400, "This model's maximum context length is 100 tokens"), "not taken by the endpoint: 400: "),
 ]
@@ -142,37 +132,31 @@ def test_a_response_without_a_score_stops_nothing(server: JudgeServer) -> None:
     replies, reasons = zip((completion("4"), ""), *WITHOUT_A_SCORE, (completion("4"), ""), strict=True)
     server.answer = by_number(*replies)
     blank = [Sample(("Hi",), " "), Sample((), "Hi")]
-    scores = judge(server, retries=1).components([*numbered(12), *blank])
+    scores = judge(server, retries=1).components([*numbered(10), *blank])
     for given, reason in zip(scores.reasons, [*reasons, "empty response", "empty context"], strict=True):
         assert given.startswith(reason) and bool(given) == bool(reason)
-    assert np.isnan(scores.f).tolist() == [False, *[True] * 10, False, True, True]
-
-
-def then_four(broken: Reply) -> Answer:
-    return lambda _, number: broken if number < 2 else completion("4")
+    assert np.isnan(scores.f).tolist() == [False, *[True] * 8, False, True, True]
 
 
 def test_it_asks_again_where_an_endpoint_stumbles(server: JudgeServer) -> None:
-    errors = failure(429, "slow down"), failure(429, "slow down", retry_after="0.01"), failure(500, "oops")
-    for broken in (*errors, Reply(None), Reply(b"<html>", 200), Reply(completion("1"), wait=0.5)):
+    errors = failure(429, "slow down"), failure(500, "oops")
+    for broken in (*errors, Reply(None), Reply(b"<html>", 200), Reply(completion("1"), wait=0.3)):
         server.asked.clear()
-        server.answer = then_four(broken)
+        server.answer = lambda _, number, broken=broken: broken if number < 2 else completion("4")
         assert judge(server, timeout=0.2).score(SAMPLES[:1]).tolist() == [4]
         assert len(server.asked) == 3
-
-
-def test_it_waits_as_long_as_the_endpoint_says(server: JudgeServer) -> None:
-    server.answer = lambda _, number: completion("4") if number else failure(429, "slow", retry_after="0.3")
+    # It waits as long as the endpoint says.
+    server.asked.clear()
+    server.answer = lambda _, number: completion("4") if number else failure(429, "slow", retry_after="0.2")
     started = time.monotonic()
     judge(server).score(SAMPLES[:1])
-    assert time.monotonic() - started > 0.3
+    assert time.monotonic() - started > 0.2
 
 
 STOPS = [
     (failure(500, "oops"), "no answer from .* in 2 tries .*500: oops"),
     (Reply(None), "no answer from .* in 2 tries"),
     (failure(401, f"Incorrect API key provided: {KEY}"), r"refuses the key in OPENAI_API_KEY \(401\)"),
-    (failure(403, "no"), r"refuses the key in OPENAI_API_KEY \(403\)"),
     (failure(404, "no such model"), r"does not know the model 'tiny' or the path \(404: no such model\)"),
     (failure(400, f"temperature is not for {KEY}"), "refuses the request .400: temperature is not for …"),
 ]
@@ -235,7 +219,9 @@ def test_it_asks_for_a_step_of_the_scale(server: JudgeServer) -> None:
     assert wanted == {"type": "integer", "enum": [1, 2, 3, 4, 5]}
 
 
-def test_the_number_within_a_json_object_is_expected_too(server: JudgeServer) -> None:
+def test_probabilities_are_those_of_the_number_in_a_json_object_or_after_a_thought(
+    server: JudgeServer,
+) -> None:
     reply = completion('{"score": 4}', {})
     tokens = [('{"', []), ("score", []), ('":', []), (" ", []), ("4", [("4", -0.5), ("2", -0.5)]), ("}", [])]
     reply["choices"][0]["logprobs"]["content"] = [
@@ -244,17 +230,12 @@ def test_the_number_within_a_json_object_is_expected_too(server: JudgeServer) ->
     ]
     server.answer = lambda *_: reply
     assert judge(server).score(SAMPLES[:1]).tolist() == [3]
-
-
-def test_probabilities_of_a_thought_that_the_text_leaves_out_are_not_those_of_the_number(
-    server: JudgeServer,
-) -> None:
-    reply = completion("4", {})
+    thought = completion("4", {})  # without the thought, for which the text has no place
     tops = [{"token": "2", "logprob": -0.5}]
-    reply["choices"][0]["logprobs"]["content"] = [
+    thought["choices"][0]["logprobs"]["content"] = [
         {"token": token, "top_logprobs": tops} for token in ("The", " reply", " fits", "</think>", "4")
     ]
-    server.answer = lambda *_: reply
+    server.answer = lambda *_: thought
     assert judge(server).score(SAMPLES[:1]).tolist() == [4]
 
 
@@ -312,9 +293,6 @@ def _prompt(front: str = "criterion: a\nscale: 1-5\nversion: 1", text: str = "{c
         ({"model": ""}, "needs a model"),
         ({"base_url": "localhost:80"}, "base_url: it must be an address"),
         ({"base_url": "http://me:secret@host/v1"}, "without a password"),
-        ({"max_tokens": 0}, "max_tokens: input should be greater than or equal to 1, not 0"),
-        ({"temperature": -1}, "temperature: input should be greater than or equal to 0"),
-        ({"concurrency": 0}, "concurrency: input should be greater than or equal to 1"),
         ({"key_env": "sk-abc"}, "name of an environment variable"),
         ({"prompt": "overal"}, "no prompt or file 'overal'; did you mean overall?"),
         ({"prompt": "~nouser/x"}, "^~nouser/x: the home folder ~nouser is not known"),
@@ -323,11 +301,9 @@ def _prompt(front: str = "criterion: a\nscale: 1-5\nversion: 1", text: str = "{c
         ({"prompt": "pairwise"}, "shows the true response; use judge-ref"),
         ({"prompt": _prompt(text="{context}")}, r"the placeholder \{response\} is missing"),
         ({"prompt": _prompt("criterion: a\nscale: 3-3\nversion: 1")}, "scale '3-3' has no two steps"),
-        ({"prompt": _prompt("criterion: a\nscale: good\nversion: 1")}, "scale 'good' has no two steps"),
         ({"prompt": _prompt("criterion: a\nscale: 1-5")}, "front matter lacks version"),
         ({"prompt": "no front matter\n{context} {response}"}, "must begin with front matter"),
         ({"prompt": _prompt("criterion: a\nscale: 1-5\nversion: 1\norders: both")}, "orders is one, or both"),
-        ({"propmt": "x"}, "no setting propmt"),
     ],
 )
 def test_wrong_settings_are_refused_in_one_line(settings: dict[str, Any], says: str) -> None:

@@ -50,7 +50,7 @@ def by_loops(model: torch.nn.Module, layer: int) -> list[float]:
 
 def test_as_in_plain_loops(bert: Path) -> None:
     model = AutoModel.from_pretrained(bert).eval()
-    for layer in (-1, 0, 1, 2, -3):
+    for layer in (-1, 1, -3):
         scores = BertScore(model=str(bert), layer=layer).score(PAIRS)
         assert np.abs(scores - by_loops(model, layer)).max() < 1e-5
         assert scores.min() < 0.9 and scores[:: len(TEXTS) + 1] == pytest.approx(1)
@@ -86,9 +86,9 @@ def test_the_encoder_of_a_pair(tmp_path: Path) -> None:
 def test_every_text_has_a_score(bert: Path, tmp_path: Path) -> None:
     evaluator = BertScore(model=str(bert))
     samples = odd_samples("the red cat sat.")
-    check_independent(evaluator, [*samples[::2], *PAIRS[::5]])
-    check_parts(evaluator, samples)
-    check_saved(evaluator, samples, tmp_path / "saved")
+    check_independent(evaluator, samples[::2])
+    check_parts(evaluator, samples[::4])
+    check_saved(evaluator, PAIRS[:3], tmp_path / "saved")
     for odd in ODD[:2]:
         assert evaluator.compute([Sample((), odd, "red"), Sample((), "red", odd)]).score.tolist() == [0, 0]
 
@@ -105,10 +105,9 @@ def test_long_texts_are_cut_at_the_end_and_blanks_around_them_say_nothing(bert: 
 def test_nothing_depends_on_threads_and_what_is_held_at_a_time(
     bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limits = {
-        f"reference_based.embedding.{name}": 3 for name in ("_BATCH_TOKENS", "PairMetric.batch_samples")
-    }
-    check_scores_stand_alone(BertScore(model=str(bert)), PAIRS, limits, monkeypatch)
+    names = ("_BATCH_TOKENS", "PairMetric.batch_samples")
+    limits = {f"reference_based.embedding.{name}": 3 for name in names}
+    check_scores_stand_alone(BertScore(model=str(bert)), PAIRS[::5], limits, monkeypatch)
 
 
 def test_signature_names_weights_layer_and_tokenizer(tmp_path: Path) -> None:

@@ -82,8 +82,8 @@ def test_every_text_has_a_score(metric: type[EncoderMetric], colours: str, tmp_p
     evaluator = metric(encoder=colours)
     samples = odd_samples("The red cat. It was dark, grey and green.")
     check_independent(evaluator, samples)
-    check_parts(evaluator, samples)
-    check_saved(evaluator, samples, tmp_path / "saved")
+    check_parts(evaluator, samples[::3])
+    check_saved(evaluator, samples[:3], tmp_path / "saved")
     assert not evaluator.compute(samples).truncated.any()
     known = [Sample((), "the cat", odd) for odd in ODD[:3]] + [Sample((), odd, "the cat") for odd in ODD[:3]]
     assert evaluator.compute([*known, Sample((), "the cat", "The cat!")]).score == pytest.approx(
@@ -91,12 +91,10 @@ def test_every_text_has_a_score(metric: type[EncoderMetric], colours: str, tmp_p
     )
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_a_transformer_is_an_encoder_too(metric: type[EncoderMetric], bert: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("metric", [EmbeddingGreedy, SentenceMovers])
+def test_a_transformer_is_an_encoder_too(metric: type[EncoderMetric], bert: Path) -> None:
     evaluator = metric(encoder=f"hf:{bert}")
-    samples = odd_samples("The cat sat. The red dog runs.")[2::4]
-    check_independent(evaluator, samples)
-    check_saved(evaluator, samples[:3], tmp_path / "saved")
+    check_independent(evaluator, odd_samples("The cat sat. The red dog runs.")[2::6])
 
 
 def test_truncated_where_a_piece_does_not_fit(bert: Path) -> None:
@@ -132,9 +130,3 @@ def test_the_default_is_the_packaged_glove() -> None:
     near, far = default.score([Sample((), "king", "queen"), Sample((), "king", "carrot")])
     assert near > 0.7 > far
     assert default.signature.startswith("emb-average|encoder:glove-6b-50d:uniform|glove-6b-50d-uniform-d50-")
-
-
-def test_signature_follows_metric_and_encoder(colours: str, tmp_path: Path) -> None:
-    path, signatures = tmp_path / "colours.txt", [metric(encoder=colours).signature for metric in METRICS]
-    path.write_text(path.read_text().replace("red 1 0", "red 1 1"))
-    assert len({*signatures, EmbeddingAverage(encoder=colours).signature}) == 5

@@ -77,19 +77,6 @@ def test_bleu_ends_where_a_perfect_match_is(metric: type[OverlapMetric]) -> None
     assert one(metric, "Yes", "yes") == pytest.approx(1) and one(metric, "yes sir", "yes sir") >= 1
 
 
-@pytest.mark.parametrize(
-    ("response", "expected"),
-    [
-        # The examples of Lin 2004, section 3.1, and its reference "police killed the gunman".
-        ("police kill the gunman", 3 / 4),
-        ("the gunman kill police", 2 / 4),
-        ("the gunman police killed", 2 / 4),
-    ],
-)
-def test_rouge_by_hand(response: str, expected: float) -> None:
-    assert one(RougeL, response, "police killed the gunman") == pytest.approx(expected)
-
-
 TEXTS = ["Don't you like my two_dogs?", "you LIKE dogs, don't you", "my 2 dogs like you - you?", "", "?!"]
 TEXT = WORDS.map(" ".join) | st.sampled_from(TEXTS)
 
@@ -109,7 +96,7 @@ def test_meteor_is_nltks_without_synonyms(response: list[str], reference: list[s
     assert one(Meteor, " ".join(response), " ".join(reference)) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", [Bleu4, Bleu2Of2, RougeL, Meteor])
 def test_every_text_has_a_score(metric: type[OverlapMetric], tmp_path: Path) -> None:
     samples = odd_samples("The cat sat on the mat.")
     check_independent(metric(), samples)
