@@ -456,14 +456,6 @@ def test_parts_that_cannot_be(tmp_path: Path) -> None:
         Blend(members={"number": Number()}).score([Sample(("0",), "1")])
 
 
-def test_what_has_no_score_is_not_learned_from() -> None:
-    annotated, blend = human(lambda one, two: 3 + one + two), usual()
-    whole = tuned_by(blend, annotated)
-    more = tuned_by(blend, [(Sample(("c",), " "), 1.0), *annotated])
-    assert more.weights == whole.weights
-    assert "1 of 121 responses are left out, empty response 1" in more.training.notes
-
-
 def test_a_part_from_a_folder_is_saved_with_the_blend(tmp_path: Path) -> None:
     Number(position=1).save(tmp_path / "saved")
     second = Part(evaluator="number", name="second", folder=str(tmp_path / "saved"))
@@ -554,8 +546,6 @@ def test_a_set_left_out_is_judged_by_what_the_others_teach() -> None:
     tuned = blend.tuned_on(scored_sets(**rules, odd=lambda one, two: -one))
     figures = tuned.training.figures if tuned.training else {}
     assert figures["left_out odd"] < -0.9 < 0.5 < min(figures[f"left_out {name}"] for name in "abc")
-    alone = blend.tuned_on(scored_sets(odd=lambda one, two: -one, a=lambda one, two: one))
-    assert alone.training is not None and alone.training.figures["left_out odd"] < 0
 
 
 def test_tuned_without_a_fit_and_from_few_labels() -> None:

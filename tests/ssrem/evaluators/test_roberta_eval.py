@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,18 +145,3 @@ def test_saved_and_loaded(fitted: RobertaEval, tmp_path: Path) -> None:
     loaded = saved_and_loaded(fitted, tmp_path / "m", SAMPLES)
     # A loaded one can learn on.
     assert "|tuned:20|" in loaded.tuned_on(one_set(ANNOTATED[:20])).signature
-
-
-def test_what_is_refused(bert: Path) -> None:
-    evaluator = RobertaEval(config(bert))
-    one_context = [(replace(sample, context=("red",)), score) for sample, score in ANNOTATED]
-    for labels, message in (
-        (one_set(ANNOTATED, (1, 4)), "scale, which is 1 to 4"),
-        (one_set([*ANNOTATED, (SAMPLES[0], float("nan"))]), "scale, which is 1 to 5"),
-        (one_set(ANNOTATED[:9]), "too few"),
-        (one_set(one_context), "48 annotated responses to 1 context "),
-    ):
-        with pytest.raises(EvaluatorError, match=message):
-            evaluator.tuned_on(labels)
-    with pytest.raises(EvaluatorError, match="tune_epochs"):
-        config(bert, tune_epochs=0)

@@ -359,7 +359,6 @@ def test_candidates_that_cannot_be_learned_from() -> None:
     for spoilt, message in (
         ({"negatives": {"SC": candidates.negatives["SC"]}}, "of kind Rand a response"),
         ({"negatives": {"Rand": np.full((240, 1), -1)}}, "no response of the training split"),
-        ({"split": np.zeros(240, dtype=np.uint8)}, "validation split"),
     ):
         with pytest.raises(EvaluatorError, match=message):
             evaluator.fit(replace(candidates, **spoilt))  # type: ignore[arg-type]

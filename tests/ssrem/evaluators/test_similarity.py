@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from ssrem.encoders.words import WordAverage
-from ssrem.errors import EvaluatorError
-from ssrem.evaluators.bilinear_inputs import FitSettings
 from ssrem.evaluators.similarity import similarity
 
 
@@ -32,8 +30,3 @@ def test_absent_references_and_unknown_words(encoder: WordAverage, metric: str) 
     assert np.isnan(similarities[0])
     assert similarities[1:] == pytest.approx([0, 0, 1])
     assert similarity(metric, encoder, [], []).shape == (0,)
-
-
-def test_an_unknown_metric_is_refused() -> None:
-    with pytest.raises(EvaluatorError, match=r"reference: .* 'sms' or 'embedding-average', not 'bleu'"):
-        FitSettings(reference="bleu")

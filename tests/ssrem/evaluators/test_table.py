@@ -131,9 +131,7 @@ def test_only_the_learned_rows_of_a_packaged_table_are_saved(tmp_path: Path) -> 
         LearnedTable(start, rows, np.ones((2, 8), dtype=np.int8), np.ones(2, dtype=np.float32))
 
 
-def test_settings_and_encoders_that_it_cannot_have() -> None:
-    with pytest.raises(EvaluatorError, match="share: input should be less than or equal to 1"):
-        SSREMSettings(share=1.5)
+def test_an_encoder_that_it_cannot_have() -> None:
     letters = load_encoder("glove-6b-50d+wordllama")
     with pytest.raises(EvaluatorError, match=r"has none: give the encoder wordllama.*or train ssrem-paper"):
         SSREM(encoder=letters)

@@ -67,10 +67,8 @@ def test_only_linear_maps_of_the_layers_that_are_not_frozen_change(model: str, t
         fine_tune(objective(model, freeze=2), tmp_path / "none")
 
 
-def test_nothing_to_learn_from_and_a_wrong_setting(model: str) -> None:
+def test_nothing_to_learn_from(model: str) -> None:
     empty = pairs()
     empty.split[:] = 2
     with pytest.raises(EvaluatorError, match="the training split has no response"):
         LmObjective(empty, LmSettings(model=model))
-    with pytest.raises(EvaluatorError, match="context_share"):
-        LmSettings(context_share=2)

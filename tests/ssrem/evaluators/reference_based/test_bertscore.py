@@ -1,4 +1,4 @@
-"""BERTScore against a plain loop over one text at a time, and the authors' package where it is installed."""
+"""BERTScore against a plain loop over one text at a time."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModel, AutoTokenizer, T5Config, T5EncoderModel, T5Model
+from transformers import AutoModel, T5Config, T5EncoderModel, T5Model
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.reference_based.embedding import BertScore
 from ssrem.samples import Sample
 from support.metric_checks import ODD, check_independent, check_parts, check_saved, odd_samples
-from support.tiny_transformer import SIZES, tokenizer, write_bert
+from support.tiny_transformer import tokenizer, write_bert
 from support.trained import check_scores_stand_alone
 
 TEXTS = (
@@ -54,20 +54,6 @@ def test_as_in_plain_loops(bert: Path) -> None:
         scores = BertScore(model=str(bert), layer=layer).score(PAIRS)
         assert np.abs(scores - by_loops(model, layer)).max() < 1e-5
         assert scores.min() < 0.9 and scores[:: len(TEXTS) + 1] == pytest.approx(1)
-
-
-def test_as_the_authors_package(tmp_path: Path) -> None:
-    package = pytest.importorskip("bert_score")
-    bert = write_bert(tmp_path)
-    words = AutoTokenizer.from_pretrained(bert)
-    words.model_max_length = SIZES["max_position_embeddings"]  # the package asks for a limit
-    words.save_pretrained(bert)
-    pairs = [*PAIRS, Sample((), "the cat sat. " * 4, "red cat"), Sample((), "red cat", "the " * 30)]
-    texts = [pair.response for pair in pairs], [pair.reference for pair in pairs]
-    for layer in (1, 2):
-        *_, expected = package.score(*texts, model_type=str(bert), num_layers=layer, batch_size=5)
-        scores = BertScore(model=str(bert), layer=layer).score(pairs)
-        assert np.abs(scores - expected.numpy()).max() < 1e-4
 
 
 def test_the_encoder_of_a_pair(tmp_path: Path) -> None:

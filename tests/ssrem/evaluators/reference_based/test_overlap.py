@@ -13,7 +13,6 @@ from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from nltk.translate.meteor_score import single_meteor_score
 from rouge_score.rouge_scorer import RougeScorer
 
-from ssrem.evaluators import evaluator_class
 from ssrem.evaluators.reference_based.overlap import (
     Bleu1,
     Bleu1Of1,
@@ -32,7 +31,6 @@ from support.metric_checks import ODD, check_independent, check_parts, check_sav
 
 BLEUS = (Bleu1, Bleu2, Bleu3, Bleu4)
 OF_THEIR_ORDERS = (Bleu1Of1, Bleu2Of2, Bleu3Of3)
-METRICS = (*BLEUS, *OF_THEIR_ORDERS, RougeL, Meteor)
 WORDS = st.lists(
     st.sampled_from(["the", "cat", "cats", "sat", "on", "mat", "running", "runs", "."]), max_size=12
 )
@@ -107,9 +105,7 @@ def test_every_text_has_a_score(metric: type[OverlapMetric], tmp_path: Path) -> 
         assert one(metric, odd, "") == one(metric, "", odd) == 0
 
 
-def test_names_and_signatures_say_what_is_computed() -> None:
-    assert [metric.name for metric in OF_THEIR_ORDERS] == ["bleu-1-of-1", "bleu-2-of-2", "bleu-3-of-3"]
-    assert all(evaluator_class(metric.name) is metric for metric in METRICS)
+def test_signatures_say_what_is_computed() -> None:
     assert Bleu1().signature != Bleu2().signature
     assert "nltk-" in Bleu4().signature and "tokens:1" in Bleu4().signature
     assert "rapidfuzz-" in RougeL().signature
