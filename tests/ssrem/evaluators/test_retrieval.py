@@ -372,7 +372,9 @@ def test_saved_and_loaded(bert: Path, tmp_path: Path) -> None:
         about["config"] |= changes
         (copy / "evaluator.json").write_text(json.dumps(about))
 
-    assert "is missing" in spoilt(lambda copy: (copy / "transformer/config.json").unlink())
+    inside = "transformer/config.json"
+    assert "config.json was changed" in spoilt(lambda copy: (copy / inside).write_text("{}"))
+    assert "is missing" in spoilt(lambda copy: (copy / inside).unlink())
     assert "was not saved" in spoilt(lambda copy: (copy / "transformer/added.json").write_text("{}"))
     assert "do not fit" in spoilt(lambda copy: rewritten(copy, freeze=0))
     assert "was changed" in spoilt(lambda copy: rewritten(copy, context_turns=1))
