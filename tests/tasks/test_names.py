@@ -23,7 +23,7 @@ BAD = {
     "x" * 201: "more than 200",
 }
 RESERVED = dict.fromkeys(("tables", "labels"), "is one that ssrem uses itself")  # of corpora alone
-GOOD = ["all", "O'Brien\"; DROP TABLE corpora -- $corpus %s {0}", "naïve 会話 😀@b"]
+GOOD = ["all", "O'Brien\"; DROP TABLE corpora -- $corpus %s {0} naïve 会話 😀@b"]
 
 
 def test_a_name_that_is_none_is_one_line(home: Warehouse, write_dump: Callable[..., str]) -> None:

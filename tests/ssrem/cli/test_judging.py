@@ -46,6 +46,7 @@ def server(monkeypatch: Patch) -> Iterator[JudgeServer]:
 @pytest.fixture
 def people(tmp_path: Path, monkeypatch: Patch) -> str:
     monkeypatch.setattr("ssrem.evaluators.BASELINES", {"length": ()})  # cosine loads a transformer
+    monkeypatch.setattr("ssrem.agreement.figures.MEASURES", ("spearman",))
     monkeypatch.chdir(tmp_path)
     Path("people_eval.json").write_text(json.dumps(annotated_rows()[:N]))
     return "people_eval.json"

@@ -30,7 +30,7 @@ NEEDED = {
 
 TEXTS = {
     "map": "speaker=Who", "set": "epochs=3", "asking": "timeout=3", "margin": "agreement=.2",
-    "labels": "README.md", "labels_from": "judge", "criterion": "tone", "redundancy": "2",
+    "labels": "README.md", "labels_from": "judge", "criterion": "tone", "redundancy": "2", "scale": "7",
     "max_quarantine": "7%", "memory_limit": "1GB", "similarity": "all", "addressees": "stated",
     "speakers": "person", "split": "valid", "test": "perm-both",
     "encoder": "glove-6b-50d", "init": "tests", "model": "tests",
@@ -55,32 +55,25 @@ def given(work: Any) -> Iterator[Settings]:
     yield from (*found, *nested)
 
 
-def fields() -> Iterator[tuple[str, type[Settings], str]]:
-    """Verb, model and field of every setting of every verb."""
-    for verb in VERBS:
-        for model in map(type, given(parsed([*verb.split(), *NEEDED.get(verb, [])]))):
-            yield from ((verb, model, field) for field in model.model_fields)
-
-
-@pytest.mark.parametrize(("verb", "model", "field"), fields(), ids=str)
-def test_every_setting_is_an_option_and_reaches_the_verb(
-    verb: str, model: type[Settings], field: str
-) -> None:
-    option = options(verb)[field]
-    form, mark, what = text(model.model_fields[field]).rpartition("=COLUMN: ")
-    assert option.help.startswith(form + mark) and what in option.help
-    value = TEXTS.get(field, "7" if int in option.kinds else "word")
-    words = [option.flag, *([] if bool in option.kinds else [value])]
-    if field in ("criterion", "labels_only", "map") and "labels" in model.model_fields:
-        words += ["--labels", "README.md"]
-    if field in ("asking", "max_requests", "responses") and "labels_from" in model.model_fields:
-        words += ["--labels-from", "judge"]
-    if field in ("asking", "max_requests", "labels_from") and "labels_from" in model.model_fields:
-        words += ["--responses", "7"]
-    work = parsed([*verb.split(), *NEEDED.get(verb, []), *words])
-    (reached,) = (one for one in given(work) if type(one) is model)
-    assert getattr(reached, field) != model.model_fields[field].get_default()
-    assert field in reached.model_fields_set
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_setting_is_an_option_and_reaches_the_verb(verb: str) -> None:
+    words = [*verb.split(), *NEEDED.get(verb, [])]
+    models = list(map(type, given(parsed(words))))
+    values = {}
+    for at, field in enumerate({field: None for model in models for field in model.model_fields}):
+        option = options(verb)[field]
+        value = TEXTS.get(field, str(11 + at) if int in option.kinds else f"word-{at}")
+        values[field] = option.checked([value] if option.several else bool in option.kinds or value)
+        words += [option.flag, *([] if bool in option.kinds else [value])]
+    reached = {type(one): one for one in given(parsed(words))}
+    assert list(reached) == models
+    for model, one in reached.items():
+        for field, about in model.model_fields.items():
+            form, mark, what = text(about).rpartition("=COLUMN: ")
+            help = options(verb)[field].help
+            assert help.startswith(form + mark) and what in help
+            assert getattr(one, field) == values[field] != about.get_default(), field
+        assert one.model_fields_set == set(model.model_fields)
 
 
 @pytest.mark.parametrize("verb", [*VERBS, *GROUPS])
@@ -164,27 +157,32 @@ def test_evaluators_alone_lists_them() -> None:
 # Numbers and JSON that no library can hold
 
 
-@pytest.mark.parametrize("value", [HUGE, "9" * 5_000, "2147483648", "1e3", "NaN"])
-@pytest.mark.parametrize("option", ["--seed", "--context-turns", "--threads", "--similarity"])
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("--seed", value) for value in (HUGE, "9" * 5_000, "2147483648", "1e3", "NaN")),
+        *((option, HUGE) for option in ("--context-turns", "--threads", "--similarity")),
+    ],
+)
 def test_a_number_that_no_library_can_hold_is_refused(option: str, value: str) -> None:
     with pytest.raises(UsageError, match=option) as raised:
         parsed(["tables", option, value])
     assert len(str(raised.value)) < 300
 
 
-@pytest.mark.parametrize("value", ["9999999999TB", "0GB", "1KB", f"{HUGE}MB", "9" * 5_000 + "KB"])
+@pytest.mark.parametrize("value", ["9999999999TB", "1KB", f"{HUGE}MB"])
 def test_an_amount_of_memory_that_duckdb_cannot_have_is_refused(value: str) -> None:
     with pytest.raises(UsageError, match="is not from 1MB to 1000TB"):
         parsed(["tables", "--memory-limit", value])
 
 
-@pytest.mark.parametrize("value", ["1MB", "1.5 gib", "1000TB"])
-def test_duckdb_takes_an_amount_of_memory_that_is_not_refused(value: str) -> None:
+def test_duckdb_takes_an_amount_of_memory_that_is_not_refused() -> None:
     with duckdb.connect() as connection:
-        connection.execute(f"SET memory_limit = '{Resources(memory_limit=value).memory_limit}'")
+        for value in ("1MB", "1.5 gib", "1000TB"):
+            connection.execute(f"SET memory_limit = '{Resources(memory_limit=value).memory_limit}'")
 
 
-@pytest.mark.parametrize("value", ["[" * 100_000, '{"a":' * 100_000, "9" * 5_000])
+@pytest.mark.parametrize("value", ["[" * 100_000, "9" * 5_000])
 def test_a_setting_that_is_no_json_is_text(value: str) -> None:
     assert pairs([f"epochs={value}"]) == {"epochs": value}
 

@@ -80,8 +80,14 @@ def wait_until(true: Callable[[], bool], running: subprocess.Popen[str]) -> None
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("number", ENDS)
-@pytest.mark.parametrize("run", [IN_A_STATEMENT, WITH_ANOTHER_WHILE_IT_CLEANS_UP, AS_AN_ERROR_OF_THE_STAGE])
+@pytest.mark.parametrize(
+    ("run", "number"),
+    [
+        (IN_A_STATEMENT, signal.SIGINT),
+        (WITH_ANOTHER_WHILE_IT_CLEANS_UP, signal.SIGTERM),
+        (AS_AN_ERROR_OF_THE_STAGE, signal.SIGTERM),
+    ],
+)
 def test_a_signal_is_one_line_whatever_error_becomes_of_it(run: str, number: int) -> None:
     status, says = ENDS[signal.Signals(number)]
     with started("-c", COMMAND.format(run=run.format(number=int(number)))) as running:
@@ -96,11 +102,12 @@ def test_a_pipe_that_nobody_reads_ends_a_command_in_silence() -> None:
         assert (running.wait(timeout=60), running.stderr.read()) == (141, "")
 
 
-SLOW = [pytest.param("scores", number, marks=pytest.mark.slow) for number in ENDS]
+LATER = (("candidates", signal.SIGTERM), ("scores", signal.SIGINT))
 
 
 @pytest.mark.parametrize(
-    ("table", "number"), [("utterances", signal.SIGINT), ("candidates", signal.SIGTERM), *SLOW]
+    ("table", "number"),
+    [("utterances", signal.SIGINT), *(pytest.param(*one, marks=pytest.mark.slow) for one in LATER)],
 )
 def test_a_run_that_is_stopped_after_a_stage(
     home: Warehouse, tmp_path: Path, table: str, number: int

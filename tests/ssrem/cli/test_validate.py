@@ -34,8 +34,10 @@ def labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run(labels: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command line; what it says on stdout and on stderr."""
+def run(labels: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command line; what it says on stdout and on stderr. No figures are drawn, which takes as long as the rest."""
+    for figure in ("forest", "scatter"):
+        monkeypatch.setattr(f"ssrem.report.figures.{figure}", lambda *_: [])
 
     def run(line: str, *more: str, status: int = 0) -> tuple[str, str]:
         assert main([*line.split(), *more]) == status
@@ -45,11 +47,13 @@ def run(labels: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     return run
 
 
-def test_labels_of_two_words_become_a_page(labels: Path, run: Run) -> None:
-    said, _ = run("validate labels.csv --map score=label --evaluator novelty --own gpt --precision .5")
+def test_labels_of_two_words_become_a_page(labels: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = "validate labels.csv --map score=label --evaluator novelty --own gpt --precision .5"
+    assert main(line.split()) == 0
+    said = capsys.readouterr().out
     assert "best balance" in said and "page: labels-validation.html" in said
     page = Path("labels-validation.html").read_text()
-    assert "novelty" in page and "own family" in page
+    assert "novelty" in page and "own family" in page and page.count("<svg") == 2
     assert not (labels.parent / "home").exists()
 
 
@@ -69,11 +73,8 @@ def test_figures_for_programs_and_the_share_of_unlabelled_responses(run: Run) ->
 
 def test_labels_that_correct_no_share_say_so(run: Run) -> None:
     why = "the labels cannot correct it: where the rates are measured, tpr is above fpr by"
-    said, _ = run("validate labels.csv --map score=stars --pass 3 --evaluator length --json")
-    assert why in Path("labels-validation.html").read_text()
-    (share,) = json.loads(said)["passing"]["shares"]
-    assert share["corrected"]["value"] is None and why in share["corrected"]["reason"]
     said, _ = run("validate labels.csv --map score=stars --pass 3 --evaluator length")
+    assert why in Path("labels-validation.html").read_text()
     assert f"the share of the testing half: {why}" in said and "corrected for its error rates" in said
 
 
@@ -130,15 +131,15 @@ def test_verdicts_beside_lists_of_raters_and_beside_labels_that_are_called_annot
     answer = json.loads(run("validate both.jsonl --map score=annotator --scores verdict --json")[0])
     assert (answer["responses"], answer["missing"]) == (20, 0)
     position = next(bias for bias in answer["bias"] if bias["name"] == "position")
-    assert (
-        position["reason"]
-        == "The scores were given before; in which order responses were shown is not known."
-    )
+    assert position["reason"].startswith("The scores were given before; in which order")
     said = run("validate both.jsonl --map score=annotator --scores verdict --criterion fluency", status=1)[1]
     assert "not used: verdict, fluency" in said and "no criterion 'fluency'" in said
 
 
-def test_labels_that_the_evaluator_learned_from_are_refused(labels: Path, run: Run) -> None:
+def test_labels_that_the_evaluator_learned_from_are_refused(
+    labels: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ssrem.agreement.figures.MEASURES", ("spearman",))
     parts = 'parts=["length", "novelty"]'
     run("train blend --labels labels.csv --map score=label --labels-only --set", parts)
     labels.write_text(f"{labels.read_text().rstrip()}\nanother context,another response,gpt,pass,1\n")
@@ -146,7 +147,7 @@ def test_labels_that_the_evaluator_learned_from_are_refused(labels: Path, run: R
     assert "blend version 1 learned human scores of the contexts of labels" in said
     answer, said = run("correlate labels.csv --map score=label --json --evaluator blend")
     assert "blend is left out: version 1 learned human scores of the contexts of labels" in said
-    assert {row["evaluator"] for row in json.loads(answer)["agreement"]} <= {"cosine", "length"}
+    assert {row["evaluator"] for row in json.loads(answer)["agreement"]} == {"length"}
 
 
 def test_what_is_left_out_is_said(labels: Path, run: Run) -> None:
@@ -160,7 +161,6 @@ def test_what_is_left_out_is_said(labels: Path, run: Run) -> None:
 
 def test_what_is_required_decides_the_exit_status(run: Run) -> None:
     line = "validate labels.csv --map score=label --evaluator length --require spearman=.5"
-    run(line)
     _, said = run(line, "low=.99", "kendall=.99", "copied=.9", status=1)
     (last,) = [one for one in said.splitlines() if "not met" in one]
     assert last.startswith("ssrem: not met: low is 0.") and "not at least 0.99; kendall is " in last
@@ -194,8 +194,11 @@ def test_no_file_that_is_read_is_written_over(labels: Path, run: Run, output: st
     assert labels.read_bytes() == Path("more.csv").read_bytes() == before
 
 
-def test_a_judge_is_asked_once_for_what_a_dry_run_says(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_judge_is_asked_once_for_what_a_dry_run_says(
+    labels: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    labels.write_text("\n".join(labels.read_text().splitlines()[:17]))
 
     def answer(body: dict[str, Any], _: int) -> Any:
         return completion(str(1 + len(body["messages"][0]["content"]) // 9 % 5))
@@ -207,7 +210,7 @@ def test_a_judge_is_asked_once_for_what_a_dry_run_says(run: Run, monkeypatch: py
         assert server.asked == [] and not Path("labels-validation.html").exists()
         for _ in range(2):
             answers = json.loads(run(line)[0])
-            assert len(server.asked) == bill["requests"] > 40 + 5 * 6
+            assert len(server.asked) == bill["requests"] > 16 + 5 * 6
     injection = next(bias for bias in answers["bias"] if bias["name"] == "injection")
     assert {finding["n"] for finding in injection["findings"]} == {5}
     assert KEY not in Path("labels-validation.html").read_text()

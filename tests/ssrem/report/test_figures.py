@@ -131,9 +131,12 @@ def test_the_forest_has_a_row_an_evaluator_and_lines_for_baselines_and_one_rater
     assert [tick.get_text() for tick in alone.figure.axes[0].get_yticklabels()] == ["the cosine"]
 
 
-def test_drawing_says_nothing_where_home_cannot_be_written_to(tmp_path: Path) -> None:
+def test_matplotlib_is_loaded_to_draw_alone_and_says_nothing_where_home_cannot_be_written_to(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "file").touch()
-    code = "from ssrem.report.figures import styled\nwith styled(): import matplotlib.font_manager"
+    code = "import sys, ssrem.report; assert not {'matplotlib', 'jinja2'} & sys.modules.keys()\n"
+    code += "from ssrem.report.figures import styled\nwith styled(): import matplotlib.font_manager"
     unset = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "MPL"))}
     home = {**unset, "HOME": str(tmp_path / "file")}
     drawn = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, env=home)
