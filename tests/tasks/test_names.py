@@ -57,12 +57,11 @@ def test_a_file_that_cannot_name_its_corpus(home: Warehouse, tmp_path: Path) -> 
     assert home.query("SELECT source FROM corpora") == [(f"{tmp_path}/a\\xffb.jsonl",)]
 
 
-def test_a_file_names_its_corpus_without_the_suffix_of_its_format() -> None:
+def test_a_file_names_its_corpus_without_the_suffix_of_its_format_and_a_folder_by_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sources = ("chat.log", "chat.jsonl.gz", "logs/#a.2024-01-05.log")
     assert [corpus_name([source]) for source in sources] == ["chat", "chat", "#a.2024-01-05"]
-
-
-def test_a_folder_named_by_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "talks" / "in").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "talks" / "in")
     assert [corpus_name([source]) for source in (".", "..", "../", "../../talks")] == ["in", *3 * ["talks"]]

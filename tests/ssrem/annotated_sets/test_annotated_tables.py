@@ -13,7 +13,6 @@ import pytest
 
 from ssrem.annotated_sets import AnnotatedSet, read_set
 from ssrem.annotated_sets.annotated import labels_of
-from ssrem.annotated_sets.base import dataset_name
 from ssrem.annotated_sets.columns import divided
 from ssrem.errors import AnnotationError
 
@@ -115,10 +114,7 @@ GIVEN: dict[str, tuple[str, str, list[tuple[tuple[str, ...], dict[str, tuple[flo
         [(("a\nb", "c"), {"score": (4, None, 5)})],
     ),
     "a JSON list of rows": (
-        *(
-            "json",
-            '[{"history": ["a"], "reply": "b", "rating": 1}, {"history": ["a"], "reply": "c", "rating": 2}]',
-        ),
+        *("json", json.dumps([{"history": ["a"], "reply": f"r{n}", "rating": n} for n in (1, 2)])),
         [(("a",), {"rating": (1,)}), (("a",), {"rating": (2,)})],
     ),
     "a data frame as pandas writes it": (
@@ -203,27 +199,20 @@ def test_scores_as_programs_print_them(tmp_path: Path, cell: str, scores: tuple[
     assert ratings(tmp_path, content, "context=context;x", "score=marks") == [{"marks": scores}]
 
 
-@pytest.mark.parametrize("cell", ["6/5", "1/0", "86%", "4-5", "4 5", "okay", "4 of 5 - good", "4,5"])
-def test_what_is_no_single_number_is_refused(tmp_path: Path, cell: str) -> None:
-    message = said(tmp_path, f"{HEAD}c,r,{quoted(cell)}\n")
-    assert "write it as a number, such as 4, '4 - good' or '4/5'" in message
+def test_what_is_no_single_number_is_refused(tmp_path: Path) -> None:
+    for cell in ("6/5", "1/0", "86%", "4-5", "4 5", "okay", "4 of 5 - good", "4,5"):
+        message = said(tmp_path, f"{HEAD}c,r,{quoted(cell)}\n")
+        assert "write it as a number, such as 4, '4 - good' or '4/5'" in message, cell
+    for date in ("5-Apr", "05-May", "4 - sept"):  # what spreadsheets make of 4/5
+        assert f"rating {date!r} of 'score' is neither" in said(tmp_path, f"{HEAD}a,b,{date}\n")
 
 
-def test_a_date_is_no_score(tmp_path: Path) -> None:
-    """Spreadsheets turn 4/5 into a date."""
-    for cell in ("5-Apr", "05-May", "4 - sept"):
-        assert f"rating {cell!r} of 'score' is neither" in said(tmp_path, f"{HEAD}a,b,{cell}\n")
-
-
-def test_scores_out_of_a_most(tmp_path: Path) -> None:
+def test_scores_out_of_a_most_and_words_beside_numbers_of_a_scale(tmp_path: Path) -> None:
+    """`good` among ratings from 1 to 5 would be a 1, the worst."""
     content = "context,response,stars\na,r,3/7\nb,s,0/7\nc,t,7/7\n"
     assert ratings(tmp_path, content, "score=stars") == [{"stars": (n,)} for n in (3.0, 0.0, 7.0)]
     message = said(tmp_path, content + "d,u,3/10\n", "score=stars")
     assert "line 5: rating '3/10' of 'stars' is out of 10, those before are out of 7" in message
-
-
-def test_words_beside_numbers_of_a_scale_are_refused(tmp_path: Path) -> None:
-    """`good` among ratings from 1 to 5 would be a 1, the worst."""
     message = said(tmp_path, f"{HEAD}a,r,1\nb,s,good\nc,t,4\n")
     assert "line 4: 'score' is rated 'good' (line 3), which stands for 1 or 0, and 4 (line 4)" in message
 
@@ -281,20 +270,6 @@ def test_decimal_commas_are_read_where_told(tmp_path: Path) -> None:
     content = "sep=;\ncontext;response;score\nc;r;3,5\n"
     assert "--map decimal=, if commas stand before decimals" in said(tmp_path, content)
     assert ratings(tmp_path, content, "decimal=,") == [{"score": (3.5,)}]
-
-
-def test_tables_as_other_programs_save_them(tmp_path: Path) -> None:
-    """Semicolons, UTF-16 and Parquet, as spreadsheets and data frames are saved."""
-    text = 'context;response;score\n"Hi, you\nHo";r;4\n'
-    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
-    (tmp_path / "b.csv").write_text(text, encoding="utf-16")
-    columns = {"context": [["Hi, you", "Ho"]], "response": ["r"], "score": [4]}
-    pq.write_table(pa.table(columns), tmp_path / "c.pq")
-    assert dataset_name(tmp_path / "c.parquet") == "c"
-    for name, layout in (("a.csv", "csv"), ("b.csv", "csv"), ("c.pq", "parquet")):
-        annotated = read_set(tmp_path / name)
-        (row,) = annotated.rows
-        assert (annotated.layout, row.context, row.ratings) == (layout, ("Hi, you", "Ho"), {"score": (4.0,)})
 
 
 def test_a_file_in_another_encoding_or_cut_off_is_refused(tmp_path: Path) -> None:
@@ -388,27 +363,15 @@ def test_a_message_names_file_line_and_way_out(
     assert str(raised.value).startswith(str(tmp_path / "t.csv"))
 
 
-def test_json_lines_that_hold_no_text(tmp_path: Path) -> None:
-    row = {"context": "a", "response": "r", "score": 1}
-    for wrong, named in (
-        ({"context": 3}, "context is neither text"),
-        ({"response": ["r"]}, "response is not text"),
-    ):
-        assert f"row 1: {named}" in said(tmp_path, json.dumps(row | wrong), name="t.jsonl")
-
-
-@pytest.mark.parametrize(
-    ("pair", "named"),
-    [
+def test_a_mapping_that_is_none(tmp_path: Path) -> None:
+    for pair, named in (
         ("scores=a", "no field 'scores'; did you mean score?; the fields are context, response, score"),
         ("response=a+b", "response is one column"),
         ("separator=", "write FIELD=COLUMN"),
         ("decimal=,,", "one sign"),
-    ],
-)
-def test_a_mapping_that_is_none(tmp_path: Path, pair: str, named: str) -> None:
-    message = said(tmp_path, f"{HEAD}a,b,1\n", pair)
-    assert named in message and "--map" in message
+    ):
+        message = said(tmp_path, f"{HEAD}a,b,1\n", pair)
+        assert named in message and "--map" in message
 
 
 def test_one_mapping_for_a_dump_and_annotated_sets() -> None:

@@ -92,13 +92,10 @@ def test_a_wrong_checksum_or_more_than_was_registered_keeps_nothing(authors: Aut
     assert "not 000000000000…), so it was deleted" in message
 
 
-def test_a_body_that_is_cut_short(authors: Authors, tmp_path: Path) -> None:
+def test_a_body_that_is_cut_short_and_a_file_that_is_not_there(authors: Authors, tmp_path: Path) -> None:
     fault = f"the connection ended after 20 of {len(BODY)} bytes"
     message = said(known(authors, "short.json"), tmp_path)
     assert f"cannot be fetched ({fault}); try again, or fetch" in message
-
-
-def test_a_file_that_is_not_there(authors: Authors, tmp_path: Path) -> None:
     one = known(authors, "gone.json")
     by_hand = f"fetch {one.url} by hand to {tmp_path / 'mine.json'}"
     assert said(one, tmp_path) == f"mine: cannot be fetched (HTTP 404 Not Found); {by_hand}"

@@ -80,12 +80,6 @@ def test_list_says_what_is_there(home: Warehouse, capsys: Capture) -> None:
     assert ["other", "1", "usr", "by", "hand", "none", "stated"] in shown
 
 
-def test_pull_of_what_cannot_be(home: Warehouse, capsys: Capture) -> None:
-    line = said(capsys, "ratings", "pull", "bogus", "--home", home.root)
-    assert line == "ssrem: there is no set 'bogus'; the sets are mine, other, table"
-    assert "no checksum is registered" in said(capsys, "ratings", "pull", "other", "--home", home.root)
-
-
 def test_run_has_one_map_for_dump_and_annotated_sets(
     home: Warehouse, tmp_path: Path, capsys: Capture
 ) -> None:

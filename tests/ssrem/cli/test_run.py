@@ -104,15 +104,15 @@ def test_every_gate_left_its_results(made: Made) -> None:
     assert all(passed for *_, passed in stages)
 
 
-@pytest.mark.parametrize(("width", "verb"), [("80", "evaluators"), ("80", "status"), ("120", "status")])
-def test_tables_fit_the_terminal(made: Made, width: str, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("verb", ["evaluators", "status"])
+def test_tables_fit_the_terminal(made: Made, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
     monkeypatch.setattr(screen, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", width)
+    monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("sys.stdout", screen)
     assert main([verb, "--home", str(made.home.root)]) == 0
     lines = re.sub(r"\033\[\d*m", "", screen.getvalue()).splitlines()
-    assert all(len(line) <= int(width) or line.startswith("home:") for line in lines)
+    assert all(len(line) <= 80 or line.startswith("home:") for line in lines)
     assert any(re.match(r"ssrem +1 +yes", line) for line in lines)
 
 

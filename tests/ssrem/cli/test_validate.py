@@ -35,7 +35,7 @@ def labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def run(labels: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command line; what it says on stdout and on stderr. No figures are drawn, which takes as long as the rest."""
+    """Run a command line; what it says on stdout and on stderr. Figures, which take long, are not drawn."""
     for figure in ("forest", "scatter"):
         monkeypatch.setattr(f"ssrem.report.figures.{figure}", lambda *_: [])
 
@@ -176,7 +176,6 @@ def test_what_is_required_decides_the_exit_status(run: Run) -> None:
         ("--map score=label --evaluator rsrem", "run ssrem train rsrem first"),
         ("--map score=label --evaluator ssrem --set epochs=3", "ssrem learns; give its settings to ssrem"),
         ("--map score=label --evaluator length --set x=3", "no setting x"),
-        ("--map score=label --evaluator length --output no/p.html", "cannot write no/p.html"),
         ("--map score=label --evaluator bleu-2", "bleu-2 has no score for any of the 40 labelled responses"),
         ("--map score=label --unlabelled none.csv", "none.csv does not exist"),
     ],

