@@ -1,4 +1,4 @@
-"""Who is a person and who a partner, from the command line: `--not-people`, `--addressees`, and what status shows."""
+"""What status shows of whom turns address."""
 
 from __future__ import annotations
 
@@ -11,37 +11,27 @@ from ssrem.cli.main import main
 from ssrem.tasks.warehouse.home import Warehouse
 
 
-def test_names_and_addressees_from_the_command_line(
+def test_status_says_how_many_addressees_are_stated_or_guessed(
     write_dump: Callable[..., str], home: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In each of six conversations ann answers bob's opening, cat names ann, dan names nobody, a bot says goodbye."""
-    said = [
-        ("bob", "Who is there?", {}),
-        ("ann", "I am.", {"reply_to": "{}-0"}),
-        ("cat", "So am I.", {"addressee": "ann"}),
-        ("dan", "And I.", {}),
-        ("bye", "Goodbye.", {}),
-    ]
+    """In each conversation ann answers bob's opening, cat names ann, dan names nobody."""
+    said = [("bob", {}), ("ann", {"reply_to": "{}-0"}), ("cat", {"addressee": "ann"}), ("dan", {})]
     rows = [
-        {"conversation": f"c{c}", "id": f"{c}-{n}", "speaker": who, "text": f"{text} {c}"}
+        {"conversation": f"c{c}", "id": f"{c}-{n}", "speaker": who, "text": f"Number {n} of {c}."}
         | {field: whom.format(c) for field, whom in to.items()}
-        for c in range(6)
-        for n, (who, text, to) in enumerate(said)
+        for c in range(3)
+        for n, (who, to) in enumerate(said)
     ]
     at = ["--home", str(home.root)]
-    dump = write_dump(rows)
-    assert main(["ingest", dump, "--name", "talk", "--not-people", "Bye", "--speakers", "person", *at]) == 0
-    landed = capsys.readouterr()
-    assert "their turns are context alone: 'bye' (6 messages)" in landed.err
-    assert "turns" not in next(line for line in landed.out.splitlines() if line.startswith("corpus ")).split()
-    assert main(["tables", "--addressees", "stated", "--similarity", "none", *at]) == 0
-    speakers = home.query("SELECT DISTINCT speaker FROM sp JOIN turns USING (turn_id) ORDER BY 1")
-    assert speakers == [("ann",), ("cat",)]
+    assert main(["ingest", write_dump(rows), "--name", "talk", *at]) == 0
+    landed = capsys.readouterr().out
+    assert "turns" not in next(line for line in landed.splitlines() if line.startswith("corpus ")).split()
+    assert main(["tables", "--similarity", "none", *at]) == 0
     capsys.readouterr()
     assert main(["status", *at]) == 0
     shown = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert ["talk", "20.0%", "20.0%", "60.0%", "30"] in shown
+    assert ["talk", "25.0%", "25.0%", "50.0%", "12"] in shown
     assert "turns" in next(words for words in shown if words[:1] == ["corpus"])
     assert main(["status", "--json", *at]) == 0
     (row,) = json.loads(capsys.readouterr().out)["addressees"]
-    assert row == {"corpus": "talk", "stated": 0.2, "reply": 0.2, "previous_speaker": 0.6, "turns": 30}
+    assert row == {"corpus": "talk", "stated": 0.25, "reply": 0.25, "previous_speaker": 0.5, "turns": 12}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
@@ -13,7 +14,7 @@ from ssrem.cli.main import main
 from ssrem.errors import EvaluatorError
 from ssrem.tasks.warehouse.home import Warehouse
 from support.progress_lines import other_lines
-from support.small_home import Made, called
+from support.small_home import Made, called, write_conversations
 
 
 def test_tables_report_and_next_command(made: Made) -> None:
@@ -117,15 +118,16 @@ def test_tables_fit_the_terminal(made: Made, verb: str, monkeypatch: pytest.Monk
 
 
 def test_a_stage_that_fails_midway(
-    home: Warehouse, made: Made, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    home: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    write_conversations(tmp_path / "tiny.jsonl", conversations=20)
     again = "interrupted; nothing of this stage was published, run it again to go on"
     for error, status, says in (
         (EvaluatorError("the model fell over; train again"), 1, "the model fell over; train again"),
         (KeyboardInterrupt(), 130, again),
     ):
         monkeypatch.setattr("ssrem.evaluators.bilinear.Bilinear.fit", Mock(side_effect=error))
-        run = ["run", str(made.dump), "--home", str(home.root), "--encoder", "glove-6b-50d"]
+        run = ["run", str(tmp_path / "tiny.jsonl"), "--home", str(home.root), "--encoder", "glove-6b-50d"]
         assert main(run) == status
         captured = capsys.readouterr()
         lines = [line for line in other_lines(captured.err) if line.startswith("ssrem")]
