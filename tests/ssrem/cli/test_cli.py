@@ -101,6 +101,8 @@ def test_people_need_a_key_and_a_name(whole: Warehouse, says: Say, file: Any, mo
         land = (verb, file("one.jsonl", LINE))
         assert "SSREM_PSEUDONYM_KEY" in says(*land, "--pseudonymise", *home)
         assert "--pseudonymise" in says(*land, *key, *home)
+    weak = says(*land, "--pseudonymise", *key, *home)
+    assert "4 bytes" in weak and "weak" not in weak
     assert "'p99' in tiny" in says("forget", "p99", *home)
     assert "'huge'" in says("forget", "p3", "--corpus", "huge", *home)
 
