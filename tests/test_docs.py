@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import cache, reduce
 from operator import getitem
 from pathlib import Path
 from typing import Any
@@ -246,6 +246,13 @@ def desk(made: Made, tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> Des
     return Desk(tmp_path, made, capsys)
 
 
+def compute_little(patch: Patch) -> None:
+    """Leave out most figures of agreement, and most draws of intervals."""
+    patch.setattr("ssrem.agreement.figures.MEASURES", ("spearman",))
+    for module in ("agreement.figures", "studies.estimates", "validation.validation"):
+        patch.setattr(f"ssrem.{module}.RESAMPLES", 100)
+
+
 def needs(line: str) -> str | None:
     """What a command needs that is absent here; None if nothing is."""
     if MELD.name in line and not MELD.exists():
@@ -265,6 +272,7 @@ def test_no_command_is_listed_here_that_no_page_shows() -> None:
 @pytest.mark.parametrize("block", RUN, ids=lambda block: f"{block[0]}-{block[1]}")
 def test_commands(block: Block, desk: Desk, monkeypatch: Patch) -> None:
     draw_little(monkeypatch)
+    compute_little(monkeypatch)
     for larger in ("blend", "blend-base"):  # which take long to load; slow commands have `blend`
         monkeypatch.delitem(BEST_PACKAGED, larger)
     lines = [line for line in RUN[block] if not needs(line)]
@@ -318,6 +326,7 @@ def test_mentions_in_the_text_are_of_verbs_and_options_that_exist() -> None:
     assert mentions > 50
 
 
+@cache
 def options_of(verb: str) -> set[str]:
     """The options that a verb takes."""
     known = reduce(getitem, verb.split(), app()).assemble_argument_collection()

@@ -12,17 +12,37 @@ import pytest
 
 
 @pytest.fixture(scope="module")
-def prefect_server() -> Iterator[None]:
-    """One for all tests of a file, which are of the group "prefect" and so share a worker."""
-    from prefect import settings
-    from prefect.testing.utilities import prefect_test_harness
+def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One for all tests of a file, which are of the group "prefect" and so share a worker.
 
-    left_out = (settings.PREFECT_UI_ENABLED, settings.PREFECT_API_BLOCKS_REGISTER_ON_START)
+    Its database is there before it starts, since the migrations of all versions take ten seconds. Without heartbeats a
+    flow ends at once, not at the next whole second.
+    """
+    from prefect import settings
+    from prefect.server.database.orm_models import Base
+    from prefect.testing.utilities import prefect_test_harness
+    from sqlalchemy import create_engine
+    from sqlalchemy.schema import CreateIndex, CreateTable
+
+    folder = tmp_path_factory.mktemp("prefect")
+    with create_engine(f"sqlite:///{folder / 'prefect-test.db'}").begin() as connection:
+        for table in Base.metadata.sorted_tables:
+            connection.execute(CreateTable(table))
+            for index in table.indexes:
+                connection.execute(CreateIndex(index, if_not_exists=True))  # Prefect names one of them twice
+    left_out = (
+        *(settings.PREFECT_UI_ENABLED, settings.PREFECT_API_BLOCKS_REGISTER_ON_START),
+        *(settings.PREFECT_API_DATABASE_MIGRATE_ON_START, settings.PREFECT_SERVER_ANALYTICS_ENABLED),
+    )
     with (
-        settings.temporary_settings(dict.fromkeys(left_out, False)),
-        prefect_test_harness(server_startup_timeout=180),
+        pytest.MonkeyPatch.context() as patch,
+        settings.temporary_settings(
+            {**dict.fromkeys(left_out, False), settings.PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}
+        ),
     ):
-        yield
+        patch.setattr("prefect.testing.utilities.mkdtemp", lambda: str(folder))
+        with prefect_test_harness(server_startup_timeout=180):
+            yield
 
 
 @pytest.fixture
@@ -40,6 +60,6 @@ def web() -> Iterator[tuple[str, list[Any]]]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}", posted
         server.shutdown()

@@ -4,6 +4,7 @@ refuse what they cannot use."""
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -61,10 +62,11 @@ Flown = tuple[Warehouse, Shown]
 
 @pytest.fixture(scope="module")
 def flown(made: Made, prefect_server: None, tmp_path_factory: pytest.TempPathFactory) -> Flown:
-    """What the flow `pipeline` leaves of the dump and the annotated set of `ssrem run`."""
+    """What the flow `pipeline` leaves of the dump and the annotated set of `ssrem run`, whose texts are encoded."""
     from ssrem.flows.pipeline import pipeline
 
     home, since = Warehouse.at(tmp_path_factory.mktemp("flown") / "home"), datetime.now(UTC)
+    shutil.copytree(made.home.root / "vectors", home.root / "vectors")
     with pytest.MonkeyPatch.context() as patch:
         draw_little(patch)
         path = pipeline(str(made.dump), str(home.root), annotations=[str(made.annotated)])
@@ -180,13 +182,13 @@ def test_without_room_for_pages_a_landed_corpus_is_announced_and_notes_stand_in_
     assert "read conversation from 'conversation_id'" in caplog.text  # said by a task
 
 
-def test_refusals_in_a_row_are_an_event(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusals_in_a_row_are_an_event(home: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     module, emitted = import_module("ssrem.flows.train"), Mock()
     monkeypatch.setattr(module, "emit_event", emitted)
     monkeypatch.setattr(module, "train_all", lambda *_, **__: {"ssrem": (4, True), "rsrem": (1, False)})
     monkeypatch.setattr(module, "refused_in_a_row", lambda _, names: [(name, 3, "why") for name in names])
-    module.train(home=str(copy.root))
-    payload = {"evaluator": "ssrem", "refused": 3, "why": "why", "home": str(copy.root)}
+    module.train(home=str(home.root))
+    payload = {"evaluator": "ssrem", "refused": 3, "why": "why", "home": str(home.root)}
     about = {"resource": {"prefect.resource.id": "evaluator.ssrem"}, "payload": payload}
     emitted.assert_called_once_with(event="challengers.refused", **about)
 

@@ -124,7 +124,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         if not (root / "said.json").exists():
             write_conversations(dump)
             annotated.write_text(json.dumps(annotated_rows()))
-            first = called(*run)
+            with pytest.MonkeyPatch.context() as patch:
+                draw_little(patch)
+                first = called(*run)
             before = [[p.table, str(p.key), p.path] for p in home.partitions()]
             second = command(*run, "--json")
             done = [[p.returncode, p.stdout, p.stderr] for p in (first, second)]

@@ -38,7 +38,10 @@ def test_who_is_below_the_first_or_a_baseline_is_not_tied_for_best(p_of_length: 
     assert (best["tied_for_best"], float(best["p_holm"]), best["compared"]) == ("ssrem f, cosine f", 0.5, 3)
 
 
-def test_a_set_without_a_correlation_says_why(copy: Warehouse, tmp_path: Path) -> None:
+def test_a_set_without_a_correlation_says_why(
+    copy: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ssrem.agreement.figures.MEASURES", ("spearman",))
     for name, rows, why in (
         ("same", annotated_rows()[:12], "the human scores are all the same"),
         ("few", annotated_rows()[1:2], "3 are needed"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 import struct
-import subprocess
-import sys
+from typing import Any
 
+import pandas as pd
+import polars as pl
 import pytest
 
 from ssrem.cli.main import main
@@ -47,20 +48,17 @@ def test_links_lead_somewhere() -> None:
     assert links and all((DOCS / link).exists() for link in links)
 
 
-def test_the_catalog_opens_in_one_line_each(made: Made) -> None:
+def test_the_catalog_opens_in_one_line_each(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
     (block,) = shown("python")
     imported, *lines = [line for line in block.splitlines() if line]
     assert imported == "import duckdb" and len(lines) == 3
     assert all(line.count(CATALOG) == 1 for line in lines)
-    checks = """
-import pandas, polars
-assert isinstance(polars_frame, polars.DataFrame) and isinstance(pandas_frame, pandas.DataFrame)
-for frame in (polars_frame, pandas_frame):
-    assert len(frame) == 24 and "gt_above" in frame.columns
-"""
-    script = block.replace(CATALOG, str(made.home.catalog)) + checks
-    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "gt_above" in process.stdout
+    names: dict[str, Any] = {}
+    exec(block.replace(CATALOG, str(made.home.catalog)), names)
+    for frame, kind in (("polars_frame", pl.DataFrame), ("pandas_frame", pd.DataFrame)):
+        assert isinstance(names[frame], kind)
+        assert len(names[frame]) == 24 and "gt_above" in names[frame].columns
+    assert "gt_above" in capsys.readouterr().out
 
 
 def test_shells_of_the_first_version_open_the_catalog(made: Made) -> None:
