@@ -74,20 +74,23 @@ def flown(made: Made, prefect_server: None, tmp_path_factory: pytest.TempPathFac
     return home, shown(since)
 
 
-def contents(home: Warehouse, table: str) -> list[Any]:
-    """The rows of a table, runs in their order, without what differs between two runs of the same work."""
-    columns = ", ".join(f'"{name}"' for name in TABLES[table].column_names if name not in OF_A_RUN)
+def contents(home: Warehouse) -> dict[str, list[Any]]:
+    """Table → its rows, runs in their order, without what differs between two runs of the same work."""
+    found = {}
     with home.reader() as reader:
-        order = "started" if table == "runs" else "ALL"
-        return reader.execute(f'SELECT {columns} FROM "{table}" ORDER BY {order}').fetchall()
+        for name, table in TABLES.items():
+            columns = ", ".join(f'"{column}"' for column in table.column_names if column not in OF_A_RUN)
+            order = "started" if name == "runs" else "ALL"
+            found[name] = reader.execute(f'SELECT {columns} FROM "{name}" ORDER BY {order}').fetchall()
+    return found
 
 
 def test_the_pipeline_leaves_what_the_command_leaves(flown: Flown, made: Made) -> None:
     """The same ledger, the same tables, and the same results of gates, which Great Expectations has evaluated."""
-    home, _ = flown
-    assert len(contents(home, "runs")) == 12
-    for table in TABLES:
-        assert contents(home, table) == contents(made.home, table), table
+    left = contents(flown[0])
+    assert len(left["runs"]) == 12
+    for table, rows in contents(made.home).items():
+        assert left[table] == rows, table
 
 
 def test_runs_are_named_by_what_they_work_on(flown: Flown) -> None:
@@ -210,29 +213,20 @@ def test_the_options_of_a_dump_reach_the_inbox(home: Warehouse, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "says"),
+    ("flow", "given", "error", "says"),
     [
-        ({"source": None, "dump": DumpSettings(format="csv")}, DumpError, "none is named"),
-        ({"sets": AnnotatedSets(layout="usr")}, AnnotationError, "annotations names none"),
+        ("pipeline", {"source": None, "dump": DumpSettings(format="csv")}, DumpError, "none is named"),
+        ("pipeline", {"sets": AnnotatedSets(layout="usr")}, AnnotationError, "annotations names none"),
+        ("correlate", {"files": []}, AnnotationError, "no annotated set is named"),
+        ("correlate", {"files": ["nope.json"]}, AnnotationError, "does not exist"),
     ],
 )
-def test_options_are_used_or_refused(
-    home: Warehouse, options: dict[str, Any], error: type[Exception], says: str
+def test_what_cannot_be_used_is_refused_before_any_work(
+    home: Warehouse, flow: str, given: dict[str, Any], error: type[Exception], says: str
 ) -> None:
-    from ssrem.flows.pipeline import pipeline
-
+    module = import_module(f"ssrem.flows.{flow}")
     with pytest.raises(error, match=says):
-        pipeline.fn(home=str(home.root), **options)
-    assert not home.root.exists()
-
-
-def test_sets_to_correlate_are_named(home: Warehouse) -> None:
-    from ssrem.flows.correlate import correlate
-
-    with pytest.raises(AnnotationError, match="no annotated set is named"):
-        correlate.fn([], str(home.root))
-    with pytest.raises(AnnotationError, match="does not exist"):
-        correlate.fn(["nope.json"], str(home.root))
+        getattr(module, flow).fn(home=str(home.root), **given)
     assert not home.root.exists()
 
 

@@ -31,7 +31,8 @@ def read_study(home: Warehouse, name: str, dataset: str) -> list[dict[str, Any]]
         return records(connection, query, [name, dataset])
 
 
-def test_every_study_lands_once_and_is_written(copy: Warehouse) -> None:
+def test_every_study_lands_once_and_is_written(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ssrem.studies.estimates.RESAMPLES", 100)
     root, settings, both = str(copy.root), StudySettings(responses=10), [*SSREM, ("rsrem", 1)]
     for name in sorted(set(STUDIES) - set(LEARNING)):
         (dataset,) = datasets_of(root, name)

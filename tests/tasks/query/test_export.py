@@ -12,10 +12,7 @@ import pytest
 
 from ssrem.cli.main import main
 from ssrem.errors import SsremError
-from ssrem.tasks.ingest import land
 from ssrem.tasks.query import ask, print_csv
-from ssrem.tasks.settings import DumpSettings
-from ssrem.tasks.stage.stage import Stage
 from ssrem.tasks.warehouse.home import Warehouse
 from support.stages import run_python
 
@@ -25,19 +22,6 @@ ALL_KINDS = """
         'a,"b"' || chr(10) AS text, 'x'::BLOB AS bytes, TIMESTAMP '2020-01-02 03:04:05' AS time,
         1.50::DECIMAL(4, 2) AS money
 """
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    folder = tmp_path_factory.mktemp("answers")
-    (folder / "dump.jsonl").write_text(
-        '{"conversation_id": "c", "speaker": "p", "text": "hi"}\n'
-        '{"conversation_id": "c", "speaker": "q", "text": "ho"}\n'
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Stage, "gate", lambda stage: stage.create("check_results"))
-        land(str(folder / "dump.jsonl"), str(folder / "home"), DumpSettings(name="c", speakers="person"))
-    return Warehouse.at(folder / "home")
 
 
 def csv_of(home: Warehouse, query: str) -> list[list[str]]:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import io
-import json
 import signal
 import subprocess
 import threading
@@ -19,41 +18,12 @@ import pytest
 from ssrem.cli.main import main
 from ssrem.errors import SsremError
 from ssrem.tasks import query
-from ssrem.tasks.ingest import land
 from ssrem.tasks.query import ask, print_csv
-from ssrem.tasks.settings import DumpSettings
-from ssrem.tasks.stage.stage import Stage
 from ssrem.tasks.warehouse.catalog import create_views, new_engine
 from ssrem.tasks.warehouse.home import Warehouse
 from support.stages import start_python
 
 pytestmark = pytest.mark.xdist_group("sandbox")
-
-EVIL = [
-    "</script><script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    "\x1b]0;title\x07\x1b[31mred\x1b[2J",
-    "'; DROP TABLE corpora; --",
-    "{{ 7*7 }} {% raw %} ${x} %s %n {0.__class__}",
-    '=HYPERLINK("http://x") [bold]b[/bold] :smile: \u202e\u0000',
-]
-CORPUS = "<script>alert(1)<img src=x onerror=alert(2)>{{7*7}}'\""
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    """A home folder whose every text is hostile."""
-    folder = tmp_path_factory.mktemp("sandbox")
-    rows = [
-        {"conversation": talk, "speaker": EVIL[n + at - 6], "text": text, "id": f"{n}{text}", "note": text}
-        for n, talk in enumerate(EVIL)
-        for at, text in enumerate(EVIL)
-    ]
-    (folder / "dump.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Stage, "gate", lambda stage: stage.create("check_results"))
-        land(str(folder / "dump.jsonl"), str(folder / "home"), DumpSettings(name=CORPUS, speakers="person"))
-    return Warehouse.at(folder / "home")
 
 
 @pytest.fixture
@@ -91,7 +61,7 @@ READS = [
     "FROM json_execute_serialized_sql(json_serialize_sql('FROM read_text(''{d}/secret.csv'')'))",
     "SELECT (SELECT content FROM read_text('{d}/secret.csv'))", "WITH x AS (FROM 'secret.csv') FROM x",
     "FROM read_duckdb('{d}/secret.duckdb')", "FROM duckdb_extensions()", "SELECT getenv('HOME')",
-    "SELECT getvariable('x') FROM statements", "FROM connection", "FROM os", "FROM home", "FROM query", "FROM EVIL",
+    "SELECT getvariable('x') FROM statements", "FROM connection", "FROM os", "FROM home", "FROM query", "FROM READS",
     "FROM pandas_scan(1)", "FROM arrow_scan(1, 2, 3)", "FROM arrow_scan_dumb(1, 2, 3)", "FROM python_map_function(1)",
     "FROM sqlite_scan('{d}/secret.duckdb', 'x')", "FROM postgres_scan('', '', '')", "FROM mysql_query('', '')",
     "FROM st_read('{d}/secret.json')", "FROM read_xlsx('{d}/x.xlsx')", "FROM iceberg_scan('{d}')", "FROM delta_scan('{d}')",
