@@ -33,6 +33,7 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     left_out = (
         *(settings.PREFECT_UI_ENABLED, settings.PREFECT_API_BLOCKS_REGISTER_ON_START),
         *(settings.PREFECT_API_DATABASE_MIGRATE_ON_START, settings.PREFECT_SERVER_ANALYTICS_ENABLED),
+        settings.PREFECT_LOGGING_TO_API_ENABLED,
     )
     with (
         pytest.MonkeyPatch.context() as patch,
