@@ -15,7 +15,7 @@ import pytest
 def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """One for all tests of a file, which are of the group "prefect" and so share a worker.
 
-    Its database is there before it starts, since the migrations of all versions take ten seconds. Without heartbeats a
+    Its database is there before it starts, since migrating it takes ten seconds. Without heartbeats a
     flow ends at once, not at the next whole second.
     """
     from prefect import settings
