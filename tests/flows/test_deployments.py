@@ -87,6 +87,7 @@ def test_entrypoint_is_a_flow_that_has_the_parameters(name: str) -> None:
         ("nightly", {"options": {"margin": {"rho": 0.1}}}, "rho"),
         ("tables", {"tables": {"context_turns": 1}}, "tables"),
         ("prune", {"keep_versions": 0}, "keep_versions"),
+        ("prune", {"keep_runs": -1}, "keep_runs"),
         ("drop-folder", {"folder": "inbox", "settle": -1}, "settle"),
     ],
 )
