@@ -9,6 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from itertools import zip_longest
 from random import Random
 from typing import Any
@@ -120,13 +121,13 @@ class Batch:
     items: tuple[Item, ...]
     sheets: Mapping[str, tuple[str, ...]]
 
-    @property
+    @cached_property
     def id(self) -> str:
         """12 characters of a hash of the content, which no spreadsheet takes for a number such as 1e5."""
         digits = hashlib.sha256(json.dumps(self._content(), sort_keys=True).encode()).hexdigest()[:12]
         return f"b{digits[1:]}" if re.fullmatch(r"\d+(e\d+)?", digits) else digits
 
-    @property
+    @cached_property
     def by_id(self) -> dict[str, Item]:
         """Items by id."""
         return {item.id: item for item in self.items}
