@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from ssrem.agreement.compare import perm_both
 from ssrem.errors import AnnotationError, GateError
 from ssrem.sql import statement
+from ssrem.tasks.annotated import landed_set
 from ssrem.tasks.correlate import correlate, correlate_files, correlate_landed
 from ssrem.tasks.settings import AgreementSettings, AnnotatedSets
 from ssrem.tasks.study import study
@@ -38,14 +39,9 @@ def write_set(tmp_path: Path) -> Callable[..., str]:
 
 
 @pytest.fixture
-def pooled_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures of all responses alone, where a test looks at these only: figures take most of the time."""
+def few_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spearman of all responses alone, where a test looks at other tables: figures take most of the time."""
     monkeypatch.setattr("ssrem.agreement.figures.GROUPINGS", ("pooled",))
-
-
-@pytest.fixture
-def few_figures(monkeypatch: pytest.MonkeyPatch, pooled_figures: None) -> None:
-    """Spearman alone, where a test looks at other tables."""
     monkeypatch.setattr("ssrem.agreement.figures.MEASURES", ("spearman",))
 
 
@@ -114,16 +110,11 @@ def by_scipy(pairs: list[Any]) -> list[float]:
     return [r.statistic, r.pvalue, rho.statistic, rho.pvalue, tau.statistic, len(x)]
 
 
-@pytest.mark.parametrize("part", ["f", "g", "h"])
-@pytest.mark.parametrize("evaluator", ["ssrem", "rsrem"])
-def test_segments_correlate_as_scipy_says_without_ground_truth(made: Made, part: str, evaluator: str) -> None:
-    joined = pairs(made.home, part, evaluator=evaluator)
-    published = correlation(made.home, "people", part, "segment", evaluator)
-    assert list(published[:6]) == pytest.approx(by_scipy(joined))
-    assert published[5:] == (25, 5)
-
-
-def test_systems_correlate_by_their_means(made: Made) -> None:
+def test_segments_and_systems_correlate_as_scipy_says_without_ground_truth(made: Made) -> None:
+    for evaluator, part in (("ssrem", "f"), ("ssrem", "g"), ("ssrem", "h"), ("rsrem", "h")):
+        published = correlation(made.home, "people", part, "segment", evaluator)
+        joined = pairs(made.home, part, evaluator=evaluator)
+        assert list(published[:6]) == pytest.approx(by_scipy(joined)) and published[5:] == (25, 5)
     by_system: dict[str, list[Any]] = {}
     for f, human, system in pairs(made.home, "f"):
         by_system.setdefault(system, []).append((f, human))
@@ -132,33 +123,39 @@ def test_systems_correlate_by_their_means(made: Made) -> None:
     assert len(means) == 5
 
 
-@pytest.mark.usefixtures("pooled_figures")
-def test_rows_are_joined_by_key_not_by_position(copy: Warehouse, made: Made, write_set: Any) -> None:
-    rows = annotated_rows()
-    random.Random(5).shuffle(rows)
-    correlate(write_set(rows), ONE, str(copy.root))
-    for part in "fgh":
-        before = correlation(made.home, "people", part, "segment")
-        assert correlation(copy, "set", part, "segment") == pytest.approx(before)
-    landed = "SELECT response FROM rated_responses WHERE dataset = 'set' ORDER BY response_id::BIGINT"
-    assert copy.query(landed) == [(row["response"],) for row in rows]
-
-
-@pytest.mark.usefixtures("pooled_figures")
-def test_ground_truth_is_kept_if_asked_for_and_from_then_on(copy: Warehouse, made: Made) -> None:
+@pytest.mark.usefixtures("few_figures")
+def test_ground_truth_and_another_test_are_kept_until_others_are_named(
+    copy: Warehouse, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ssrem.tasks.correlate.PERMUTATIONS", 100)  # fewer than 50 for each of six pairs
     root, before = str(copy.root), copy.partitions()
-    settings = AgreementSettings(keep_ground_truth=True)
+    settings = AgreementSettings(keep_ground_truth=True, test="perm-both")
     assert correlate(str(made.annotated), ONE, root, settings=settings) == ("people", True)
     published = correlation(copy, "people", "f", "segment")
     assert published[5:] == (30, 0)
-    assert list(published[:6]) == pytest.approx(by_scipy(pairs(copy, "f", truth=True)))
+    assert published[2:4] == pytest.approx(by_scipy(pairs(copy, "f", truth=True))[2:4])
     now = {p.address: p.run for p in copy.partitions()}
     changed = {p.key.evaluator for p in before if p.table == "agreement" and now[p.address] != p.run}
     assert changed == {"cosine", "length", "rsrem", "ssrem"}
-    assert copy.query("SELECT DISTINCT n FROM comparisons") == [(30,)]
     points = f"SELECT DISTINCT count(*) FROM ({statement('report/points')}) GROUP BY evaluator, criterion"
     assert copy.query(points) == [(30,)]
+    data_of = "SELECT first, second, p, resamples, n FROM comparisons WHERE level = 'segment' AND test = 'perm-both'"
+    compared = copy.query(data_of)
+    assert len(compared) == 6 and all(row[3:] == (300, 30) for row in compared)
+    with copy.reader() as reader:
+        data = landed_set(reader, "people")
+        human = data.human_scores()["overall", "mean"]
+        columns = data.scores(("ssrem", 1))["h"], data.scores(("cosine", 1))["f"]
+    (p,) = [p for first, second, p, *_ in compared if {first, second} == {"ssrem", "cosine"}]
+    assert p == pytest.approx(perm_both(*columns, human, permutations=300, seed=0).p)
     assert correlate_landed("people", [], root) is False, "the set keeps its options"
+    copy.write_catalog([p for p in copy.partitions() if p.table != "rankings"])
+    assert correlate_landed("people", [], root) is True
+    assert copy.query("SELECT DISTINCT test FROM rankings") == [("perm-both",)]
+    correlate(str(made.annotated), ONE, root, settings=AgreementSettings(test="paired-bootstrap"))
+    assert copy.query("SELECT DISTINCT test, resamples, n FROM comparisons") == [
+        ("paired-bootstrap", 1000, 30)
+    ]
 
 
 @pytest.mark.usefixtures("few_figures")
@@ -248,19 +245,12 @@ def test_other_content_replaces_a_set_and_all_that_was_made_of_it_if_asked_to(
 
 
 @pytest.mark.usefixtures("few_figures")
-def test_a_set_named_as_a_corpus_leaves_the_corpus_its_scores(copy: Warehouse, write_set: Any) -> None:
-    count = "SELECT kind, count(*) FROM scores WHERE dataset = 'tiny' AND kind <> 'response' GROUP BY ALL ORDER BY ALL"
-    before = copy.query(count)
-    assert before
-    correlate(write_set(annotated_rows(), "tiny"), ONE, str(copy.root))
-    assert copy.query(count) == before
-
-
-@pytest.mark.usefixtures("few_figures")
-def test_each_set_that_fails_is_reported_and_the_others_are_published(
+def test_each_set_that_fails_is_reported_and_others_are_published_also_one_named_as_a_corpus(
     copy: Warehouse, write_set: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = [write_set([], "empty"), write_set(annotated_rows(), "sound"), str(tmp_path / "none.json")]
+    count = "SELECT kind, count(*) FROM scores WHERE dataset = 'tiny' AND kind <> 'response' GROUP BY ALL ORDER BY ALL"
+    before = copy.query(count)
+    files = [write_set([], "empty"), write_set(annotated_rows(), "tiny"), str(tmp_path / "none.json")]
     called: list[str] = []
 
     def noted(file: str, *more: Any, **options: Any) -> tuple[str, bool]:
@@ -272,7 +262,8 @@ def test_each_set_that_fails_is_reported_and_the_others_are_published(
     assert called == files
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("ssrem: ") and "empty_eval.json" in line
-    assert correlate_files(files[1:2], ONE, str(copy.root)) == {"sound": False}
+    assert correlate_files(files[1:2], ONE, str(copy.root)) == {"tiny": False}
+    assert copy.query(count) == before != []
 
 
 @pytest.mark.usefixtures("few_figures")
@@ -281,17 +272,15 @@ def test_a_nan_score_is_stopped_by_the_gate(
 ) -> None:
     from ssrem.evaluators.bilinear import Bilinear
 
-    sound, before, file = Bilinear.compute, copy.partitions(), write_set(annotated_rows())
-    for part in "fh":
+    sound, before = Bilinear.compute, copy.partitions()
 
-        def broken(self: Bilinear, samples: Any, part: str = part, **options: Any) -> Any:
-            scores = sound(self, samples, **options)
-            getattr(scores, part)[3] = np.nan
-            return scores
+    def broken(self: Bilinear, samples: Any, **options: Any) -> Any:
+        scores = sound(self, samples, **options)
+        scores.f[3] = np.nan
+        return scores
 
-        monkeypatch.setattr(Bilinear, "compute", broken)
-        says = r"table scores: expected .*\bf.* to be finite|h_lies_between_its_parts"
-        with pytest.raises(GateError, match=says) as raised:
-            correlate(file, ONE, str(copy.root))
-        assert "\n" not in str(raised.value)
-        assert copy.partitions() == before
+    monkeypatch.setattr(Bilinear, "compute", broken)
+    with pytest.raises(GateError, match=r"table scores: expected .*\bf.* to be finite") as raised:
+        correlate(write_set(annotated_rows()), ONE, str(copy.root))
+    assert "\n" not in str(raised.value)
+    assert copy.partitions() == before

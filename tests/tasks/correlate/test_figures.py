@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.compare import perm_both
 from ssrem.agreement.correlate import ScoredResponses, View, agreement_at
 from ssrem.agreement.raters import krippendorff_alpha
-from ssrem.errors import EvaluatorError
-from ssrem.schemas import TABLES
-from ssrem.tasks.annotated import landed_set
-from ssrem.tasks.correlate import SET_TABLES, correlate, correlate_all, correlate_landed
-from ssrem.tasks.promote import promote
-from ssrem.tasks.settings import AgreementSettings
-from ssrem.tasks.stage.stage import Output
-from ssrem.tasks.warehouse.catalog import PartitionKey
-from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import Made, annotated_rows
-from support.stages import staging
-
-EVERY = [("cosine", 1), ("length", 1), ("rsrem", 1), ("ssrem", 1)]
 
 POOLED = """SELECT {columns} FROM agreement WHERE evaluator = 'ssrem' AND aggregation = 'mean' AND score = 'f'
     AND level = 'segment' AND grouping = 'pooled' AND measure = 'spearman'"""
@@ -99,65 +84,3 @@ def test_who_is_compared_and_ranked(made: Made) -> None:
     assert places == (1, 2, 3, 4) and list(clusters) == sorted(clusters)
     parts = {"ssrem": "h", "rsrem": "h", "cosine": "f", "length": "f"}
     assert dict(zip(evaluators, scores, strict=True)) == parts
-
-
-def test_what_left_the_snapshot_is_made_again_as_it_was(copy: Warehouse, made: Made) -> None:
-    tables, root = ("agreement", "scores", *SET_TABLES), str(copy.root)
-    everything = {table: f"SELECT * FROM {table} WHERE dataset = 'people' ORDER BY ALL" for table in tables}
-    before = {table: copy.query(text) for table, text in everything.items()}
-    figures, scores = (
-        next(
-            p
-            for p in copy.partitions()
-            if (p.table, p.key.dataset, p.key.evaluator) == (table, "people", "length")
-        )
-        for table in ("agreement", "scores")
-    )
-    for lost in ([figures], [p for p in copy.partitions() if p.table in SET_TABLES], [scores]):
-        copy.write_catalog([p for p in copy.partitions() if p.address not in {one.address for one in lost}])
-        for new in (True, False):
-            every = EVERY if lost == [scores] else []
-            assert correlate(str(made.annotated), every, root)[1] == new
-        assert {table: copy.query(text) for table, text in everything.items()} == before
-
-
-def test_only_what_is_in_use_is_compared(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ssrem.agreement.figures.MEASURES", ("spearman",))
-    rows = copy.query("SELECT * FROM evaluators WHERE evaluator = 'rsrem'")
-    names = TABLES["evaluators"].column_names
-    other = {**dict(zip(names, rows[0], strict=True)), "version": 2, "promoted": False}
-    with staging(copy, "train", {"add": 2}) as stage:
-        stage.create_from_rows("evaluators", [other])
-        stage.publish([Output("evaluators", PartitionKey(evaluator="rsrem", version=2))])
-    assert correlate_landed("people", [], str(copy.root)) is False
-    with pytest.raises(EvaluatorError, match=r"rsrem version 2: .*no such file"):
-        promote("rsrem", 2, str(copy.root))
-    shutil.copytree(copy.models / "rsrem" / "1", copy.models / "rsrem" / "2")
-    promote("rsrem", 2, str(copy.root))
-    assert correlate_all(str(copy.root)) == [], "promoting has updated the figures"
-    ranked = "SELECT evaluator, version FROM rankings WHERE level = 'segment' ORDER BY ALL"
-    assert copy.query(ranked) == [("cosine", 1), ("length", 1), ("rsrem", 2), ("ssrem", 1)]
-    measured = copy.query("SELECT DISTINCT evaluator, version FROM agreement ORDER BY ALL")
-    assert measured == [("cosine", 1), ("length", 1), ("rsrem", 1), ("rsrem", 2), ("ssrem", 1)]
-
-
-def test_another_test_is_kept_until_one_is_named(copy: Warehouse, made: Made) -> None:
-    permuted = AgreementSettings(test="perm-both")
-    assert correlate(str(made.annotated), EVERY, str(copy.root), settings=permuted) == ("people", True)
-    data_of = "SELECT first, second, p, resamples, n FROM comparisons WHERE level = 'segment' AND test = 'perm-both'"
-    compared = copy.query(data_of)
-    assert len(compared) == 6 and all(n == 25 and resamples == 2000 for *_, resamples, n in compared)
-    with copy.reader() as reader:
-        data = landed_set(reader, "people")
-        human = data.human_scores()["overall", "mean"]
-        scores = {name: data.scores((name, 1)) for name in ("ssrem", "cosine")}
-    kept = ~data.truth
-    columns = [scores["ssrem"]["h"][kept], scores["cosine"]["f"][kept], human[kept]]
-    (p,) = [p for first, second, p, *_ in compared if {first, second} == {"ssrem", "cosine"}]
-    assert p == pytest.approx(perm_both(*columns, seed=0).p)
-    promote("rsrem", 1, str(copy.root))
-    correlate_landed("people", [], str(copy.root))
-    assert copy.query("SELECT DISTINCT test FROM rankings") == [("perm-both",)]
-    other = AgreementSettings(test="paired-bootstrap")
-    correlate(str(made.annotated), EVERY, str(copy.root), settings=other)
-    assert copy.query("SELECT DISTINCT test, resamples FROM comparisons") == [("paired-bootstrap", 1000)]

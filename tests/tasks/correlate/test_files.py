@@ -24,12 +24,14 @@ MAPPING = {"context": "turns", "separator": "|", "model": "who", "response": "te
 MAPPING["score.overall"] = "stars"
 
 
-def test_a_table_lands_as_the_eval_file_does(
-    copy: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_table_lands_as_the_eval_file_does_in_whatever_order(
+    copy: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr("ssrem.agreement.figures.MEASURES", ("spearman",))
     path, root = tmp_path / "table.tsv", str(copy.root)
-    lines = ["turns\twho\ttext\ttrue\tstars"]
-    for row in annotated_rows():
+    lines, rows = ["turns\twho\ttext\ttrue\tstars"], annotated_rows()
+    random.Random(5).shuffle(rows)
+    for row in rows:
         cells = ("|".join(row["context"]), row["model"], row["response"], row["reference"])
         lines.append("\t".join([*cells, json.dumps(row["annotations"]["overall"])]))
     path.write_text("\n".join(lines))
@@ -40,6 +42,8 @@ def test_a_table_lands_as_the_eval_file_does(
         WHERE a.dataset = 'people' AND b.dataset = 'table' AND abs(a.spearman - b.spearman) < 1e-9"""
     of_table = "SELECT count(*) FROM correlations WHERE dataset = 'table'"
     assert copy.query(same) == copy.query(of_table) > [(0,)]
+    landed = "SELECT response FROM rated_responses WHERE dataset = 'table' ORDER BY response_id::BIGINT"
+    assert copy.query(landed) == [(row["response"],) for row in rows]
     assert correlate(str(path), ONE, root, AnnotatedSets(map=MAPPING)) == ("table", False)
     with pytest.raises(AnnotationError, match="another annotated set named 'table'"):
         correlate(str(path), ONE, root, AnnotatedSets(map={**MAPPING, "separator": "#"}))
@@ -114,25 +118,3 @@ def test_a_digest_covers_the_file_and_how_it_is_read(home: Warehouse, tmp_path: 
     assert len(digests) == 2
     again = table.rename(tmp_path / "elsewhere.csv")
     assert annotated_file(home, str(again), mapping={"score": "x"}).digest in digests
-
-
-def test_agreement_of_named_raters_does_not_depend_on_the_order_of_rows(
-    copy: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ssrem.agreement.figures.GROUPINGS", ())
-    draw = random.Random(1)
-    lines = [
-        f"hi {n},{'so ' * (n % 5)}{n},{rater},{n % 7 + draw.gauss(0, noise):.2f}"
-        for n in range(30)
-        for rater, noise in (("ann", 1), ("bob", 3), ("cid", 9))
-        if (n, rater) != (0, "ann")
-    ]
-    for name, order in (("ordered", lines), ("shuffled", draw.sample(lines, len(lines)))):
-        (tmp_path / f"{name}.csv").write_text("\n".join(["context,response,rater,score", *order]))
-        correlate(str(tmp_path / f"{name}.csv"), ONE, str(copy.root))
-    figures = """SELECT measure, round(value, 9), raters FROM rater_agreement
-        WHERE dataset = ? AND responses = 'compared' AND measure IN ('one_rater', 'weighted_kappa') ORDER BY ALL"""
-    raters = "SELECT rater, count(*) FROM ratings WHERE dataset = ? GROUP BY rater ORDER BY rater"
-    for query in (figures, raters):
-        assert copy.query(query, ["ordered"]) == copy.query(query, ["shuffled"])
-    assert copy.query(raters, ["ordered"]) == [(0, 29), (1, 30), (2, 30)]

@@ -20,15 +20,15 @@ from ssrem.sql import statement
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks import correlate as correlation
 from ssrem.tasks.annotated import landed_contexts
-from ssrem.tasks.correlate import correlate, correlate_landed
+from ssrem.tasks.correlate import correlate, correlate_all, correlate_landed
 from ssrem.tasks.ingest import land
 from ssrem.tasks.promote import Challenge, challenges, decide, decide_all, promote, refused_in_a_row, retire
 from ssrem.tasks.score import score_test_splits
-from ssrem.tasks.settings import Margins, TrainSettings
+from ssrem.tasks.settings import Margins
 from ssrem.tasks.stage.stage import Output, last_parameters
 from ssrem.tasks.tables import build, build_missing, without_tables
 from ssrem.tasks.train import retrain, train
-from ssrem.tasks.versions import context_hashes, outdated, promoted, stage_version, versions
+from ssrem.tasks.versions import context_hashes, outdated, promoted, versions
 from ssrem.tasks.warehouse.catalog import PartitionKey, of_turns
 from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import Made, annotated_rows, copied
@@ -115,11 +115,6 @@ def test_an_equal_challenger_is_promoted_by_the_figures_of_the_published_tables(
     assert split["challenger"] == pytest.approx(np.mean([np.mean(s) for s in shares.values()]))
 
 
-def test_retraining_first_decides_on_a_version_that_waits(scored: Warehouse) -> None:
-    assert list(retrain(str(scored.root))) == ["ssrem 2"]
-    assert promoted(scored, ["ssrem"]) == [("ssrem", 2)]
-
-
 def check_refused(home: Warehouse, why: str, worse_on: str, not_on: str) -> None:
     assert why.startswith(f"may be worse than version 1 {worse_on}") and not_on not in why
     assert promoted(home, ["ssrem"]) == [("ssrem", 1)]
@@ -156,19 +151,19 @@ def test_refusals_in_a_row_are_told_with_their_reason(
     assert refused_in_a_row(scored) == []
 
 
-def test_a_set_that_one_of_them_learned_from_does_not_count(
-    copy: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    contexts = list(landed_contexts(copy, "people"))
+def add(home: Warehouse, *numbers: int, **about: Any) -> None:
+    """Publish versions that are as the first one is but for their number and what they are about."""
+    with staging(home, "train", {"added": numbers}) as stage:
+        waits = {"promoted": False, "promoted_at": None, "decided_at": None}
+        rows = [{**row(home, 1), **waits, **about, "version": number} for number in numbers]
+        stage.create_from_rows("evaluators", rows)
+        keys = [PartitionKey(evaluator="ssrem", version=number) for number in numbers]
+        stage.publish([Output("evaluators", key, f"version = {key.version}") for key in keys])
 
-    def labelled(stage: Any, evaluator: Any, settings: Any, learned: dict[str, Any], **more: Any) -> Any:
-        learned["labelled"] = sorted(context_hashes(contexts[:3]))
-        return stage_version(stage, evaluator, settings, learned, **more)
 
-    monkeypatch.setattr("ssrem.tasks.train.stage_version", labelled)
-    assert train("ssrem", ["tiny"], str(copy.root), TrainSettings(set={"epochs": 1})) == (2, True)
-    (challenge,) = challenges(copy)
-    assert challenge.datasets == ()
+def test_a_set_that_one_of_them_learned_from_does_not_count(scored: Warehouse) -> None:
+    add(scored, 3, labelled=sorted(context_hashes(list(landed_contexts(scored, "people"))[:3])))
+    assert {one.version: one.datasets for one in challenges(scored)} == {2: ("people",), 3: ()}
 
 
 def test_by_hand_and_back_in_order_whatever_the_clock_does(
@@ -184,8 +179,6 @@ def test_by_hand_and_back_in_order_whatever_the_clock_does(
         promote("ssrem", 7, root)
     for asked, chosen, why in (
         (2, 2, "promoted by hand over version 1"),
-        (None, 1, "rolled back from version 2 by hand"),
-        (2, 2, "promoted by hand over version 1"),
         (1, 1, "promoted by hand over version 2"),
         (None, 2, "rolled back from version 1 by hand"),
     ):
@@ -198,47 +191,47 @@ def test_by_hand_and_back_in_order_whatever_the_clock_does(
     assert challenges(scored) == []
 
 
-def test_rankings_that_a_killed_rollback_left_behind_follow_when_the_version_is_promoted(
+def test_rankings_follow_the_version_in_use_also_after_a_rollback_was_killed(
     scored: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    root = str(scored.root)
+    root, model = str(scored.root), scored.models / "ssrem" / "2"
+    model.rename(scored.root / "elsewhere")
+    with pytest.raises(EvaluatorError, match=r"ssrem version 2: .*no such file"):
+        promote("ssrem", 2, root)
+    (scored.root / "elsewhere").rename(model)
     assert promote("ssrem", 2, root) == (2, 1)
-    ranked = "SELECT DISTINCT version FROM rankings WHERE evaluator = 'ssrem'"
+    ranked = "SELECT evaluator, version FROM rankings WHERE level = 'segment' ORDER BY ALL"
+    others = [("cosine", 1), ("length", 1), ("rsrem", 1)]
+    assert scored.query(ranked) == [*others, ("ssrem", 2)]
+    assert correlate_all(root) == []
     with monkeypatch.context() as patch:
         patch.setattr("ssrem.tasks.promote.correlate_all", killed)
         with pytest.raises(KeyboardInterrupt):
             promote("ssrem", None, root)
     assert promoted(scored, ["ssrem"]) == [("ssrem", 1)]
-    assert scored.query(ranked) == [(2,)]
+    assert scored.query(ranked) == [*others, ("ssrem", 2)]
     assert promote("ssrem", 1, root) == (1, None)
-    assert scored.query(ranked) == [(1,)]
+    assert scored.query(ranked) == [*others, ("ssrem", 1)]
+    measured = scored.query("SELECT DISTINCT evaluator, version FROM agreement ORDER BY ALL")
+    assert measured == [*others, ("ssrem", 1), ("ssrem", 2)]  # those that are not in use stay, too
 
 
-def test_old_versions_are_retired_with_what_they_scored(scored: Warehouse) -> None:
+def test_old_versions_are_retired_with_what_they_scored(
+    scored: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ssrem.tasks.promote.correlate_all", lambda *_, **__: [])
     root = str(scored.root)
-
-    def add(*numbers: int, decided: bool) -> None:
-        with staging(scored, "train", {"added": numbers}) as stage:
-            about = {"promoted": False, "promoted_at": None, "decided_at": stage.now() if decided else None}
-            stage.create_from_rows("evaluators", [{**row(scored, 1), **about, "version": n} for n in numbers])
-            keys = [PartitionKey(evaluator="ssrem", version=number) for number in numbers]
-            stage.publish([Output("evaluators", key, f"version = {key.version}") for key in keys])
-
-    add(2, 3, 4, decided=True)
-    assert retire(root, 3) == 0
-    assert retire(root, 1) == 2
-    assert {p.key.version for p in scored.partitions() if p.key.evaluator == "ssrem"} == {1, 4}
+    add(scored, 2, 3, 4, 5, 6, decided_at=datetime(2001, 1, 1))
+    add(scored, 7)
     shutil.copytree(scored.models / "ssrem" / "1", scored.models / "ssrem" / "4")
     assert promote("ssrem", 4, root) == (4, 1)
-    add(3, 5, 6, decided=True)
-    add(7, decided=False)
-    assert retire(root, 2) == 1
-    assert [row["version"] for row in versions(scored, "ssrem")] == [1, 4, 5, 6, 7], (
-        "1 was in use, and 7 waits"
-    )
+    assert retire(root, 4) == 0
+    assert retire(root, 2) == 2
+    kept = {p.key.version for p in scored.partitions() if p.key.evaluator == "ssrem"}
+    assert kept == {1, 4, 5, 6, 7}, "1 was in use, and 7 waits"
 
 
 def test_what_has_not_seen_a_corpus_is_retrained_and_test_splits_are_compared_together(
@@ -289,7 +282,7 @@ def test_tables_with_other_settings_take_scores_along_and_are_learned_from_anew(
         outdated(copy, ["ssrm"])
 
 
-def test_an_annotated_set_that_fails_stops_no_promotion(
+def test_retraining_first_decides_on_what_waits_and_a_set_that_fails_stops_no_promotion(
     scored: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("ssrem.agreement.figures.MEASURES", ("spearman",))
@@ -304,8 +297,8 @@ def test_an_annotated_set_that_fails_stops_no_promotion(
         return sound(job, resources)
 
     monkeypatch.setattr(correlation._Job, "run", failing)
-    (why,) = decide_all(str(scored.root)).values()
-    assert why.startswith("promoted: not worse than version 1 on ")
+    (name, why), *others = retrain(str(scored.root)).items()
+    assert (name, others) == ("ssrem 2", []) and why.startswith("promoted: not worse than version 1 on ")
     assert {one["dataset"] for one in json.loads(row(scored, 2)["comparison"])} == {"tiny", "people"}
     line = "broken is left out: gate of correlate: a figure is infinite"
     assert set(capsys.readouterr().err.splitlines()) == {f"ssrem: {line}"}

@@ -21,6 +21,7 @@ from ssrem.tasks.versions import (
     any_trained,
     outdated,
     promoted,
+    read_card,
     register,
     to_correlate,
     unregistered,
@@ -74,16 +75,10 @@ def test_a_changed_model_is_not_taken_in(copy: Warehouse, other: Warehouse, tmp_
     assert other.partitions() == []
 
 
-def imported(home: Warehouse, folder: Path, card: str) -> None:
-    """Import the packaged ssrem with the JSON text as its card."""
-    shutil.copytree(PACKAGED / "ssrem", folder / "open", dirs_exist_ok=True)
-    (folder / "open" / "card.json").write_text(card)
-    pack(folder / "open", folder / "x.ssrem")
-    assert import_evaluator(str(folder / "x.ssrem"), str(home.root)) == ("ssrem", 1, True)
-
-
 def test_a_card_with_odd_values_is_refused_in_one_line(other: Warehouse, tmp_path: Path) -> None:
-    for card, says in (
+    shutil.copytree(PACKAGED / "ssrem", tmp_path / "open")
+    card, file = tmp_path / "open" / "card.json", tmp_path / "x.ssrem"
+    for content, says in (
         ('{"seconds": 1e999}', "seconds: input should be a finite number, not inf"),
         ('{"epochs": 1e3}', "epochs: input should be a valid integer, not 1000.0"),
         (f'{{"epochs": {"9" * 9000}}}', "cannot be read as JSON"),
@@ -97,14 +92,17 @@ def test_a_card_with_odd_values_is_refused_in_one_line(other: Warehouse, tmp_pat
         (f'{{"corpora": {{"{"x" * 201}": ""}}}}', "more than 200 characters; export the evaluator again"),
         ("[1, 2]", "is no JSON object"),
     ):
+        card.write_text(content)
         with pytest.raises(EvaluatorError, match=says) as error:
-            imported(other, tmp_path, card)
+            read_card(tmp_path / "open")
         assert len(str(error.value)) < 500 and str(error.value).isprintable()
-        assert other.partitions() == []
-
-
-def test_what_learned_from_human_scores_is_taken_in(other: Warehouse, tmp_path: Path) -> None:
-    imported(other, tmp_path, json.dumps({"labels": "a" * 64, "seconds": 0.5, "epochs": 0}))
+    pack(tmp_path / "open", file)
+    with pytest.raises(EvaluatorError, match="is no JSON object"):
+        import_evaluator(str(file), str(other.root))
+    assert other.partitions() == []
+    card.write_text(json.dumps({"labels": "a" * 64, "seconds": 0.5, "epochs": 0}))
+    pack(tmp_path / "open", file)
+    assert import_evaluator(str(file), str(other.root)) == ("ssrem", 1, True)
     (row,) = versions(other, "ssrem")
     assert (row["labels"], row["seconds"], row["epochs"]) == ("a" * 64, 0.5, 0)
 
