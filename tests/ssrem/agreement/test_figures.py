@@ -88,9 +88,10 @@ def test_contexts_are_drawn_with_replacement_and_groups_of_many_left_out() -> No
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize("grouping", ["pooled", "system", "context"])
-def test_it_holds_its_statistic_and_repeats(measure: Any, grouping: Any) -> None:
-    view = View(measure, "segment", grouping)
+@pytest.mark.parametrize("place", ["segment pooled", "segment system", "segment context", "system pooled"])
+def test_it_holds_its_statistic_and_repeats(measure: Any, place: Any) -> None:
+    level, grouping = place.split()
+    view = View(measure, level, grouping)
 
     def interval(seed: int, order: Any = slice(None)) -> Any:
         responses = ScoredResponses(SCORES[order], HUMAN[order], CONTEXTS[order], SYSTEMS[order])
@@ -98,21 +99,12 @@ def test_it_holds_its_statistic_and_repeats(measure: Any, grouping: Any) -> None
 
     one = interval(1)
     assert (one.outcome, one.resamples, one.seed, one.confidence) == ("ok", 200, 1, 0.95), one.reason
-    assert one.low < one.statistic < one.high
+    assert one.low <= one.statistic <= one.high
+    assert level == "system" or one.low < one.statistic < one.high
     assert one.statistic == agreement_at(ScoredResponses(SCORES, HUMAN, CONTEXTS, SYSTEMS), view).statistic
-    assert interval(1) == one and interval(2).low != one.low
+    assert interval(1) == one and (level == "system" or interval(2).low != one.low)
     turned = interval(1, slice(None, None, -1))  # a context is a context wherever its responses stand
     assert (turned.low, turned.high) == pytest.approx((one.low, one.high), abs=1e-9)
-
-
-@pytest.mark.parametrize("measure", MEASURES)
-def test_at_system_level_it_holds_its_statistic_and_needs_systems(measure: Any) -> None:
-    view = View(measure, "system")
-    interval: Any = interval_of(ScoredResponses(SCORES, HUMAN, CONTEXTS, SYSTEMS), view, resamples=200)
-    assert interval.outcome == "ok" and interval.low <= interval.statistic <= interval.high
-    few = SYSTEMS < 3
-    refused = interval_of(ScoredResponses(SCORES[few], HUMAN[few], CONTEXTS[few], SYSTEMS[few]), view)
-    assert (refused.low, refused.outcome) == (None, "too_few_systems")
 
 
 @pytest.mark.parametrize("grouping", ["pooled", "system", "context"])
@@ -124,18 +116,11 @@ def test_accuracy_keeps_the_epsilon_of_the_data(grouping: Any) -> None:
     assert plain.epsilon > 0.5 and interval.low < plain.statistic < interval.high < interval.low + 0.2
 
 
-def test_a_response_six_times_over_tells_no_more_than_once() -> None:
-    once: Any = interval_of(ScoredResponses(SCORES[:40], HUMAN[:40], np.arange(40)), PEARSON)
-    copied = ScoredResponses(*(np.repeat(one, 6) for one in (SCORES[:40], HUMAN[:40], np.arange(40))))
-    together = interval_of(copied, PEARSON)
-    assert (together.low, together.high) == pytest.approx((once.low, once.high), abs=1e-9)
-
-
 def test_coverage() -> None:
-    # 150 samples of 30 contexts of 4 responses that share an effect; true r = .5 by construction.
+    # 100 samples of 30 contexts of 4 responses that share an effect; true r = .5 by construction.
     draw, held, missed = np.random.default_rng(5), 0, 0
     codes = np.repeat(np.arange(30), 4)
-    for sample in range(150):
+    for sample in range(100):
         shared, own = draw.normal(size=(30, 2))[codes], draw.normal(size=(120, 2))
         y, other = (np.sqrt(0.5) * (shared + own)).T
         x = 0.5 * y + np.sqrt(0.75) * other
@@ -143,8 +128,8 @@ def test_coverage() -> None:
         held += interval.low <= 0.5 <= interval.high
         naive = stats.pearsonr(x, y).confidence_interval()
         missed += not naive.low <= 0.5 <= naive.high
-    assert 0.91 <= held / 150 <= 0.98
-    assert missed / 150 > 0.1  # what takes responses as independent is too sure of itself
+    assert 0.91 <= held / 100 <= 0.98
+    assert missed / 100 > 0.1  # what takes responses as independent is too sure of itself
 
 
 def test_what_has_no_interval_says_why() -> None:

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -183,18 +182,13 @@ def test_every_study_has_a_table_and_a_plot(study: str) -> None:
     assert all(f.condition.split(",")[0] in svg for f in findings)
 
 
-def test_a_study_that_is_not_registered_is_shown_by_its_name(tmp_path: Path) -> None:
+def test_a_study_that_is_not_registered_is_shown_by_its_name() -> None:
     none = Finding("none", "share", None, 0, "too_few")
     own = rows("own-study", [Finding("all responses", "share", 0.25, 40), none])
     lines = markdown(study_table(own)).splitlines()
     assert lines[-2:] == ["| all responses | 0.250 | 40 |", "| none | too few | 0 |"]
     (panel,) = studies(own)
-    assert panel.title == "own-study: a|b"
-    plots = []
-    for _ in range(2):
-        studies(own)[0].save(tmp_path / "plot.svg")
-        plots.append((tmp_path / "plot.svg").read_text(encoding="utf-8"))
-    assert plots[0].startswith("<?xml") and "all responses" in plots[0] and plots[0] == plots[1]
+    assert panel.title == "own-study: a|b" and "all responses" in panel.svg()
 
 
 def test_injection_is_the_mean_shift_in_standard_deviations() -> None:

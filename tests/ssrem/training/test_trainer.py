@@ -138,7 +138,6 @@ def untrained(name: str, **settings: Any) -> Any:
     ("name", "sizes"),
     [
         ("ssrem", {}),
-        ("ssrem-paper", {}),
         ("ruber-unref", {"hidden": 4, "mlp": 4}),
         ("adem-unref", {"utterance": 6, "context": 6, "decoder": 6, "latent": 2}),
     ],

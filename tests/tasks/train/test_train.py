@@ -120,13 +120,12 @@ def test_steps_can_be_replaced_by_tasks(copy: Warehouse, monkeypatch: pytest.Mon
 def test_what_cannot_be_trained(made: Made, labels: str) -> None:
     root, sets = str(made.home.root), (labels,)
     human, alone = TrainSettings(labels=sets), TrainSettings(labels=sets, labels_only=True)
-    humour, epoch = TrainSettings(labels=sets, criterion="humour"), TrainSettings(set={"epoch": 1})
+    humour = TrainSettings(labels=sets, criterion="humour")
     scores_alone = "blend-ref learns from human scores alone; give an annotated set"
     scores_after = "ruber learns human scores after it has learned from corpora; leave --labels-only"
     for name, corpus, settings, said in (
         ("ssremm", "tiny", SHORT, "did you mean ssrem"),
         ("ssrem", "tinny", TrainSettings(), "landed: tiny"),
-        ("ssrem", "tiny", epoch, "no setting epoch"),
         ("ssrem", "tiny", human, "ssrem does not learn from human scores"),
         ("blend-ref", "tiny", TrainSettings(), scores_alone),
         ("ruber", "tiny", alone, scores_after),
@@ -151,15 +150,12 @@ def test_a_device_is_for_this_training_alone(copy: Warehouse, capsys: pytest.Cap
     assert of_run.settings.model_dump() == LmPmi().settings.model_dump()
 
 
-def test_an_encoder_is_said_to_change_nothing_where_none_is_taken(
+def test_an_option_that_some_do_not_have_is_said_and_one_that_none_has_is_refused(
     made: Made, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checked(["retrieval", "ssrem"], TrainSettings(encoder="glove-6b-50d"), made.home)
     says = "ssrem: retrieval takes no encoder, so that --encoder glove-6b-50d does not change it\n"
     assert capsys.readouterr().err == says
-
-
-def test_an_option_that_applies_to_none_is_refused_by_its_name(made: Made) -> None:
     for option, given in (("negatives", "sc"), ("init", "all-minilm-l6-v2"), ("device", "cpu")):
         with pytest.raises(EvaluatorError, match=f"--{option} does not apply to rsrem, ruber-ref"):
             checked(["rsrem", "ruber-ref"], TrainSettings(**{option: given}), made.home)
