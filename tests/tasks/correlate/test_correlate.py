@@ -205,9 +205,8 @@ def test_the_same_set_again_is_a_no_op_wherever_it_lies(copy: Warehouse, made: M
     elsewhere = tmp_path / made.annotated.name
     elsewhere.write_bytes(made.annotated.read_bytes())
     before = copy.partitions()
-    for file in (made.annotated, elsewhere):
-        for versions in (promoted(copy), BOTH[:1]):
-            assert correlate(str(file), versions, str(copy.root)) == ("people", False)
+    for file, versions in ((made.annotated, BOTH[:1]), (elsewhere, promoted(copy))):
+        assert correlate(str(file), versions, str(copy.root)) == ("people", False)
     assert correlate_landed("people", [], str(copy.root)) is False
     with pytest.raises(AnnotationError, match="no annotated set 'nothing of that name' has landed"):
         correlate_landed("nothing of that name", [], str(copy.root))

@@ -27,7 +27,8 @@ MAPPING["score.overall"] = "stars"
 def test_a_table_lands_as_the_eval_file_does_in_whatever_order(
     copy: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("ssrem.agreement.figures.MEASURES", ("spearman",))
+    for what, one in (("MEASURES", "spearman"), ("GROUPINGS", "pooled")):
+        monkeypatch.setattr(f"ssrem.agreement.figures.{what}", (one,))
     path, root = tmp_path / "table.tsv", str(copy.root)
     lines, rows = ["turns\twho\ttext\ttrue\tstars"], annotated_rows()
     random.Random(5).shuffle(rows)

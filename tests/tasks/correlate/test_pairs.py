@@ -27,11 +27,10 @@ def pair(number: int, one: str, other: str, winner: str, judge: str = "ann") -> 
 
 
 def test_the_share_of_pairs_that_length_orders_as_people_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of six pairs length orders four as people do, one the other way round, and ties one that they tie. Two pairs
     share a context: responses of different pairs, which nobody compared, must not count."""
-    monkeypatch.setattr("ssrem.agreement.figures.MEASURES", ("spearman", "accuracy"))
     votes = [
         pair(1, LONG, SHORT, "model_a"),
         pair(2, LONG, SHORT, "model_a"),

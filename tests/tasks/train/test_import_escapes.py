@@ -71,7 +71,7 @@ def test_names_that_the_disk_refuses_are_one_line(tmp_path: Path) -> None:
     refused(tmp_path, tmp_path)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_damaged_files_are_one_line(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("damaged")
@@ -111,7 +111,7 @@ METRICS = (
     ("emb-average", "encoder", "hf:../../other"),
     ("emb-average", "encoder", "{secret}"),
     ("emb-average", "encoder", "hf:{folder}"),
-    ("emb-average", "encoder", "glove-6b-50d+file:/etc/passwd"),
+    ("emb-average", "encoder", "wordllama+file:/etc/passwd"),
     ("lm-coherence", "model", "someone/model"),
     ("lm-coherence", "model", "hf:{folder}"),
     ("bertscore", "model", "hf:someone/model"),

@@ -182,7 +182,7 @@ def test_settings_go_to_those_that_have_them() -> None:
 
 def test_human_scores_are_learned_from_after_the_corpus(copy: Warehouse, labels: str) -> None:
     home, quick = str(copy.root), {"epochs": 1, "max_train": 50, "hidden": 4, "mlp": 4, "tune_epochs": 1}
-    plain, human = (TrainSettings(encoder="glove-6b-50d", set=quick, labels=of) for of in ((), (labels,)))
+    plain, human = (TrainSettings(encoder="wordllama", set=quick, labels=of) for of in ((), (labels,)))
     assert train("ruber-unref", ["tiny"], home, plain) == (1, True)
     assert train("ruber-unref", ["tiny"], home, human) == (2, True)
     assert train("ruber-unref", ["tiny"], home, human) == (2, False)
