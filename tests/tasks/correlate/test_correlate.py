@@ -218,8 +218,8 @@ def test_other_content_replaces_a_set_and_all_that_was_made_of_it_if_asked_to(
     copy: Warehouse, write_set: Any
 ) -> None:
     root, corrected = str(copy.root), annotated_rows()[1:]
-    # Cosine loads a transformer.
-    copy.write_catalog([p for p in copy.partitions() if p.key.evaluator != "cosine"])
+    # Two are enough, and cosine loads a transformer.
+    copy.write_catalog([p for p in copy.partitions() if p.key.evaluator not in ("cosine", "length")])
     study("people", "length", BOTH, root)
     corrected[0] |= {"response": "i like to cook pizza", "annotations": {"overall": [5, 5, 4, 5]}}
     file = write_set(corrected, "people")

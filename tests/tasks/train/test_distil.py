@@ -16,6 +16,7 @@ from ssrem.samples import TRAIN
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.distil import graded
 from ssrem.tasks.settings import TrainSettings
+from ssrem.tasks.versions import register
 from ssrem.tasks.warehouse.home import Warehouse
 from support.judge_server import KEY, JudgeServer, completion, judge_server
 from support.small_home import Made
@@ -46,9 +47,8 @@ def distil(home: Warehouse, *more: str, name: str = "blend", n: str = str(N)) ->
 
 
 def set_up(home: Warehouse, server: JudgeServer) -> None:
-    model = ["--set", f"base_url={server.url}", "model=tiny"]
-    assert main(["train", "judge", *model, "--home", str(home.root)]) == 0
-    assert server.asked == []
+    settings = {"base_url": server.url, "model": "tiny"}
+    assert register("judge", str(home.root), settings) == (1, True) and server.asked == []
 
 
 def judge_and_student(shown: str) -> list[list[str]]:
