@@ -1,4 +1,4 @@
-"""Train: versions, what is recorded of them, models that score the same; human scores; trainings that go on."""
+"""Train: versions, what is recorded of them; human scores; trainings that go on."""
 
 from __future__ import annotations
 
