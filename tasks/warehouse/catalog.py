@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from datetime import datetime
 from functools import cache, lru_cache
 from pathlib import Path
@@ -51,7 +51,7 @@ class PartitionKey:
 
     def values(self) -> dict[str, str | int]:
         """The fields that are not None, by name: the form in which a key is stored."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        return {name: value for name, value in vars(self).items() if value is not None}
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {value}" for name, value in self.values().items()) or "all rows"
