@@ -65,11 +65,8 @@ QUARANTINED: list[tuple[list[Any], list[tuple[int, str]], str]] = [
     ([b'{"conversation": "c", "id": "a", "speaker": "ann", "text": "h\xff"}'], [(1, "undecodable")], ""),
     ([b'{"conversation": "c", '], [(1, "broken_json")], ""),
     ([b"[1, 2]"], [(1, "broken_json")], ""),
-    *[
-        ([said("a", text=blank)], [(1, "no_text")], "")
-        for blank in (None, "", " \t\r\n ", "\u00a0\u2003\u3000")
-    ],
-    *[([said("a", by=blank)], [(1, "no_speaker")], "") for blank in (None, "  ", "\t")],
+    *[([said("a", text=blank)], [(1, "no_text")], "") for blank in (None, "", " \t\r\n \u00a0\u2003\u3000")],
+    *[([said("a", by=blank)], [(1, "no_speaker")], "") for blank in (None, " \t")],
     *[([said("a", conversation=blank)], [(1, "no_conversation")], "") for blank in (None, " ")],
     ([said("a"), said("a", text="other")], [(2, "duplicate_id")], "a"),
     ([said("a", text=""), said("a"), said("a")], [(1, "no_text"), (3, "duplicate_id")], "a"),
@@ -86,7 +83,6 @@ QUARANTINED: list[tuple[list[Any], list[tuple[int, str]], str]] = [
     ([said("a", reply_to="a"), said("b", reply_to="a")], [], "ab"),
     ([said("a", reply_to="no"), said("b", reply_to="a")], [], "ab"),
     (replies(**ring(*"ab")), [(1, "reply_cycle"), (2, "reply_cycle")], ""),
-    (replies(**ring(*"abc")), [(i, "reply_cycle") for i in (1, 2, 3)], ""),
     (replies(**ring(*"bdfaceg")), [(i, "reply_cycle") for i in range(1, 8)], ""),
     (
         replies(**ring(*"ab"), **ring(*"cde"), f=None, g="f"),
@@ -130,19 +126,35 @@ def test_what_cannot_land_is_quarantined(home: Warehouse, write_dump: Dump) -> N
     assert home.query("SELECT text FROM utterances WHERE text <> 'hi'") == [("second",)]
 
 
-def test_quarantine_holds_the_row_whole(home: Warehouse, write_dump: Dump) -> None:
+def test_quarantine_holds_rows_whole_and_conversation_rows_describe_or_are_in_it(
+    home: Warehouse, write_dump: Dump
+) -> None:
     broken = b'{"conversation": "c", "text": "\xfe\xff", "odd": [1]}'
-    row = said("a", text=" ", by="bob", reply_to="good", addressee="ann", time="2020-01-02T03:04:05", odd=[1])
-    land(write_dump([broken, row, GOOD]), str(home.root), DumpSettings(max_quarantine=1.0))
-    (first, file, record), (second, *_) = home.query(
-        "SELECT raw, file, record FROM quarantine ORDER BY row_no"
-    )
-    assert (first, file, record) == (broken, "dump.jsonl", "message")
+    row = said("x", text=" ", by="bob", reply_to="good", addressee="ann", time="2020-01-02T03:04:05", odd=[1])
+    about = {"ratings": {"fun": 5}, "topic": "x"}
+    rows = [
+        *(broken, row),
+        {"conversation": "t", **about, "utterances": [{"speaker": who, "text": "hi"} for who in "ab"]},
+        {"conversation": "d", "utterances": []},
+        {"conversation": "e", "utterances": [said("f", conversation="e", text="")]},
+    ]
+    land(write_dump(rows), str(home.root), DumpSettings(max_quarantine=1.0))
+    (described,) = home.query("SELECT conversation_id, ratings, messages, participants FROM conversations")
+    assert (described[0], json.loads(described[1]), *described[2:]) == ("t", {"fun": 5}, 2, 2)
+    assert home.query("SELECT file, record, line, reason FROM quarantine ORDER BY row_no") == [
+        ("dump.jsonl", "message", 1, "undecodable"),
+        ("dump.jsonl", "message", 2, "no_text"),
+        ("dump.jsonl", "conversation", 4, "no_messages"),
+        ("dump.jsonl", "conversation", 5, "no_messages"),
+        ("dump.jsonl", "message", 5, "no_text"),
+    ]
+    assert home.query("SELECT messages_read, utterances, quarantined FROM corpora") == [(5, 2, 3)]
+    (first,), (second,), *_ = home.query("SELECT raw FROM quarantine ORDER BY row_no")
     whole = json.loads(second)
-    assert json.loads(whole.pop("metadata")) == {"odd": [1]}
+    assert first == broken and json.loads(whole.pop("metadata")) == {"odd": [1]}
     assert whole.pop("time").startswith("2020-01-02 03:04:05")
     people = {"speaker": "bob", "addressee": "ann", "reply_to": "good"}
-    assert whole == {"conversation_id": "c", "utterance_id": "a", **people, "text": " "}
+    assert whole == {"conversation_id": "c", "utterance_id": "x", **people, "text": " "}
 
 
 def test_times_partners_turns_and_positions(home: Warehouse, write_dump: Dump) -> None:
@@ -171,25 +183,6 @@ def test_times_partners_turns_and_positions(home: Warehouse, write_dump: Dump) -
         ("5", 3, 1, "cy"),
         ("6", 4, 2, None),
     ]
-
-
-def test_conversation_rows_describe_or_are_quarantined(home: Warehouse, write_dump: Dump) -> None:
-    about = {"ratings": {"fun": 5}, "topic": "x"}
-    rows = [
-        {"conversation": "c", **about, "utterances": [said("a"), said("b", by="bob")]},
-        {"conversation": "d", "utterances": []},
-        {"conversation": "e", "utterances": [said("f", conversation="e", text="")]},
-    ]
-    land(write_dump(rows), str(home.root), DumpSettings(max_quarantine=1.0))
-    (row,) = home.query("SELECT conversation_id, ratings, messages, participants FROM conversations")
-    assert (row[0], json.loads(row[1]), *row[2:]) == ("c", {"fun": 5}, 2, 2)
-    found = home.query("SELECT record, line, reason FROM quarantine ORDER BY row_no")
-    assert found == [
-        ("conversation", 2, "no_messages"),
-        ("conversation", 3, "no_messages"),
-        ("message", 3, "no_text"),
-    ]
-    assert home.query("SELECT messages_read, utterances, quarantined FROM corpora") == [(3, 2, 1)]
 
 
 ANOTHER = {
@@ -233,12 +226,8 @@ def test_other_content_under_a_name_is_refused_or_replaces(home: Warehouse, writ
         land(source, str(home.root))
     assert "\n" not in str(error.value)
     assert home.partitions() == before
-    assert land(source, str(home.root), DumpSettings(name="other")) == ("other", True)
-    assert land(write_dump([said("z")]), str(home.root), DumpSettings(replace=True)) == ("dump", True)
-    assert home.query("SELECT corpus, utterance_id FROM utterances ORDER BY ALL") == [
-        ("dump", "z"),
-        ("other", "b"),
-    ]
+    assert land(source, str(home.root), DumpSettings(replace=True)) == ("dump", True)
+    assert home.query("SELECT corpus, utterance_id FROM utterances") == [("dump", "b")]
 
 
 SEATS = [
@@ -261,8 +250,6 @@ def test_seats_are_people_or_of_their_conversation(home: Warehouse, write_dump: 
         "SELECT speaker, addressee FROM utterances WHERE conversation_id = 'c3' ORDER BY position"
     )
     assert found == [("c3/0", "c3/1"), ("c3/1", "c3/0")]
-    land(source, str(home.root), DumpSettings(speakers="person", replace=True))
-    assert home.query("SELECT speakers, speaker_scope FROM corpora") == [(2, "person")]
 
 
 @pytest.mark.parametrize("people", [("0", "1", "2"), ("0", "1")], ids=["three in turn", "four conversations"])
@@ -279,11 +266,7 @@ def test_people_are_no_seats(home: Warehouse, write_dump: Dump, people: tuple[st
 
 @pytest.mark.parametrize(
     "rows",
-    [
-        [said("a", text=""), said("b", by=None)],
-        [b"{", said(None, text=" ")],
-        [{"conversation": "c", "utterances": []}],
-    ],
+    [[b"{", said("a", text=""), said(None, by=None)], [{"conversation": "c", "utterances": []}]],
 )
 def test_nothing_that_lands_is_an_error(home: Warehouse, write_dump: Dump, rows: list[Any]) -> None:
     with pytest.raises(DumpError, match=r"dump\.jsonl") as error:
@@ -298,11 +281,11 @@ def test_ids_that_repeat_in_every_conversation_are_scoped_to_it(
 ) -> None:
     rows = [
         said(str(i), conversation=f"c{talk}", by="ab"[i % 2] + str(talk), reply_to=str(i - 1) if i else None)
-        for talk in range(40)
-        for i in range(10)
+        for talk in range(12)
+        for i in range(5)
     ]
     land(write_dump(rows), str(home.root))
-    assert home.query("SELECT utterances, quarantined FROM corpora") == [(400, 0)]
+    assert home.query("SELECT utterances, quarantined FROM corpora") == [(60, 0)]
     found = home.query(
         "SELECT conversation_id, position, utterance_id, reply_to, addressee FROM utterances ORDER BY ALL",
     )
@@ -314,11 +297,11 @@ def test_ids_that_repeat_in_every_conversation_are_scoped_to_it(
             f"c{talk}/{i - 1}" if i else None,
             "ba"[i % 2] + str(talk) if i else None,
         )
-        for talk in range(40)
-        for i in range(10)
+        for talk in range(12)
+        for i in range(5)
     }
     said_so = capsys.readouterr().err
-    assert "message ids repeat across conversations ('0' in 40)" in said_so
+    assert "message ids repeat across conversations ('0' in 12)" in said_so
     assert said_so.count("CONVERSATION/ID") == 1
 
 
@@ -343,26 +326,13 @@ def test_a_scoped_id_is_still_quarantined_where_its_conversation_has_it_twice(
     ]
 
 
-@pytest.mark.parametrize(
-    "rows", [[said("a", conversation=None), said("a")], [said("a"), said("b", conversation="d")]]
-)
 def test_ids_that_do_not_repeat_across_conversations_stay(
-    home: Warehouse, write_dump: Dump, rows: list[Any], capsys: pytest.CaptureFixture[str]
+    home: Warehouse, write_dump: Dump, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    rows = [said("a", conversation=None), said("a"), said("b", conversation="d")]
     land(write_dump(rows), str(home.root), DumpSettings(max_quarantine=1.0))
-    assert landed(home) <= {"a", "b"}
+    assert landed(home) == {"a", "b"}
     assert "CONVERSATION/ID" not in capsys.readouterr().err
-
-
-def test_a_column_taken_as_the_id_by_its_name_that_starts_anew_in_each_dialogue(
-    home: Warehouse, tmp_path: Path
-) -> None:
-    lines = [f"{talk},{number},person {talk}.{number},hi" for talk in range(30) for number in range(5)]
-    path = tmp_path / "series.csv"
-    path.write_text("\n".join(["Dialogue_ID,Utterance_ID,Speaker,Utterance", *lines]))
-    mapping = {"conversation": "Dialogue_ID", "speaker": "Speaker", "text": "Utterance"}
-    land(str(path), str(home.root), DumpSettings(map=mapping))
-    assert home.query("SELECT utterances, quarantined, conversations FROM corpora") == [(150, 0, 30)]
 
 
 def some_bad(share: float) -> list[dict[str, Any]]:
@@ -381,9 +351,8 @@ def test_a_dump_of_which_too_much_is_quarantined_is_refused(home: Warehouse, wri
     ):
         land(source, str(home.root))
     assert home.partitions() == [] and not list(home.staging.glob("*"))
-    assert land(source, str(home.root), DumpSettings(max_quarantine=0.06)) == ("dump", True)
     land(write_dump(some_bad(0.05), "little"), str(home.root))
-    assert home.query("SELECT corpus, quarantined FROM corpora ORDER BY 1") == [("dump", 12), ("little", 10)]
+    assert home.query("SELECT corpus, quarantined FROM corpora") == [("little", 10)]
 
 
 def test_the_entries_of_an_array_are_told_as_rows(home: Warehouse, tmp_path: Path) -> None:
@@ -391,16 +360,6 @@ def test_the_entries_of_an_array_are_told_as_rows(home: Warehouse, tmp_path: Pat
     dump.write_text(json.dumps([said("a"), said("b", text="")]))
     with pytest.raises(DumpError, match=r"such as dump\.json row 2 \(no_text"):
         land(str(dump), str(home.root))
-
-
-def test_replies_to_what_is_gone_do_not_precede_the_message_that_opens(
-    home: Warehouse, write_dump: Dump
-) -> None:
-    removed = said("c1", text="[removed]", reply_to="s")
-    rows = [removed, *replies(c2="c1", c3="s", c4="c2", s=None, c5="never")]
-    land(write_dump(rows), str(home.root), DumpSettings(max_quarantine=1.0))
-    order = home.query("SELECT utterance_id, answers FROM utterances ORDER BY position")
-    assert order == [("s", None), ("c2", None), ("c3", 0), ("c4", 1), ("c5", None)]
 
 
 @pytest.mark.parametrize(
@@ -427,7 +386,7 @@ def test_a_refusal_says_what_mends_the_dump(
         land(write_dump(rows), str(home.root))
 
 
-@pytest.mark.parametrize("share", [-0.01, 1.01, float("nan")])
+@pytest.mark.parametrize("share", [-0.01, float("nan")])
 def test_what_is_no_share_is_refused(share: float) -> None:
     with pytest.raises(SsremError, match="max_quarantine"):
         DumpSettings(max_quarantine=share)

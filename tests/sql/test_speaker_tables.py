@@ -96,9 +96,9 @@ def turns_of(rows: Sequence[Message]) -> list[Turn]:
     return turns
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_tables_are_what_the_definitions_say(home: Warehouse, seed: int) -> None:
-    scope, context_turns = "person" if seed % 4 else "conversation", (5, 1, 2, 50)[seed % 4]
+    scope, context_turns = (("conversation", 5), ("person", 2))[seed]
     turns = turns_of(rows := random_corpus(seed, seats=scope == "conversation"))
     settings = TableSettings(seed=seed, context_turns=context_turns)
     with built(home, rows, scope=scope, settings=settings) as stage:
@@ -147,15 +147,13 @@ def check_rand(stage: Stage, turns: Sequence[Turn]) -> None:
 
 
 def test_splits_are_eighty_ten_ten_and_stay(home: Warehouse) -> None:
-    names = [f"c{i}" for i in range(2000)]
+    names = [f"c{i}" for i in range(200)]
     # Written down, so that no change of the hash goes by unseen.
     assert [i for i in range(40) if split_of(names[i]) == "valid"] == [3, 5, 12, 20, 21, 26, 30, 36]
     assert [i for i in range(40) if split_of(names[i]) == "test"] == [7, 22, 37]
     with built(home, messages({n: [("A", "hi")] for n in names})) as stage:
         stored = dict(fetch(stage, "SELECT conversation_id, split FROM turns"))
     assert stored == {n: split_of(n) for n in names}
-    shares = [sum(s == split for s in stored.values()) / 2000 for split in ("train", "valid", "test")]
-    assert shares == pytest.approx([0.8, 0.1, 0.1], abs=0.025)
 
 
 def test_an_endless_conversation_is_in_every_split(home: Warehouse) -> None:
@@ -199,14 +197,13 @@ def test_the_one_other_text_is_found(home: Warehouse) -> None:
         ) == [(1,)]
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_context_that_fills_the_others_set_is_skipped(home: Warehouse, seed: int) -> None:
+def test_context_that_fills_the_others_set_is_skipped(home: Warehouse) -> None:
     # A's monologues make Rand_A large while its pool is few turns, one of them the context.
     names = conversation_ids("train")
     talk: dict[str, Any] = {next(names): [("A", f"monologue {i}")] for i in range(900)}
     talk |= {next(names): [("B", f"x {i}"), ("A", f"y {i}")] for i in range(2)}
     rows = messages(talk)
-    with built(home, rows, settings=TableSettings(seed=seed)) as stage:
+    with built(home, rows) as stage:
         check_draws(stage, turns_of(rows), "person", 5)
 
 
@@ -224,23 +221,17 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Any, ...]]:
         return draws(stage)
 
 
-@pytest.mark.parametrize(
-    ("change", "options"),
-    [("", ()), ("", ("SET preserve_insertion_order = true",)), ("shuffled", ()), ("another corpus", ())],
-    ids=["threads", "order kept", "shuffled rows", "another corpus"],
-)
-def test_draws_depend_on_nothing_else(
-    home: Warehouse, drawn: list[tuple[Any, ...]], change: str, options: tuple[str, ...]
+def test_draws_depend_neither_on_threads_nor_order_nor_another_corpus(
+    home: Warehouse, drawn: list[tuple[Any, ...]]
 ) -> None:
     rows = random_corpus(7)
-    if change == "shuffled":
-        random.Random(1).shuffle(rows)
-    if change == "another corpus":
-        rows = [{**row, "corpus": "other", "text": "else"} for row in random_corpus(8)] + rows
-    with built(home, rows, threads=1 if change else 4, options=options) as stage:
+    random.Random(1).shuffle(rows)
+    rows = [{**row, "corpus": "other", "text": "else"} for row in random_corpus(8)] + rows
+    with built(home, rows, threads=4, options=["SET preserve_insertion_order = true"]) as stage:
         assert draws(stage) == drawn
 
 
+@pytest.mark.slow
 def test_many_threads_draw_as_one(tmp_path: Path) -> None:
     # More rows than one thread takes at a time (122,880), in an order that means nothing.
     generated = """

@@ -21,6 +21,7 @@ from ssrem.errors import DumpError, EvaluatorError, SsremError
 from ssrem.readers.python_data import reader_of
 from ssrem.responses import read_responses
 from ssrem.schemas import TABLES
+from ssrem.settings import TableSettings
 from ssrem.tables.speaker_sets import DRAWS
 from ssrem.tasks.ingest import land
 from ssrem.tasks.settings import DumpSettings
@@ -71,7 +72,7 @@ def talks(made: Made) -> dict[str, list[dict[str, Any]]]:
 def test_tables_and_model_are_those_of_the_command_line(made: Made, talks: Mapping[str, Any]) -> None:
     conversations = ssrem.conversations(talks)
     assert_same(conversations, made.home)
-    assert not conversations.notes
+    assert not conversations.notes and conversations in {conversations}
     model = ssrem.SSREM().fit(conversations)
     with made.home.reader() as connection:
         query = "SELECT signature FROM evaluators WHERE evaluator = 'ssrem'"
@@ -119,7 +120,7 @@ def threads(home: Warehouse, tmp_path: Path) -> Warehouse:
     path = tmp_path / "threads.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in THREADS), encoding="utf-8")
     land(str(path), str(home.root), DumpSettings(max_quarantine=1))
-    build("threads", str(home.root))
+    build("threads", str(home.root), TableSettings(encoder="glove-6b-50d"))
     return home
 
 
@@ -131,13 +132,13 @@ def read(data: Any, folder: Path) -> list[dict[str, Any]]:
 
 
 def test_every_shape_gives_the_same_tables(threads: Warehouse, tmp_path: Path) -> None:
-    for data in (THREADS, pl.DataFrame(THREADS)):
-        with pytest.warns(
-            UserWarning, match="30 of 180 messages cannot be used: 30 no_text; the frame quarantine"
-        ):
-            assert_same(ssrem.conversations(data, max_quarantine=1), threads)
+    with pytest.warns(
+        UserWarning, match="30 of 180 messages cannot be used: 30 no_text; the frame quarantine"
+    ):
+        assert_same(ssrem.conversations(THREADS, max_quarantine=1), threads)
     expected = read(THREADS, tmp_path)
-    for other in (Dataset(THREADS), pd.DataFrame(THREADS), pa.Table.from_pylist(THREADS)):
+    for frame in (pl.DataFrame, pd.DataFrame, Dataset, pa.Table.from_pylist):
+        other = frame(THREADS)
         assert read(other, tmp_path) == expected
 
 
@@ -196,24 +197,23 @@ def test_columns_and_speakers_are_options() -> None:
 
 
 def test_what_was_left_out_is_a_warning() -> None:
-    with pytest.warns(UserWarning, match="in 1 of 3 conversations one speaker says everything"):
-        ssrem.conversations([*TALKS, [("Ann", "Anyone?")]])
-    with pytest.warns(UserWarning, match=r"message ids repeat across conversations \('a' in 2\)"):
-        hi = {"id": "a", "speaker": "Ann", "text": "Hi"}
-        ssrem.conversations([[hi, {"id": "b", "speaker": who, "text": "Hi"}] for who in "XY"])
+    alone = {"id": "a", "speaker": "Ann", "text": "Anyone?"}
+    with pytest.warns(UserWarning) as warned:
+        ssrem.conversations([[alone], *([alone, {"id": "b", "speaker": who, "text": "Hi"}] for who in "XY")])
+    told = "\n".join(str(one.message) for one in warned)
+    assert "in 1 of 3 conversations one speaker says everything" in told
+    assert "message ids repeat across conversations ('a' in 3)" in told
 
 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
         ([], "there is no conversation"),
-        ({}, "there is no conversation"),
         ([[]], "there is no message"),
         (None, "the data are None, of type NoneType; give a list of conversations"),
         (TALK, r"conversation 1 is one message, \('Ann', 'Hi Ben!'\)"),
         ([["Hi", "Hello"]], "conversation 1, message 1 is 'Hi', of type str"),
         ([TALK, [("Ann", "Hi"), ("Ben", 5)]], "conversation 2, message 2: the text is 5, of type int, not a string"),
-        ([TALK, [(None, "Hi")]], "1 of 6 messages cannot be used: 1 no_speaker; such as data line 2"),
         ([[("Ann", "Hi", "now")]], "conversation 1, message 1 is .*of type tuple"),
         ([[{"speaker": "Ann"}]],
          "no key is known as conversation or text; .*, for example columns={'conversation': 'KEY'}"),
@@ -290,10 +290,9 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
         ssrem.conversations(TALKS, **wrong)
 
 
-def test_a_text_that_is_nan_is_missing_and_conversations_are_compared_by_identity() -> None:
-    with pytest.warns(UserWarning, match="1 of 6 messages cannot be used: 1 no_text"):
-        data = ssrem.conversations([[*TALK, ("Ann", float("nan"))]], max_quarantine=1)
-    assert len(data.frames["utterances"]) == len(TALK) and data in {data}
+def test_a_text_that_is_nan_is_missing(tmp_path: Path) -> None:
+    *said, missing = read([[*TALK, ("Ann", float("nan"))]], tmp_path)
+    assert [row["text"] for row in said] == [text for _, text in TALK] and "text" not in missing
 
 
 def test_a_model_scores_saves_and_loads(tmp_path: Path) -> None:
@@ -321,8 +320,8 @@ def test_a_saved_model_comes_before_what_is_packaged_under_its_name(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ssrem").mkdir()  # a folder that holds no model, as in a clone of the project
     packaged = ssrem.load("ssrem").evaluator.signature
-    ssrem.load("retrieval").save("ssrem")
-    assert ssrem.load("ssrem").name == "retrieval" and packaged.startswith("ssrem|")
+    ssrem.Model("judge", model="m", base_url="http://localhost:1/v1").save("ssrem")
+    assert ssrem.load("ssrem").name == "judge" and packaged.startswith("ssrem|")
 
 
 def test_a_context_has_a_turn_a_line_as_in_ssrem_score(tmp_path: Path) -> None:
@@ -362,7 +361,6 @@ def test_frames_are_scored() -> None:
         (lambda: ssrem.Model("length").score([("Hi", 5)]), "response 1: the response and reference are 5 and None"),
         (lambda: ssrem.Model("length").score([(5, "Hi")]), "response 1: the context is 5"),
         (lambda: ssrem.Model("length").score([{"response": "Hi"}]), "response 1 has the keys response"),
-        (lambda: ssrem.Model("length").score([("Hi", "Yes", 5)]), "the response and reference are 'Yes' and 5"),
         (lambda: ssrem.Model("length").score(pd.DataFrame({"response": ["Hi"]})),
          "response 1 has the keys response; .* or a frame with the columns context, response"),
         (lambda: ssrem.Model("length").score(pd.DataFrame({"context": ["a", ["b"]], "response": "c"})),
@@ -372,9 +370,7 @@ def test_frames_are_scored() -> None:
         (lambda: ssrem.load("ssremm"), r"ssremm is neither a folder nor a name; did you mean ssrem"),
         (lambda: ssrem.load(__file__), "is a file; ssrem evaluators import .* --home HOME adds"),
         (lambda: ssrem.load("ssrem").fit(TALKS), r"this ssrem was loaded, .* of a new ssrem.Model\('ssrem', …\)"),
-        (lambda: ssrem.load(None), "None is neither a folder nor a name; .* comes trained: .*ssrem"),  # type: ignore[arg-type]
         (lambda: ssrem.load("cosine"), r"cosine needs no training; use ssrem.Model\('cosine'\)"),
-        (lambda: ssrem.Model("blend", parts=["ruber"]).fit(TALKS), "ruber does not come trained"),
         (lambda: ssrem.load("ruber"), "ruber does not come trained; .* comes trained: .*ssrem"),
     ],
 )  # fmt: skip
@@ -407,10 +403,6 @@ def test_bots_are_context_alone_and_sp_may_go_by_stated_addressees() -> None:
     assert set(data.sets["SP"]["speaker"]) == {"bob"}
     assert set(data.frames["responses"]["speaker"]) == {"bob"}
     assert len(data.candidates.response) == 20
-    with pytest.warns(UserWarning, match=r"probably no people.*'Bye' \(1 text in 20 of 20 messages\)"):
-        greeted = [[("ann", f"hi {n}"), ("Bye", "bye")] for n in range(20)]
-        data = ssrem.conversations(greeted, speakers="person")
-    assert set(data.sets["SC"]["speaker"]) == {"ann", "Bye"}
 
 
 def test_a_model_that_learned_nothing_warns() -> None:

@@ -6,7 +6,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ssrem.settings import TableSettings
@@ -60,22 +60,23 @@ def context_of(turns: Sequence[Turn], turn: Turn, most: int) -> list[int]:
     return chain
 
 
-def partner_of(turns: Sequence[Turn], turn: Turn, addressees: str = "all") -> str | None:
-    """The person to whom a turn is addressed; nobody where that is guessed and only what is stated counts."""
-    if addressees == "stated" and turn.addressee_from == "previous_speaker":
-        return None
-    machine = any(t.speaker == turn.addressee and not t.is_person for t in turns)
-    return None if machine else turn.addressee
+def partners_of(turns: Sequence[Turn], addressees: str = "all") -> list[str | None]:
+    """The person to whom each turn is addressed; nobody where that is guessed and only what is stated counts."""
+    nobody = {t.speaker for t in turns if not t.is_person}
+    if addressees == "stated":
+        turns = [replace(t, addressee=None) if t.addressee_from == "previous_speaker" else t for t in turns]
+    return [None if t.addressee in nobody else t.addressee for t in turns]
 
 
 def own_sets(turns: Sequence[Turn], scope: str, addressees: str = "all") -> dict[str, dict[Any, list[int]]]:
     """Kind → who and where → turn ids of people, in order."""
     sets: dict[str, dict[Any, list[int]]] = {kind: defaultdict(list) for kind in ("SC", "SP", "SS")}
+    partners = partners_of(turns, addressees)
     for t in (t for t in turns if t.is_person):
         sets["SC"][t.conversation, t.speaker, t.split].append(t.id)
         if scope == "person":
             sets["SS"][t.speaker, t.split].append(t.id)
-            if (partner := partner_of(turns, t, addressees)) is not None:
+            if (partner := partners[t.id]) is not None:
                 sets["SP"][t.speaker, partner, t.split].append(t.id)
     return sets
 
@@ -125,7 +126,7 @@ def check_draws(
     for speaker, split, turn_id in fetch(stage, f"SELECT speaker, split, turn_id FROM {RAND}"):
         others[speaker, split].add(turn_id)
     drawn = {(r, kind, k): t for r, kind, k, t in draws(stage)}
-    responses = responses_of(turns)
+    responses, says, partners = responses_of(turns), [t.says for t in turns], partners_of(turns, addressees)
     expected = {(r.id, "GT", 0) for r in responses}
     expected |= {(r.id, kind, k) for r in responses for kind, n in DRAWS.items() for k in range(n)}
     assert drawn.keys() == expected
@@ -133,13 +134,13 @@ def check_draws(
         assert drawn[r.id, "GT", 0] == r.id
         of_kind = {
             "SC": sets["SC"].get((r.conversation, r.speaker, r.split), ()),
-            "SP": sets["SP"].get((r.speaker, partner_of(turns, r, addressees), r.split), ()),
+            "SP": sets["SP"].get((r.speaker, partners[r.id], r.split), ()),
             "SS": sets["SS"].get((r.speaker, r.split), ()),
             "Rand": others[r.speaker, r.split],
         }
         left_out = {r.id, *context_of(turns, r, context_turns)}
         for kind, members in of_kind.items():
-            valid = {m for m in members if m not in left_out and turns[m].says != r.says}
+            valid = {m for m in members if m not in left_out and says[m] != says[r.id]}
             for k in range(DRAWS[kind]):
                 turn_id = drawn[r.id, kind, k]
                 sound = turn_id in valid if valid else turn_id is None
