@@ -38,10 +38,9 @@ def _row(conversation: str, speaker: str, text: str, **more: object) -> dict[str
 
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
-    """Two files whose conversations both begin at 1, the second with a row that cannot land."""
-    for name in ("may", "june"):
-        rows = [_row("1", name, "hello"), _row("2", name, "bye")]
-        _write(tmp_path / "logs" / f"{name}.jsonl", rows + ([7] if name == "may" else []))
+    """Two files whose conversations both begin at 1, where the first ends; the second has a row that cannot land."""
+    _write(tmp_path / "logs" / "june.jsonl", [_row("1", "june", "hello")])
+    _write(tmp_path / "logs" / "may.jsonl", [_row("1", "may", "hello"), _row("2", "may", "bye"), 7])
     return tmp_path / "logs"
 
 
@@ -54,7 +53,7 @@ def test_conversations_that_repeat_across_files_are_scoped_to_their_file(
 ) -> None:
     home = Warehouse.at(tmp_path / "home")
     assert land(f"{logs}/*.jsonl", str(home.root), DumpSettings(max_quarantine=0.5)) == ("logs", True)
-    numbered = enumerate((name, id) for name in ("june", "may") for id in (1, 2))
+    numbered = enumerate((("june", 1), ("may", 1), ("may", 2)))
     assert _ids(home) == [(f"{name}.jsonl/{id}", number, name) for number, (name, id) in numbered]
     broken = [("may.jsonl", 3, "broken_json", b"7")]
     assert home.query("SELECT file, line, reason, raw FROM quarantine") == broken
@@ -68,12 +67,7 @@ def test_conversations_that_repeat_across_files_are_scoped_to_their_file(
 @pytest.mark.parametrize(
     ("first", "second", "ids"),
     [
-        (  # the last conversation of a file does not go on in the next
-            [_row("1", "a", "hello")],
-            [_row("1", "b", "hello")],
-            {("a.jsonl/1", None, "a"), ("b.jsonl/1", None, "b")},
-        ),
-        (  # unless its messages have ids, which never repeat
+        (  # the last conversation of a file goes on in the next if its messages have ids, which never repeat
             [_row("1", "a", "hello", id="m1")],
             [_row("1", "b", "hi", id="m2", reply_to="m1"), _row("2", "b", "x", id="m3")],
             {("1", "m1", "a"), ("1", "m2", "b"), ("2", "m3", "b")},
@@ -92,8 +86,7 @@ def test_ids_are_scoped_to_their_file_only_where_they_repeat(
     _write(tmp_path / "logs" / "a.jsonl", first)
     _write(tmp_path / "logs" / "b.jsonl", second)
     land(str(tmp_path / "logs"), str(home.root))
-    id = "if(utterance_id LIKE '%#%', NULL, utterance_id)"  # one is made for a message without
-    assert set(home.query(f"SELECT conversation_id, {id}, speaker FROM utterances")) == ids
+    assert set(home.query("SELECT conversation_id, utterance_id, speaker FROM utterances")) == ids
     addressees = home.query("SELECT addressee FROM utterances WHERE utterance_id = 'm2'")
     assert addressees == ([("a",)] if ("1", "m2", "b") in ids else [])
 
@@ -140,7 +133,7 @@ def test_the_ledger_has_every_setting_of_the_corpus_and_pseudonyms_hide_the_name
     given = DumpSettings(not_people=("may",), pseudonymise=True, max_quarantine=0.5)
     land(str(logs), str(home.root), given)
     ids = {id for id, *_ in _ids(home)}
-    assert len(ids) == 4 and not any("may" in id or "june" in id for id in ids)
+    assert len(ids) == 3 and not any("may" in id or "june" in id for id in ids)
     recorded = last_parameters(home, "logs", "ingest")
     fingerprints = {recorded.pop("not_people"), recorded.pop("pseudonym_key")}
     assert all(len(value) in (8, 16) for value in fingerprints)
@@ -171,7 +164,7 @@ def test_a_dump_is_opened_once_and_not_before_names_and_keys_are_checked(
     assert len(opened) == 1
 
 
-@pytest.mark.parametrize("format", EXPORTS)
+@pytest.mark.parametrize("format", ["slack", "personachat"])
 def test_what_was_read_landed_or_is_quarantined_and_the_rest_is_counted(
     tmp_path: Path, format: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -207,10 +200,9 @@ _json = (_message | _message | _talk | _odd).map(lambda value: json.dumps(value)
 _line = _json | st.binary(max_size=20)
 
 
-@settings(max_examples=4 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
-@given(lines=st.lists(_line, max_size=12), packed=st.booleans())
-@example(lines=[b'{"\\ud800":""}', b"{}"], packed=False)
-@example(lines=[b'{"a":{"\\udfff":1}}', b"{}"], packed=False)
+@settings(max_examples=3 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
+@given(lines=st.lists(_line, min_size=6, max_size=24), packed=st.booleans())
+@example(lines=[b'{"\\ud800":""}', b"{}", b'{"a":{"\\udfff":1}}', b"{}"], packed=False)
 def test_what_was_read_landed_or_is_quarantined(lines: list[bytes], packed: bool) -> None:
     content = b"\n".join([json.dumps(GOOD).encode(), *lines])
     with TemporaryDirectory() as folder:
@@ -243,5 +235,3 @@ def test_a_dump_that_ends_in_damage_publishes_nothing(home: Warehouse, tmp_path:
     with pytest.raises(SsremError, match="damaged or cut off"):
         land(str(tmp_path / "dump"), str(home.root))
     assert home.partitions() == [] and not list(home.staging.glob("*"))
-    (tmp_path / "dump").write_bytes(packed)
-    assert land(str(tmp_path / "dump"), str(home.root))[1]

@@ -69,9 +69,7 @@ def test_each_dump_of_a_drop_folder_lands_with_the_settings_given(inbox: Path, h
     ("settings", "said"),
     [
         ({"name": "one"}, "named as their files; leave out the name one"),
-        ({"map": {"speker": "Who"}}, "no field 'speker'; did you mean speaker"),
         ({"format": "jsonll"}, "no format 'jsonll'; did you mean jsonl"),
-        ({"pseudonym_key": "key"}, "only with --pseudonymise"),
     ],
 )
 def test_settings_with_which_no_dump_can_land_move_none(

@@ -13,13 +13,16 @@ import pytest
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
 from ssrem.settings import TableSettings
+from ssrem.tables.speaker_sets import create_tables
 from ssrem.tasks.ingest import land
 from ssrem.tasks.privacy import forget
-from ssrem.tasks.settings import DumpSettings
+from ssrem.tasks.settings import DumpSettings, Resources
 from ssrem.tasks.tables import build
 from ssrem.tasks.warehouse.home import Warehouse
-from support.exports import DISCORD, SLACK, write_dump
+from support.exports import DISCORD, write_dump
 from support.reader_rows import rows_of
+from support.speaker_sets import fetch
+from support.stages import staging
 
 COMMENT = {"controversiality": 0, "created_utc": 1467331260, "score": 2, "subreddit": "weather"}
 ENCODER = "glove-6b-50d"
@@ -95,17 +98,7 @@ def test_rows_that_are_wrong_still_refuse_a_dump_of_removed_texts(tmp_path: Path
         land(str(dump), str(home.root))
 
 
-def test_irc_slack_discord_and_telegram_know_their_own(tmp_path: Path, home: Warehouse) -> None:
-    stone = {
-        "type": "message",
-        "subtype": "tombstone",
-        "text": "This message was deleted.",
-        "user": "USLACKBOT",
-    }
-    day = {"general/2023-01-04.json": json.dumps([stone | {"ts": "1672800000.0"}]).encode()}
-    land(str(write_dump(SLACK | day, tmp_path / "export")), str(home.root), DumpSettings(max_quarantine=0))
-    assert nobodies(home) == {"B1": 1}
-    assert home.query("SELECT file, reason FROM quarantine") == [("general/2023-01-04.json", "removed_text")]
+def test_irc_discord_and_telegram_know_their_own(tmp_path: Path) -> None:
     log = b"[10:00] <ann> hello\n[10:01] <chanserv> welcome\n[10:02] <bob> ann: hi\n[10:03] <ubottu> bob: a fact\n"
     text = {"type": "message", "date": "2023-01-01T10:00:00", "text": "Login code", "from_id": "user777000"}
     of_one = {"name": "Telegram", "type": "personal_chat", "id": 777000, "messages": [{"id": 1, **text}]}
@@ -172,24 +165,32 @@ SAID = [("U1", "1"), ("U2", None), ("U3", "1"), ("U4", None), ("U5", "1"), ("U6"
 """Who wrote messages 1, 2, …, and the message that opened the thread, if one did."""
 
 
-def channel(said: list[tuple[str, str | None]], path: Path) -> str:
-    """Write a Slack export with one channel, in which these messages are sent at 1, 2, …"""
-    messages = [
-        {"ts": str(time), "user": user, "text": f"{user} at {time}"}
-        | ({"thread_ts": thread} if thread else {})
-        for time, (user, thread) in enumerate(said, 1)
-    ]
-    return str(write_dump({"c/2023-01-01.json": json.dumps(messages).encode()}, path))
+def export(path: Path, **channels: list[tuple[str, str | None]]) -> str:
+    """Write a Slack export with these channels, in each of which the messages are sent at 1, 2, …"""
+    files = {}
+    for name, said in channels.items():
+        messages = [
+            {"ts": str(time), "user": user, "text": f"{user} at {time}"}
+            | ({"thread_ts": thread} if thread else {})
+            for time, (user, thread) in enumerate(said, 1)
+        ]
+        files[f"{name}/2023-01-01.json"] = json.dumps(messages).encode()
+    return str(write_dump(files, path))
 
 
 def test_what_a_message_of_the_channel_answers_is_a_guess(tmp_path: Path, home: Warehouse) -> None:
-    land(channel(SAID, tmp_path / "slack"), str(home.root))
-    build("slack", str(home.root), TableSettings(encoder="glove-6b-50d"))
-    assert home.query(
-        """SELECT t.speaker, parent.speaker, t.addressee, t.addressee_from, u.reply_to
-        FROM turns AS t LEFT JOIN turns AS parent ON t.answers = parent.turn_id
-        INNER JOIN utterances AS u ON t.turn = u.turn ORDER BY t.turn"""
-    ) == [
+    both = [("U1", "1"), ("U2", None), ("U2", "1"), ("U3", None)]
+    land(export(tmp_path / "slack", c=SAID, d=both), str(home.root))
+    with staging(home, "tables", resources=Resources(threads=1)) as stage:
+        create_tables(stage, "slack", "person", TableSettings())
+        found = fetch(
+            stage,
+            """SELECT t.speaker, parent.speaker, t.addressee, t.addressee_from, u.reply_to
+            FROM turns AS t LEFT JOIN turns AS parent ON t.answers = parent.turn_id
+            INNER JOIN utterances AS u ON t.turn = u.turn AND t.conversation_id = u.conversation_id
+            WHERE t.conversation_id = 'c' ORDER BY t.turn""",
+        )
+    assert found == [
         ("U1", None, "U2", "previous_speaker", None),
         ("U2", "U1", "U1", "previous_speaker", None),
         ("U3", "U1", "U1", "reply", "c/1"),
@@ -198,13 +199,9 @@ def test_what_a_message_of_the_channel_answers_is_a_guess(tmp_path: Path, home: 
         ("U6", "U5", "U5", "reply", "c/5"),
         ("U2", "U4", "U4", "previous_speaker", None),
     ]
-
-
-def test_a_message_of_the_channel_and_one_of_a_thread_are_two_turns(tmp_path: Path, home: Warehouse) -> None:
-    said = [("U1", "1"), ("U2", None), ("U2", "1"), ("U3", None)]
-    land(channel(said, tmp_path / "slack"), str(home.root))
-    found = home.query("SELECT speaker, turn, answers FROM utterances ORDER BY position")
-    assert found == [("U1", 0, None), ("U2", 1, 0), ("U2", 2, 0), ("U3", 3, 1)]
+    # A message of the channel and one of a thread are two turns.
+    places = "SELECT speaker, turn, answers FROM utterances WHERE conversation_id = 'd' ORDER BY position"
+    assert home.query(places) == [("U1", 0, None), ("U2", 1, 0), ("U2", 2, 0), ("U3", 3, 1)]
 
 
 def test_the_channel_passes_threads_over_when_someone_is_forgotten(tmp_path: Path, home: Warehouse) -> None:
@@ -213,7 +210,7 @@ def test_the_channel_passes_threads_over_when_someone_is_forgotten(tmp_path: Pat
         (f"U{draw.randint(1, 4)}", draw.choice([None, None, "1", "2", "3"]) if time > 3 else None)
         for time in range(1, 91)
     ]
-    dump = channel(said, tmp_path / "slack")
+    dump = export(tmp_path / "slack", c=said)
     land(dump, str(home.root))
     forget("U2", str(home.root))
     places = """SELECT utterance_id, position, turn, answers, reply_to, reply_absent, addressee, addressee_from
