@@ -147,9 +147,6 @@ READ: dict[str, tuple[Any, Fields, list[str]]] = {
          "text": "input.messages.-1.content+output.content"},
         ["s0 u0: ask 0", "s0 s0/assistant: answer 0", "s0 u0: ask 1", "s0 s0/assistant: answer 1", "s1 u1: ask 0"],
     ),
-    "two texts of a row are two turns": (
-        table("dialog_id,user,chatbot", *_ASKED), {"text": "user+chatbot"}, _ANSWERED
-    ),
     "two texts of a nested row are two turns": (
         [{"dialog_id": id, "turns": [{"user": u, "chatbot": b} for d, u, b in _ASKED if d == id]}
          for id in ("d0", "d1")],
@@ -166,10 +163,6 @@ READ: dict[str, tuple[Any, Fields, list[str]]] = {
     "a table whose cells begin with markup is no log": (
         table("body,thread_id,author", *((f"<p>text {n}</p>", n // 4, PEOPLE[n % 2]) for n in range(12))),
         {}, ["0 ada: <p>text 0</p>"],
-    ),
-    "a table of mail is no log": (
-        table("Message-ID,Thread-ID,From,Body", *((f"<{n}@x>", f"<{n // 2}@x>", PEOPLE[n % 2], n) for n in range(12))),
-        {}, ["<0@x> ada: 0", "<0@x> ben: 1", "<1@x> ada: 2"],
     ),
     "a text before a list is said once": (
         [{"id": n, "asker": "ada", "question": "why?", "answers": _turns(("ben", "x"), ("cleo", "y"), names="by text")}
@@ -390,10 +383,6 @@ def test_roles_name_seats_and_no_people(write: Write, home: Warehouse) -> None:
     dialogues = [{"dialogue_id": f"D{n}.json", "services": ["taxi"], "turns": turns} for n in range(2)]
     dump = write({"data": dialogues})
     assert "speaker ids 'SYSTEM' and 'USER' are roles; they name seats, not people" in refusal(dump, home)
-    land(dump, str(home.root), DumpSettings(speakers="conversation", name="seats"))
-    assert home.query("SELECT DISTINCT speaker, is_person FROM utterances ORDER BY 1") == [
-        (f"D{n}.json/{who}", True) for n in range(2) for who in ("SYSTEM", "USER")
-    ]
     dump = write(table("session_id,user_id,sender,message", *_CLIENTS))
     assert "speaker ids 'Agent' and 'Customer' are roles" in refusal(dump, home)
     one = "in 6 of 6 conversations of several messages one speaker says everything"
@@ -446,23 +435,22 @@ def test_conversations_that_are_there_more_than_once_are_told(
     assert "10 of 21 conversations have landed in the corpus 'one', too" in said
 
 
-def test_a_message_that_replies_to_itself_begins_its_thread(
+def test_chains_of_replies_are_conversations(
     write: Write, home: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = [
-        {"id": f"{c}{n}", "root": c, "speaker": PEOPLE[n], "text": f"{c} {n}", "reply-to": f"{c}{max(n - 1, 0)}"}
-        for c in "xy" for n in range(3)
-    ]  # fmt: skip
-    land(write(rows), str(home.root), DumpSettings(map={"conversation": "root"}))
-    told = "2 messages reply to themselves, and are read as ones that reply to nothing"
-    assert told in capsys.readouterr().err
-    query = "SELECT utterance_id, reply_to, reply_absent FROM utterances ORDER BY conversation_no, position LIMIT 2"
-    assert home.query(query) == [("x0", None, False), ("x1", "x0", False)]
-
-
-def test_chains_of_replies_are_conversations(write: Write, home: Warehouse) -> None:
-    """In any order of rows; replies to a message that the dump lacks belong together."""
-    replies = {"c": "b", "a": "", "d": "b", "b": "a", "f": "gone", "e": "gone", "x": "y", "y": "x", "s": "s"}
+    """In any order of rows; replies to a message that the dump lacks belong together; one to itself begins a chain."""
+    replies = {
+        "c": "b",
+        "a": "",
+        "d": "b",
+        "b": "a",
+        "f": "gone",
+        "e": "gone",
+        "x": "y",
+        "y": "x",
+        "s": "s",
+        "t": "t",
+    }
     rows = [(id, PEOPLE[at % 3], to, id) for at, (id, to) in enumerate(replies.items())]
     fields = {"conversation": "@replies"}
     land(write(table("id,speaker,reply_to,text", *rows)), str(home.root), DumpSettings(map=fields))
@@ -471,7 +459,9 @@ def test_chains_of_replies_are_conversations(write: Write, home: Warehouse) -> N
     tree = found.pop("a")
     assert tree.startswith("ab") and sorted(tree) == [*"abcd"]
     others = {id: "".join(sorted(texts)) for id, texts in found.items()}
-    assert others == {"gone": "ef", "s": "s", "x": "x", "y": "y"}
+    assert others == {"gone": "ef", "s": "s", "t": "t", "x": "x", "y": "y"}
+    told = "2 messages reply to themselves, and are read as ones that reply to nothing"
+    assert told in capsys.readouterr().err
     lists = {"map": {**fields, "text": "text.*"}, "name": "none"}
     assert "has no message" in refusal(write(table("id,speaker,reply_to,text", *rows[:4])), home, **lists)
 
@@ -542,9 +532,6 @@ OF_DOCS: dict[str, Any] = {
         for n in range(3)
     },
     "Gradio": [{"id": n, "history": [[f"ask {n}", "yes"], [f"and {n}", "no"]]} for n in range(6)],
-    "Wizard of Wikipedia": [
-        {"chosen_topic": "tea", "dialog": [{"speaker": who, "text": who} for who in ("0_Wizard", "1_Apprentice")]}
-    ],
     "Blended Skill Talk": [{"personas": [["I row."]], "dialog": [[0, "hi"], [1, "ho"]]}],
 }  # fmt: skip
 """What docs/formats.md gives a command for → a dump in its layout, with texts of our own."""

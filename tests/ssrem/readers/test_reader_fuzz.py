@@ -88,7 +88,7 @@ def outcome(make: Callable[[], Reader]) -> list[dict[str, Any]] | None:
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("format", FORMATS)
 def test_whatever_the_bytes_there_are_rows_or_one_line(format: str) -> None:
-    @settings(max_examples=40 * TIMES, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=20 * TIMES, suppress_health_check=list(HealthCheck))
     @given(dumps(format))
     def check(files: Files) -> None:
         with TemporaryDirectory() as folder:
@@ -121,7 +121,7 @@ def _dumped(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
-@settings(max_examples=20 * TIMES)
+@settings(max_examples=10 * TIMES)
 @given(
     st.lists(st.fixed_dictionaries({"id": _values, "utterances": st.lists(_entries, max_size=4)}) | _entries),
     st.sampled_from(["plain", "gzip", "zstd"]),
@@ -177,8 +177,8 @@ _names = st.sampled_from(
 )
 
 
-@settings(max_examples=40 * TIMES, suppress_health_check=list(HealthCheck))
-@given(st.dictionaries(_names, st.integers(0, len(_NASTY_COLUMNS) - 1), min_size=1))
+@settings(max_examples=20 * TIMES, suppress_health_check=list(HealthCheck))
+@given(st.dictionaries(_names, st.integers(0, len(_NASTY_COLUMNS) - 1), min_size=3))
 def test_each_row_of_a_parquet_file_is_a_record_whatever_its_types(columns: dict[str, int]) -> None:
     plain = dict.fromkeys(("conversation_id", "speaker", "text"), pa.array(["a", "b", "c"]))
     table = pa.table({**plain, **{name: _NASTY_COLUMNS[number] for name, number in columns.items()}})

@@ -195,7 +195,7 @@ _utterance = st.fixed_dictionaries(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40 * TIMES)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20 * TIMES)
 @given(st.lists(_utterance, min_size=1, max_size=8), st.booleans(), st.sampled_from([b"\n", b"\r\n"]))
 def test_both_paths_give_the_same_rows(
     tmp_path: Path, utterances: list[dict[str, Any]], escaped: bool, newline: bytes
@@ -208,7 +208,7 @@ def test_both_paths_give_the_same_rows(
 _plain = st.fixed_dictionaries(dict.fromkeys(("conversation_id", "speaker", "text", "mood"), _texts))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40 * TIMES)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15 * TIMES)
 @given(st.lists(_plain, min_size=1))
 def test_plain_rows_stay_on_the_fast_path(tmp_path: Path, utterances: list[dict[str, str]]) -> None:
     path = tmp_path / "dump.jsonl"
@@ -235,7 +235,7 @@ _json_bytes = st.sampled_from(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50 * TIMES)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30 * TIMES)
 @given(st.lists(st.binary(max_size=20) | st.lists(_json_bytes, max_size=5).map(b"".join), max_size=30))
 def test_whatever_the_bytes_every_line_is_accounted_for(tmp_path: Path, lines: list[bytes]) -> None:
     path = tmp_path / "dump.jsonl"
