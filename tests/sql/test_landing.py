@@ -84,11 +84,7 @@ QUARANTINED: list[tuple[list[Any], list[tuple[int, str]], str]] = [
     ([said("a", reply_to="no"), said("b", reply_to="a")], [], "ab"),
     (replies(**ring(*"ab")), [(1, "reply_cycle"), (2, "reply_cycle")], ""),
     (replies(**ring(*"bdfaceg")), [(i, "reply_cycle") for i in range(1, 8)], ""),
-    (
-        replies(**ring(*"ab"), **ring(*"cde"), f=None, g="f"),
-        [(i, "reply_cycle") for i in range(1, 6)],
-        "fg",
-    ),
+    (replies(**ring(*"ab"), **ring(*"cde"), f=None, g="f"), [(i, "reply_cycle") for i in range(1, 6)], "fg"),
     (replies(x="y", y="a", **ring(*"ab"), z="x"), [(3, "reply_cycle"), (4, "reply_cycle")], "xyz"),
     (replies(a="b", b="c", c="d", d=None), [], "abcd"),
     # The first good message of an id is what is answered, not a later or broken one of the same id.
@@ -169,10 +165,14 @@ def test_times_partners_turns_and_positions(home: Warehouse, write_dump: Dump) -
         said("5", by="bob", addressee="cy"),
         said("6", by="ann", reply_to="1"),
     ]
+    # A reply to what is gone does not precede the message that opens, the first that replies to nothing.
+    removed = said("c1", text="[removed]", reply_to="s")
+    late = [removed, *replies(c2="c1", c3="s", c4="c2", s=None, c5="never", t=None)]
+    rows += [row | {"conversation": "r"} for row in late]
     land(write_dump(rows), str(home.root), DumpSettings(max_quarantine=1.0))
     found = home.query("SELECT utterance_id FROM utterances WHERE time_backwards ORDER BY 1")
     assert found == [("t2",), ("t4",)]
-    assert home.query("SELECT time_backwards, quarantined FROM corpora") == [(2, 1)]
+    assert home.query("SELECT time_backwards, quarantined FROM corpora") == [(2, 2)]
     found = home.query(
         "SELECT utterance_id, position, turn, addressee FROM utterances WHERE conversation_id = 'c' ORDER BY 2"
     )
@@ -183,6 +183,10 @@ def test_times_partners_turns_and_positions(home: Warehouse, write_dump: Dump) -
         ("5", 3, 1, "cy"),
         ("6", 4, 2, None),
     ]
+    found = home.query(
+        "SELECT utterance_id, answers FROM utterances WHERE conversation_id = 'r' ORDER BY position"
+    )
+    assert found == [("s", None), ("c2", None), ("c3", 0), ("c4", 1), ("c5", None), ("t", None)]
 
 
 ANOTHER = {
@@ -265,8 +269,7 @@ def test_people_are_no_seats(home: Warehouse, write_dump: Dump, people: tuple[st
 
 
 @pytest.mark.parametrize(
-    "rows",
-    [[b"{", said("a", text=""), said(None, by=None)], [{"conversation": "c", "utterances": []}]],
+    "rows", [[b"{", said("a", text=""), said(None, by=None)], [{"conversation": "c", "utterances": []}]]
 )
 def test_nothing_that_lands_is_an_error(home: Warehouse, write_dump: Dump, rows: list[Any]) -> None:
     with pytest.raises(DumpError, match=r"dump\.jsonl") as error:
@@ -287,7 +290,7 @@ def test_ids_that_repeat_in_every_conversation_are_scoped_to_it(
     land(write_dump(rows), str(home.root))
     assert home.query("SELECT utterances, quarantined FROM corpora") == [(60, 0)]
     found = home.query(
-        "SELECT conversation_id, position, utterance_id, reply_to, addressee FROM utterances ORDER BY ALL",
+        "SELECT conversation_id, position, utterance_id, reply_to, addressee FROM utterances ORDER BY ALL"
     )
     assert set(found) == {
         (

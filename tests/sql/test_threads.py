@@ -248,33 +248,3 @@ def test_threads_are_what_the_definitions_say(
 def read_contexts(candidates: Candidates) -> list[tuple[str, ...]]:
     spans = zip(candidates.context_start, candidates.context_stop, strict=True)
     return [tuple(candidates.texts[start:stop]) for start, stop in spans]
-
-
-def test_a_conversation_that_states_its_order_is_the_same_as_one_that_does_not() -> None:
-    speakers = "ABBACCABABBBCA"
-    plain: list[Message] = [
-        {"conversation": f"c{c}", "id": f"{c}-{n}", "speaker": who, "text": f"text {n % 5}"}
-        for c in range(4)
-        for n, who in enumerate(speakers)
-    ]
-
-    def stated(every: int) -> list[Message]:
-        return [
-            row | ({"reply_to": f"{row['id'].split('-')[0]}-{at - 1}"} if at and at % every == 0 else {})
-            for row in plain
-            for at in [int(row["id"].split("-")[1])]
-        ]
-
-    stored = []
-    for rows in (plain, stated(2)):
-        with tables_of(rows, 5) as stage:
-            names = ("responses", "sc", "sp", "ss", "rand", "candidates")
-            stored.append({name: fetch(stage, f"FROM {name} ORDER BY ALL") for name in names})
-            stored[-1]["turns"] = fetch(stage, "SELECT * EXCLUDE (addressee_from) FROM turns ORDER BY ALL")
-            stored[-1]["addressee_from"] = fetch(
-                stage, "SELECT DISTINCT addressee_from FROM turns ORDER BY ALL"
-            )
-    unstated, other = stored
-    assert unstated.pop("addressee_from") == [("previous_speaker",)]
-    assert other.pop("addressee_from") == [("previous_speaker",), ("reply",)]
-    assert other == unstated

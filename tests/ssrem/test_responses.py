@@ -22,10 +22,7 @@ ROWS: list[dict[str, Any]] = [
     {"id": "a", "context": ["Hi!", "How are you?"], "response": "Fine, and you?", "reference": "Well."},
     {"id": "b", "context": ["Any pets?"], "response": "Two cats", "reference": None},
 ]
-SAMPLES = [
-    Sample(("Hi!", "How are you?"), "Fine, and you?", "Well."),
-    Sample(("Any pets?",), "Two cats"),
-]
+SAMPLES = [Sample(("Hi!", "How are you?"), "Fine, and you?", "Well."), Sample(("Any pets?",), "Two cats")]
 TABLE = """id{0}context{0}response{0}reference
 a{0}Hi!|How are you?{0}"Fine, and you?"{0}Well.
 b{0}Any pets?{0}Two cats{0}

@@ -81,7 +81,7 @@ def outcome(make: Callable[[], Reader]) -> list[dict[str, Any]] | None:
         assert row.get("problem") in (None, "broken_json", "undecodable", "malformed_row")
         assert ("problem" in row) == ("raw" in row)
         assert "metadata" not in row or isinstance(json.loads(row["metadata"]), dict)
-    assert len(rows_of(reader)) == len(rows)
+    assert rows_of(reader) == rows
     return rows
 
 

@@ -6,15 +6,12 @@ import gzip
 import re
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
 
 from ssrem.errors import DumpError
 from ssrem.readers import FORMATS, guess_format, open_dump, reader_class
 from ssrem.readers.files.streams import DumpFile
 from support.exports import EXPORTS, write_dump
-from support.reader_rows import reader_of
 from support.sound_dumps import DUMPS
 
 SAMPLES = {format: dumps[0] for format, dumps in (DUMPS | EXPORTS).items()}
@@ -59,19 +56,6 @@ def test_a_format_that_the_content_is_not_is_one_line(sample: tuple[str, Path]) 
             open_dump(path, format=wrong)
         says = f"{path} is not {wrong} but looks like {format}; leave out --format or give --format {format}"
         assert re.sub(r" \(.*\)(?= but)", "", str(error.value)) == says
-
-
-def test_what_every_reader_offers(sample: tuple[str, Path]) -> None:
-    format, path = sample
-    reader = reader_of(reader_class(format), path)
-    reader.open()
-    assert reader.format == format
-    assert reader.describes
-    assert reader.files() == sorted(reader.files()) and all(file.is_file() for file in reader.files())
-    first, again = (pa.Table.from_batches(reader) for _ in range(2))
-    assert first == again
-    assert {"message"} <= set(first.column("record").to_pylist()) <= {"message", "conversation"}
-    assert reader.bytes_read == reader.total_bytes
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from ssrem.readers import FORMATS, open_dump, reader_class
+from ssrem.readers import open_dump
 from ssrem.readers.people import is_placeholder
 from support.reader_rows import rows_of
 
@@ -42,9 +42,3 @@ def test_texts_that_say_only_that_one_was_removed() -> None:
     assert is_placeholder(texts).to_pylist() == [True] * len(removed) + [False] * len(said)
     assert is_placeholder(texts.slice(len(texts) - 2)).to_pylist() == [False, False]
     assert is_placeholder(texts.slice(0, 0)).to_pylist() == []
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_a_format_names_speakers_not_none(format: str) -> None:
-    names = reader_class(format).not_people
-    assert names and all(names) and "none" not in names
