@@ -56,10 +56,7 @@ PACKED = {
 
 @pytest.mark.parametrize(
     ("kind", "format"),
-    [
-        *(("zip", format) for format in ("slack", "telegram")),
-        *((kind, "slack") for kind in PACKED if kind != "zip"),
-    ],
+    [*(("zip", format) for format in EXPORTS), *((kind, "slack") for kind in PACKED if kind != "zip")],
 )
 def test_a_dump_in_an_archive_is_read_as_if_unpacked(tmp_path: Path, kind: str, format: str) -> None:
     files = EXPORTS[format][0]
@@ -142,12 +139,16 @@ def _link() -> bytes:
     ("content", "says"),
     [
         (_zip({"../out.jsonl": LINE}), "leads out of it"),
+        (_zip({"/etc/out.jsonl": LINE}), "leads out of it"),
         (_tar({"a/../../out": LINE}), "leads out of it"),
+        (_zip({"..\\out": LINE}), "leads out of it"),
         (_zip({"\\out": LINE}), "leads out of it"),
         (_link(), "is a link or a device"),
         (_tar({"x": b""}, type=tarfile.SYMTYPE, linkname="/etc/passwd"), "is a link or a device"),
+        (_tar({"x": b""}, type=tarfile.LNKTYPE, linkname="y"), "is a link or a device"),
         (_tar({"x": b""}, type=tarfile.FIFOTYPE), "is a link or a device"),
         (_zip({"in.zip": _zip({"x": LINE})}), "holds another archive, in.zip"),
+        (gzip.compress(_tar({"in.tar": _tar({"x": LINE})})), "holds another archive, in.tar"),
         (_zip({}), "holds no file"),
         (_zip({"a/.hidden": LINE}), "holds no file"),
         (_zip({"x": LINE * 100})[:-30], "damaged or encrypted"),
@@ -178,7 +179,7 @@ def test_bombs_and_too_many_files_are_refused_before_they_unpack(
         open_dump(write_dump({"": _zip(SLACK)}, tmp_path / "export"))
 
 
-@pytest.mark.parametrize("name", ["../../out.jsonl", "/out.jsonl"])
+@pytest.mark.parametrize("name", ["../../out.jsonl", "/out.jsonl", "a/../../out.jsonl"])
 @pytest.mark.parametrize("others", [{}, {"a.jsonl": LINE}])
 def test_an_address_of_an_archive_places_no_file_outside(tmp_path: Path, name: str, others: Files) -> None:
     path = write_dump({"": _zip({**others, name: LINE})}, tmp_path / "in" / "evil.zip")
@@ -197,3 +198,11 @@ def test_a_folder_of_an_export_with_its_pictures(tmp_path: Path) -> None:
         assert len(rows_of(open_dump(folder, format=format))) == 4
     with pytest.raises(DumpError, match="no file in the folder is of a known format"):
         open_dump(folder, format="csv")
+
+
+def test_a_folder_of_several_dumps_names_them(tmp_path: Path) -> None:
+    folder = write_dump({"a.jsonl": LINE, "b.txt": b"[12:30] <ann> Hi\n", "c.jpg": b"\0"}, tmp_path / "dumps")
+    says = r"a.jsonl is jsonl, but .*b.txt is irc; .* give those of one alone, or --format, such as --format jsonl"
+    with pytest.raises(DumpError, match=says):
+        open_dump(folder)
+    assert open_dump(folder, format="irc").format == "irc"
