@@ -491,12 +491,7 @@ OF_DOCS: dict[str, Any] = {
             for n in range(24)
         ]
     },
-    "Langfuse": [
-        {"id": f"t{n}", "sessionId": f"s{n // 2}", "userId": f"u{n // 2}", "timestamp": "2025-05-01T10:00:00Z",
-         "input": {"messages": [{"role": "user", "content": f"ask {n}"}]},
-         "output": {"role": "assistant", "content": f"answer {n}"}}
-        for n in range(6)
-    ],
+    "Langfuse": _TRACES,
     "OpenTelemetry": [
         {"name": "chat", "attributes": {
             "gen_ai.conversation.id": f"c{n // 2}", "user.id": f"u{n // 2}", "gen_ai.request.model": "m",
