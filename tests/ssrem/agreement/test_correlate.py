@@ -204,6 +204,15 @@ def test_ties_are_calibrated_as_trying_every_epsilon_does(drawn: list[tuple[int,
         assert agreement[:2] == (pytest.approx(accuracy, abs=1e-9), epsilon)
 
 
+def test_pooled_is_scipy_with_its_p() -> None:
+    y = RNG.integers(1, 6, 80).astype(float)
+    x = y + RNG.normal(0, 2, 80)
+    for measure, coefficient in SCIPY.items():
+        agreement, expected = at_segments(x, y, measure=measure), coefficient(x, y)
+        assert (agreement.statistic, agreement.p) == pytest.approx((expected.statistic, expected.pvalue))
+        assert (agreement.n, agreement.groups, agreement.outcome) == (80, 1, "ok")
+
+
 @pytest.mark.parametrize("measure", ["pearson", "spearman", "kendall"])
 def test_groups_are_averaged_and_those_too_small_for_a_coefficient_left_out(measure: Any) -> None:
     x = np.array([1.0, 2, 3, 4, 9, 1, 5, 5, 5, 2, 7, NAN, 3, 1, 2])
