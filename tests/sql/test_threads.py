@@ -248,3 +248,36 @@ def test_threads_are_what_the_definitions_say(
 def read_contexts(candidates: Candidates) -> list[tuple[str, ...]]:
     spans = zip(candidates.context_start, candidates.context_stop, strict=True)
     return [tuple(candidates.texts[start:stop]) for start, stop in spans]
+
+
+def test_a_reply_is_answered_by_its_own_chain_alone() -> None:
+    said = [
+        ("a", "ann", None),
+        ("b", "bob", "a"),
+        ("c", "cat", "a"),
+        ("d", "ann", "b"),
+        ("e", "ann", "c"),  # of the same speaker as the message before it, in another chain
+        ("f", "bob", "d"),
+        ("g", "cat", "gone"),
+        ("h", "bob", "g"),
+    ]
+    rows = [
+        {"conversation": "t", "id": id, "speaker": who, "text": id} | ({"reply_to": to} if to else {})
+        for id, who, to in said
+    ]
+    with tables_of(rows, 5) as stage:
+        assert fetch(
+            stage,
+            "SELECT t.text, list(c.text ORDER BY c.turn_id) FROM (SELECT response_id, unnest(context) AS turn_id "
+            "FROM responses) AS r JOIN turns AS t ON r.response_id = t.turn_id "
+            "JOIN turns AS c ON r.turn_id = c.turn_id "
+            "GROUP BY ALL ORDER BY 1",
+        ) == [
+            ("b", ["a"]),
+            ("c", ["a"]),
+            ("d", ["a", "b"]),
+            ("e", ["a", "c"]),
+            ("f", ["a", "b", "d"]),
+            ("h", ["g"]),
+        ]
+        assert fetch(stage, "SELECT text FROM utterances WHERE reply_absent") == [("g",)]

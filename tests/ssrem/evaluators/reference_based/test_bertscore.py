@@ -1,4 +1,4 @@
-"""BERTScore against a plain loop over one text at a time."""
+"""BERTScore against a plain loop over one text at a time, and the authors' package where it is installed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModel, T5Config, T5EncoderModel, T5Model
+from transformers import AutoModel, AutoTokenizer, T5Config, T5EncoderModel, T5Model
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.reference_based.embedding import BertScore
 from ssrem.samples import Sample
 from support.metric_checks import ODD, check_independent, check_parts, check_saved, odd_samples
-from support.tiny_transformer import tokenizer, write_bert
+from support.tiny_transformer import SIZES, tokenizer, write_bert
 from support.trained import check_scores_stand_alone
 
 TEXTS = (
@@ -50,10 +50,24 @@ def by_loops(model: torch.nn.Module, layer: int) -> list[float]:
 
 def test_as_in_plain_loops(bert: Path) -> None:
     model = AutoModel.from_pretrained(bert).eval()
-    for layer in (-1, 1, -3):
+    for layer in (-1, 0, 1, 2, -3):
         scores = BertScore(model=str(bert), layer=layer).score(PAIRS)
         assert np.abs(scores - by_loops(model, layer)).max() < 1e-5
         assert scores.min() < 0.9 and scores[:: len(TEXTS) + 1] == pytest.approx(1)
+
+
+def test_as_the_authors_package(tmp_path: Path) -> None:
+    package = pytest.importorskip("bert_score")
+    bert = write_bert(tmp_path)
+    words = AutoTokenizer.from_pretrained(bert)
+    words.model_max_length = SIZES["max_position_embeddings"]  # the package asks for a limit
+    words.save_pretrained(bert)
+    pairs = [*PAIRS, Sample((), "the cat sat. " * 4, "red cat"), Sample((), "red cat", "the " * 30)]
+    texts = [pair.response for pair in pairs], [pair.reference for pair in pairs]
+    for layer in (1, 2):
+        *_, expected = package.score(*texts, model_type=str(bert), num_layers=layer, batch_size=5)
+        scores = BertScore(model=str(bert), layer=layer).score(pairs)
+        assert np.abs(scores - expected.numpy()).max() < 1e-4
 
 
 def test_the_encoder_of_a_pair(tmp_path: Path) -> None:
@@ -72,9 +86,9 @@ def test_the_encoder_of_a_pair(tmp_path: Path) -> None:
 def test_every_text_has_a_score(bert: Path, tmp_path: Path) -> None:
     evaluator = BertScore(model=str(bert))
     samples = odd_samples("the red cat sat.")
-    check_independent(evaluator, samples[::2])
-    check_parts(evaluator, samples[::4])
-    check_saved(evaluator, PAIRS[:3], tmp_path / "saved")
+    check_independent(evaluator, [*samples[::2], *PAIRS[::5]])
+    check_parts(evaluator, samples)
+    check_saved(evaluator, samples, tmp_path / "saved")
     for odd in ODD[:2]:
         assert evaluator.compute([Sample((), odd, "red"), Sample((), "red", odd)]).score.tolist() == [0, 0]
 
@@ -91,9 +105,10 @@ def test_long_texts_are_cut_at_the_end_and_blanks_around_them_say_nothing(bert: 
 def test_nothing_depends_on_threads_and_what_is_held_at_a_time(
     bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = ("_BATCH_TOKENS", "PairMetric.batch_samples")
-    limits = {f"reference_based.embedding.{name}": 3 for name in names}
-    check_scores_stand_alone(BertScore(model=str(bert)), PAIRS[::5], limits, monkeypatch)
+    limits = {
+        f"reference_based.embedding.{name}": 3 for name in ("_BATCH_TOKENS", "PairMetric.batch_samples")
+    }
+    check_scores_stand_alone(BertScore(model=str(bert)), PAIRS, limits, monkeypatch)
 
 
 def test_signature_names_weights_layer_and_tokenizer(tmp_path: Path) -> None:
