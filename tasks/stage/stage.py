@@ -299,10 +299,10 @@ def open_stage(
 def _show_published(
     connection: duckdb.DuckDBPyConnection, home: Warehouse, partitions: Sequence[Partition]
 ) -> None:
-    """Make the tables of these partitions visible as database `published`, after the staged ones in the search path.
+    """Show the tables of these partitions as database `published`; a bare name means a staged table first, then these.
 
-    It is the catalog itself, since to create all views takes ten times as long as to attach it, unless there is none,
-    or its views name files that the stage counts as not published.
+    The catalog is attached, which takes a tenth of the time of creating all views. Views are created where there is no
+    catalog yet, or where the stage makes some of its partitions anew.
     """
     if partitions and partitions == Warehouse(home.root).partitions():
         connection.execute(f"ATTACH '{quoted(home.catalog)}' AS published (READ_ONLY)")

@@ -119,6 +119,17 @@ def test_every_contract_is_published_and_one_whose_key_is_no_column_refused() ->
         Table("t", "One row is x.", ("nowhere",), (Column("a", "VARCHAR", "a"),))
 
 
+def test_ddl_and_empty_view_have_the_columns() -> None:
+    with duckdb.connect() as connection:
+        for table in TABLES.values():
+            connection.execute(table.ddl())
+            for query in (table.name, f"({table.empty_select()})"):
+                described = connection.execute(f"DESCRIBE SELECT * FROM {query}").fetchall()
+                assert [(name, kind) for name, kind, *_ in described] == [
+                    (c.name, c.type) for c in table.columns
+                ]
+
+
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_a_statement_yields_the_columns_of_its_contract(
     connection: duckdb.DuckDBPyConnection, name: str

@@ -389,7 +389,7 @@ def test_a_refusal_says_what_mends_the_dump(
         land(write_dump(rows), str(home.root))
 
 
-@pytest.mark.parametrize("share", [-0.01, float("nan")])
+@pytest.mark.parametrize("share", [-0.01, 1.01, float("nan")])
 def test_what_is_no_share_is_refused(share: float) -> None:
     with pytest.raises(SsremError, match="max_quarantine"):
         DumpSettings(max_quarantine=share)

@@ -147,13 +147,15 @@ def check_rand(stage: Stage, turns: Sequence[Turn]) -> None:
 
 
 def test_splits_are_eighty_ten_ten_and_stay(home: Warehouse) -> None:
-    names = [f"c{i}" for i in range(200)]
+    names = [f"c{i}" for i in range(2000)]
     # Written down, so that no change of the hash goes by unseen.
     assert [i for i in range(40) if split_of(names[i]) == "valid"] == [3, 5, 12, 20, 21, 26, 30, 36]
     assert [i for i in range(40) if split_of(names[i]) == "test"] == [7, 22, 37]
     with built(home, messages({n: [("A", "hi")] for n in names})) as stage:
         stored = dict(fetch(stage, "SELECT conversation_id, split FROM turns"))
     assert stored == {n: split_of(n) for n in names}
+    shares = [sum(s == split for s in stored.values()) / 2000 for split in ("train", "valid", "test")]
+    assert shares == pytest.approx([0.8, 0.1, 0.1], abs=0.025)
 
 
 def test_an_endless_conversation_is_in_every_split(home: Warehouse) -> None:

@@ -365,7 +365,9 @@ def test_frames_are_scored() -> None:
         (lambda: ssrem.load("ssremm"), r"ssremm is neither a folder nor a name; did you mean ssrem"),
         (lambda: ssrem.load(__file__), "is a file; ssrem evaluators import .* --home HOME adds"),
         (lambda: ssrem.load("ssrem").fit(TALKS), r"this ssrem was loaded, .* of a new ssrem.Model\('ssrem', …\)"),
+        (lambda: ssrem.load(None), "None is neither a folder nor a name; .* comes trained: .*ssrem"),  # type: ignore[arg-type]
         (lambda: ssrem.load("cosine"), r"cosine needs no training; use ssrem.Model\('cosine'\)"),
+        (lambda: ssrem.Model("blend", parts=["ruber"]).fit(TALKS), "ruber does not come trained"),
         (lambda: ssrem.load("ruber"), "ruber does not come trained; .* comes trained: .*ssrem"),
     ],
 )  # fmt: skip
@@ -398,6 +400,10 @@ def test_bots_are_context_alone_and_sp_may_go_by_stated_addressees() -> None:
     assert set(data.sets["SP"]["speaker"]) == {"bob"}
     assert set(data.frames["responses"]["speaker"]) == {"bob"}
     assert len(data.candidates.response) == 20
+    with pytest.warns(UserWarning, match=r"probably no people.*'Bye' \(1 text in 20 of 20 messages\)"):
+        greeted = [[("ann", f"hi {n}"), ("Bye", "bye")] for n in range(20)]
+        data = ssrem.conversations(greeted, speakers="person")
+    assert set(data.sets["SC"]["speaker"]) == {"ann", "Bye"}
 
 
 def test_a_model_that_learned_nothing_warns() -> None:

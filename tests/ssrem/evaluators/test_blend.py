@@ -20,10 +20,12 @@ from ssrem.evaluators.base import Evaluator, EvaluatorSettings, Scores
 from ssrem.evaluators.baselines import Length
 from ssrem.evaluators.blend import (
     Blend,
+    BlendBaseSettings,
     BlendFast,
     BlendFastSettings,
     BlendRef,
     BlendSettings,
+    LmSumSettings,
     Part,
 )
 from ssrem.evaluators.blend_learning import _groups, ridge, scales
@@ -417,6 +419,12 @@ def test_parts_by_name_as_tables_and_in_toml(tmp_path: Path) -> None:
     blend = Blend(settings)
     assert blend.part_scores([Sample((), "3")])[0].tolist() == [[3.0, 6.0]]
     assert blend.settings.parts[0].settings == {"position": 0, "times": 1.0}  # saved in full
+    names = "cosine ssrem-minilm repetition fluency retrieval lm-pmi lm-pmi-sum lm-coherence length"
+    assert [part.key for part in BlendSettings().parts] == names.split()
+    assert (26 * BlendSettings().prior).round(6).tolist() == [6, 1, 12, 1, 2, 2, 2, 0, 0]
+    assert (19 * BlendFastSettings().prior).round(6).tolist() == [6, 0, 12, 1, 0]
+    assert (22 * BlendBaseSettings().prior).round(6).tolist() == [6, 1, 12, 1, 2, 0]
+    assert LmSumSettings().prior.tolist() == [0.5, 0.5]
 
 
 @pytest.mark.parametrize(

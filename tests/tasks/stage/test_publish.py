@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow.parquet as pq
 import pytest
 
 from ssrem.errors import HomeError
@@ -219,6 +220,15 @@ def test_a_full_disk_is_one_line_and_harmless(home: Warehouse) -> None:
     assert (snapshot(home), home.partitions()) == before
     publish(home.root, 3)
     assert snapshot(home)[0] == 3
+
+
+def test_parquet_has_the_columns_of_the_contract(home: Warehouse) -> None:
+    publish(home.root, 1)
+    for part in home.partitions():
+        file = pq.ParquetFile(home.root / part.path)
+        assert tuple(file.schema_arrow.names) == TABLES[part.table].column_names
+        assert file.metadata.num_rows == part.rows
+    assert {p.address for p in home.partitions()} >= {("conversations", CORPUS), ("corpora", CORPUS)}
 
 
 def test_every_table_can_be_asked_before_anything_landed(home: Warehouse) -> None:

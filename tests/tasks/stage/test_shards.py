@@ -9,7 +9,7 @@ import pytest
 
 from ssrem.agreement.identify import set_similarity
 from ssrem.evaluators import load_evaluator
-from ssrem.samples import TEST
+from ssrem.samples import TEST, Candidates
 from ssrem.tables.candidates import load_candidates
 from ssrem.tasks.score import score_candidates
 from ssrem.tasks.warehouse.home import Warehouse
@@ -24,6 +24,33 @@ def test_a_set_has_the_same_mean_wherever_chunks_are_cut(monkeypatch: pytest.Mon
     together = set_similarity(vectors, set_id, rows)
     monkeypatch.setattr("ssrem.agreement.identify._CHUNK", 100)
     assert np.array_equal(set_similarity(vectors, set_id, rows).mean, together.mean)
+
+
+def test_a_part_of_candidates_says_the_same_of_its_rows() -> None:
+    generator = np.random.default_rng(1)
+    n, texts = 40, [f"text {number}" for number in range(200)]
+    start = generator.integers(0, 190, n)
+    candidates = Candidates(
+        texts=texts,
+        response=generator.integers(0, 200, n),
+        context_start=start,
+        context_stop=start + generator.integers(0, 6, n),
+        negatives={"SC": generator.integers(-1, 200, (n, 2)), "Rand": generator.integers(-1, 200, (n, 1))},
+        split=np.full(n, TEST, dtype=np.uint8),
+    )
+    rows = np.array([3, 17, 18, 30])
+    part = candidates.part(rows)
+    assert len(part.texts) < 60
+
+    def said(given: Candidates, row: int) -> Any:
+        drawn = {
+            k: [given.texts[at] if at >= 0 else None for at in v[row]] for k, v in given.negatives.items()
+        }
+        context = [given.texts[at] for at in range(given.context_start[row], given.context_stop[row])]
+        return given.texts[given.response[row]], context, drawn
+
+    for at, row in enumerate(rows.tolist()):
+        assert said(part, at) == said(candidates, row)
 
 
 @pytest.mark.parametrize("slow", [True, False])

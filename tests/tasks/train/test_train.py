@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -117,15 +118,34 @@ def test_steps_can_be_replaced_by_tasks(copy: Warehouse, monkeypatch: pytest.Mon
     assert called == [learned, ("ssrem", 2, ["tiny"]), (names, 0.05)]
 
 
+def test_a_loss_that_is_no_number_is_not_published(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ssrem.evaluators.bilinear import Bilinear
+
+    sound = Bilinear.fit
+
+    def broken(self: Bilinear, *arguments: Any, **options: Any) -> Any:
+        training = sound(self, *arguments, **options)
+        history = tuple({**epoch, "valid_loss": float("nan")} for epoch in training.history)
+        return dataclasses.replace(training, history=history)
+
+    monkeypatch.setattr(Bilinear, "fit", broken)
+    before = copy.partitions()
+    with pytest.raises(GateError, match=r"learning_curves: expected \(loss\) to be finite"):
+        train("ssrem", ["tiny"], str(copy.root), SHORT)
+    assert copy.partitions() == before
+    assert not (copy.models / "ssrem" / "2").exists()
+
+
 def test_what_cannot_be_trained(made: Made, labels: str) -> None:
     root, sets = str(made.home.root), (labels,)
     human, alone = TrainSettings(labels=sets), TrainSettings(labels=sets, labels_only=True)
-    humour = TrainSettings(labels=sets, criterion="humour")
+    humour, epoch = TrainSettings(labels=sets, criterion="humour"), TrainSettings(set={"epoch": 1})
     scores_alone = "blend-ref learns from human scores alone; give an annotated set"
     scores_after = "ruber learns human scores after it has learned from corpora; leave --labels-only"
     for name, corpus, settings, said in (
         ("ssremm", "tiny", SHORT, "did you mean ssrem"),
         ("ssrem", "tinny", TrainSettings(), "landed: tiny"),
+        ("ssrem", "tiny", epoch, "no setting epoch"),
         ("ssrem", "tiny", human, "ssrem does not learn from human scores"),
         ("blend-ref", "tiny", TrainSettings(), scores_alone),
         ("ruber", "tiny", alone, scores_after),
@@ -222,11 +242,16 @@ def test_human_scores_of_a_table_need_no_corpus(
         lines.append(f"{row['context'][0]},{row['response']},{verdict}")
     table.write_text("\n".join(lines))
     parts = ["--set", 'parts=["fluency", "length"]']
-    learn = ["train", "blend", *parts, "--labels", str(table), "--home", str(new)]
+    train_blend = ["train", "blend", *parts, "--home", str(new)]
+    learn = [*train_blend, "--labels", str(table)]
     mapped = [*learn, "--labels-only", "--map", "score=verdict"]
     for wrong, says in (
         ([*learn, "--map", "score=verdict"], "no corpus has landed in"),
         ([*learn, "--labels-only"], "no column is known as score"),
+        (
+            [*train_blend, "--labels", labels, "--labels-only", "--map", "score=verdict"],
+            "--map does not apply to eval",
+        ),
     ):
         assert main(wrong) == 1
         assert says in capsys.readouterr().err

@@ -84,6 +84,15 @@ def test_a_clock_that_was_set_back_keeps_folders_longer(home: Warehouse) -> None
     assert lost not in folders(home)
 
 
+def test_all_at_once_where_it_is_asked(home: Warehouse) -> None:
+    for number in range(3):
+        publish(home, number)
+    pruned = prune(home, keep_runs=0, keep_seconds=0)
+    assert folders(home) == used(home)
+    assert pruned.bytes > 1000
+    assert prune(home, keep_runs=0, keep_seconds=0).removed == []
+
+
 def write(path: Path, seconds_ago: float = 0.0) -> Path:
     path.parent.mkdir(parents=True)
     path.write_text("12345")
